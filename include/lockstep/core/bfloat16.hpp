@@ -7,13 +7,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The upper half of a float32: its range, and 8 bits of precision. A type of storage: it converts, and computes in
-/// float.
-struct bfloat16 {  // NOLINT(readability-identifier-naming): named like the types it stands beside
+/// bfloat16: the upper half of a float32, with its range and 8 bits of precision. A storage type: it converts to float
+/// for arithmetic.
+struct bfloat16 {  // NOLINT(readability-identifier-naming): named like the built-in types
   std::uint16_t bits = 0;
 
   constexpr bfloat16() = default;
-  /// Rounds to nearest, ties to even; a nan stays a nan.
+  /// Rounds to nearest, ties to even; nan stays nan.
   constexpr explicit bfloat16(float x) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(x))) {}
   constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -38,7 +38,7 @@ struct AccumulateOf<bfloat16> {
 };
 }  // namespace detail
 
-/// What sums of T are kept in: float for bfloat16 and float16, T itself otherwise.
+/// Accumulator type for sums of T: float for bfloat16 and float16, otherwise T.
 template <class T>
 using Accumulate = typename detail::AccumulateOf<T>::type;
 

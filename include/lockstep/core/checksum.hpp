@@ -12,25 +12,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// 128 bits that tell bytes apart: always where a single word of 64 bits differs, else but for chance. Not for what
-/// somebody makes on purpose.
+/// A 128-bit checksum: always differs if a single 64-bit word differs, otherwise with high probability. Not
+/// cryptographic.
 struct Checksum {
   std::uint64_t half[2];
   bool operator==(Checksum const&) const = default;
 };
 
-/// In 32 hexadecimal digits.
+/// Returns 32 hexadecimal digits.
 [[nodiscard]] inline std::string to_string(Checksum const& sum) {
   return hexadecimal(sum.half[0]) + hexadecimal(sum.half[1]);
 }
 
-/// The checksum of bytes that come in pieces, each but the last of a multiple of 32. The same for ever, so that files
-/// may keep it.
+/// Checksum of bytes in pieces; every piece except the last must be a multiple of 32 bytes. The algorithm never
+/// changes, so files may store it.
 /// @source the steps of MurmurHash3 (Appleby), in four lanes
 class RunningChecksum {
  public:
   void add(std::span<std::byte const> bytes) noexcept {
-    // Each lane is a bijection of every word it takes; there are four so that their chains overlap.
+    // Each lane is a bijection of every word it takes. Four lanes overlap their chains.
     std::uint64_t lanes[4] = {lanes_[0], lanes_[1], lanes_[2], lanes_[3]};
     auto const* from = bytes.data();
     for (auto left = bytes.size(); left > 0;) {
@@ -38,7 +38,7 @@ class RunningChecksum {
       std::uint64_t words[4] = {};
       std::memcpy(words, from, count);
       for (int k = 0; k < 4; ++k) {
-        // Scrambled first: else a high bit of one word would be told from a low bit of the next one by nothing.
+        // Scrambled first; otherwise a high bit of one word could cancel a low bit of the next one.
         auto const word = std::rotl(words[k] * 0x87c37b91114253d5u, 31) * 0x4cf5ad432745937fu;
         lanes[k] = std::rotl(lanes[k] ^ word, 27) * 5 + 0x52dce729u;
       }

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Time since an arbitrary start that never goes back (CLOCK_MONOTONIC): comparable between all threads and processes
-/// of one machine until it reboots, and with nothing else.
+/// Monotonic time since an arbitrary start (CLOCK_MONOTONIC). Comparable between all threads and processes of one
+/// machine until it reboots, and with no other clock.
 struct Clock {
   [[nodiscard]] static std::int64_t nanoseconds() noexcept {
     timespec now{};
@@ -17,7 +17,7 @@ struct Clock {
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   }
   [[nodiscard]] static double seconds() noexcept { return static_cast<double>(nanoseconds()) * 1e-9; }
-  /// The same, some milliseconds behind, for a small part of the cost.
+  /// Returns the time with a delay of some milliseconds, at a small part of the cost.
   [[nodiscard]] static double coarse_seconds() noexcept {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -10,7 +10,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The type of the elements of memory whose C++ type has been erased.
+/// Element type of memory whose C++ type is erased.
 enum class ElementType : std::uint32_t { float32, float64, bfloat16, float16, int32, int64, uint8 };
 
 namespace detail {
@@ -26,8 +26,7 @@ template <class T>
 }
 }  // namespace detail
 
-/// The ElementType of `float`, `double`, `bfloat16`, `float16`, integers with a sign and 32 or 64 bits, and
-/// `unsigned char`.
+/// The ElementType of `float`, `double`, `bfloat16`, `float16`, signed integers of 32 or 64 bits, and `unsigned char`.
 template <class T>
 inline constexpr ElementType element_type_of = [] {
   static_assert(detail::element_type<T>() != ElementType::uint8 || std::is_same_v<T, unsigned char>,
@@ -39,7 +38,7 @@ inline constexpr ElementType element_type_of = [] {
   return std::array<std::size_t, 7>{4, 8, 2, 2, 4, 8, 1}[static_cast<std::size_t>(type)];
 }
 
-/// "float32", for messages and records.
+/// Returns "float32", for messages and records.
 [[nodiscard]] constexpr char const* name(ElementType type) noexcept {
   return std::array<char const*, 7>{
       "float32", "float64", "bfloat16", "float16", "int32", "int64", "uint8"}[static_cast<std::size_t>(type)];

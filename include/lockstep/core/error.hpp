@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Root of all errors that Lockstep throws. The message says who, which value, which rule and what to do.
+/// Root of all errors that Lockstep throws. The message names the component, the value, the rule and the remedy.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -21,21 +21,21 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
-/// A file that cannot be read or written, or data that does not follow its format; names file and line, or index, and
+/// A file that cannot be read or written, or data that does not follow its format. Names file and line, or index, and
 /// the system's reason.
 class DataError : public Error {
  public:
   using Error::Error;
 };
 
-/// A sample of a batch that a model cannot take. Layers know its row; who runs the model adds its place in the epoch's
-/// order, and a trainer says which sample of the dataset it is.
+/// A sample of a batch that a model rejects. Layers know its row. The code that runs the model adds its position in the
+/// epoch's order, and a trainer names the sample of the dataset.
 class RowError : public DataError {
  public:
   RowError(std::string const& what, Index row, Index position = -1) : DataError(what), row_(row), position_(position) {}
-  /// In the batch.
+  /// Returns the row in the batch.
   [[nodiscard]] Index row() const noexcept { return row_; }
-  /// In the epoch's order; -1 where it is not known.
+  /// Returns the position in the epoch's order; -1 if unknown.
   [[nodiscard]] Index position() const noexcept { return position_; }
 
  private:
@@ -48,7 +48,7 @@ class ConfigError : public Error {
   using Error::Error;
 };
 
-/// A CUDA call that failed.
+/// A failed CUDA call.
 class CudaError : public Error {
  public:
   using Error::Error;
@@ -59,7 +59,7 @@ class CommunicationError : public Error {
  public:
   explicit CommunicationError(std::string const& what, std::string history = {})
       : Error(what), history_(std::move(history)) {}
-  /// The last operations of each rank, a line for each rank; empty where none are known.
+  /// Returns the last operations of each rank, one line per rank; empty if unknown.
   [[nodiscard]] std::string const& history() const noexcept { return history_; }
 
  private:
@@ -77,7 +77,7 @@ class RankLost : public CommunicationError {
   int rank_;
 };
 
-/// A rank is alive and has not arrived within the deadline.
+/// A rank is alive but has not arrived within the deadline.
 class RankStalled : public CommunicationError {
  public:
   RankStalled(int rank, std::string const& what, std::string history = {})
@@ -88,7 +88,7 @@ class RankStalled : public CommunicationError {
   int rank_;
 };
 
-/// A rank arrived with another operation, size or type.
+/// A rank called another operation, or passed another size or type.
 class CollectiveMismatch : public CommunicationError {
  public:
   using CommunicationError::CommunicationError;

@@ -8,27 +8,27 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// IEEE 754's binary16: 5 bits of exponent, 11 of precision, up to 65504. A type of storage: it converts, and computes
-/// in float.
-struct float16 {  // NOLINT(readability-identifier-naming): named like the types it stands beside
+/// IEEE 754 binary16: 5 bits of exponent, 11 of precision, up to 65504. A storage type: it converts to float for
+/// arithmetic.
+struct float16 {  // NOLINT(readability-identifier-naming): named like the built-in types
   std::uint16_t bits = 0;
 
   constexpr float16() = default;
-  /// Rounds to nearest, ties to even; what is too large becomes infinite; a nan stays a nan.
+  /// Rounds to nearest, ties to even; too large values become infinite; nan stays nan.
   constexpr explicit float16(float x) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(x))) {}
   constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
     auto const magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
-    // Read as a float the exponent is 112 too small; the product is exact, for numbers below the normal ones too.
+    // Read as a float, the exponent is 112 too small. The product is exact, also for subnormal numbers.
     auto const finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
     auto const value = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite;
     return std::bit_cast<float>(value | static_cast<std::uint32_t>(bits & 0x8000u) << 16);
   }
 
  private:
-  // Without a branch, so that loops over it become vector instructions.
+  // Free of branches, so that loops over it vectorize.
   static constexpr std::uint16_t rounded(std::uint32_t x) noexcept {
     auto const magnitude = x & 0x7fffffffu;
-    // Adding 1/2 to what lies below the normal numbers has the processor round it at the right place.
+    // For subnormal results, adding 1/2 makes the processor round at the right place.
     auto const small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
     auto const normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
     auto const special = magnitude > 0x7f800000u ? 0x7e00u | (magnitude >> 13 & 0x1ffu) : 0x7c00u;

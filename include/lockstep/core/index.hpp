@@ -5,7 +5,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Every count, extent and position. Signed, so that differences and checks are ordinary arithmetic.
+/// Type of every count, extent and position. Signed, so that differences and checks are ordinary arithmetic.
 using Index = std::int64_t;
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

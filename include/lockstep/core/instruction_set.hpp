@@ -12,7 +12,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The vector instructions that a loop is compiled for, besides what the build allows anyway.
+/// Vector instructions that a loop is compiled for, in addition to those that the build allows everywhere.
 enum class InstructionSet {
   baseline,  ///< the build's own, narrower than the others
   avx2,      ///< 32-byte vectors
@@ -36,8 +36,8 @@ enum class InstructionSet {
 #define LOCKSTEP_HAS_INSTRUCTION_SETS 0
 #endif
 
-/// The set that the build allows on every processor that it is for, by -march=native for one: loops are compiled for no
-/// narrower one.
+/// Instruction set that the build allows everywhere, for example with -march=native. Loops are compiled for no narrower
+/// one.
 #if !LOCKSTEP_HAS_INSTRUCTION_SETS
 inline constexpr auto least_instruction_set = InstructionSet::baseline;
 #elif defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
@@ -48,15 +48,15 @@ inline constexpr auto least_instruction_set = InstructionSet::avx2;
 inline constexpr auto least_instruction_set = InstructionSet::baseline;
 #endif
 
-// A program that is to be compiled quickly defines LOCKSTEP_ONE_INSTRUCTION_SET.
-/// The widest set that loops are compiled for.
+// Define LOCKSTEP_ONE_INSTRUCTION_SET to compile a program quickly.
+/// Widest instruction set that loops are compiled for.
 #if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
 inline constexpr auto widest_instruction_set = InstructionSet::avx512;
 #else
 inline constexpr auto widest_instruction_set = least_instruction_set;
 #endif
 
-/// The widest of these that this processor and its operating system support.
+/// Returns the widest of these sets that this processor and its operating system support.
 [[nodiscard]] inline InstructionSet best_instruction_set() noexcept {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
   if constexpr (least_instruction_set < widest_instruction_set) {
@@ -69,15 +69,15 @@ inline constexpr auto widest_instruction_set = least_instruction_set;
   return least_instruction_set;
 }
 
-// clang takes no wide registers as operands of instructions that are spelt out where a function is for any set.
+// clang does not accept wide registers as operands of inline assembly in a function compiled for any set.
 #if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(__clang__)
 #define LOCKSTEP_HAS_BFLOAT16_PRODUCTS 1
 #else
 #define LOCKSTEP_HAS_BFLOAT16_PRODUCTS 0
 #endif
 
-/// Whether this processor multiplies pairs of bfloat16 itself and adds both products to a float (AVX512-BF16), and the
-/// compiler can have it do so.
+/// Returns whether this processor multiplies pairs of bfloat16 and adds both products to a float (AVX512-BF16), and the
+/// compiler can generate the instruction.
 [[nodiscard]] inline bool multiplies_bfloat16() noexcept {
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
   return best_instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16");
@@ -86,8 +86,8 @@ inline constexpr auto widest_instruction_set = least_instruction_set;
 #endif
 }
 
-/// Whether this processor multiplies whole tiles of bfloat16 (AMX-BF16), and the operating system lets it: Linux is
-/// asked for the registers once per process, which only allows to use them.
+/// Returns whether this processor multiplies tiles of bfloat16 (AMX-BF16) and the operating system permits it. Requests
+/// the registers' permission from Linux once per process, which only allows their use.
 [[nodiscard]] inline bool multiplies_bfloat16_tiles() noexcept {
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS && defined(__linux__)
   static bool const can = [] {
@@ -101,25 +101,25 @@ inline constexpr auto widest_instruction_set = least_instruction_set;
 #endif
 }
 
-/// How wide the vectors are that a body is compiled for: a type, so that the body can have values of that width. A
-/// wider one that lasts from one turn of a loop to the next would be kept in memory.
+/// Vector width that a body is compiled for. A type, so that the body can have values of that width. A wider value that
+/// lives across loop iterations would be kept in memory.
 template <std::size_t bytes>
 struct Vectors {};
 
 namespace detail {
 
-/// What a body is called as. Where that means the same, as a copy: the compiler then knows that stores through the
+/// Form in which a body is called: by copy if that is equivalent. The compiler then knows that stores through the
 /// body's pointers change none of its captures, and keeps them in registers.
 template <class F, class V>
 using Called = std::conditional_t<std::is_trivially_copyable_v<F> &&
                                       (std::is_invocable_v<F const&> || std::is_invocable_v<F const&, V>),
                                   F const, F&>;
 
-// The body is called here and not by a helper: clang inlines what a `flatten` function calls itself, and no more. At
-// -O2 g++ 12 vectorises almost nothing, and by default it contracts a * b + c where there are fused instructions, so
-// that bits would depend on the processor. clang has no such attribute (and vectorises at -O2): there the build itself
-// must say -ffp-contract=off, as Lockstep's targets do. What to optimise comes before what to compile for: g++ 14
-// forgets a target that stands before it.
+// These functions call the body themselves: clang inlines only direct calls of a `flatten` function. At -O2, g++ 12
+// vectorizes almost nothing. By default it contracts a * b + c if fused instructions exist, so that bits would depend
+// on the processor. However, clang has no such attribute (and vectorizes at -O2). Its builds must set
+// -ffp-contract=off, as Lockstep's targets do. The optimize attribute comes before the target: g++ 14 forgets a target
+// that precedes it.
 #if defined(__clang__) || defined(__CUDA_ARCH__)
 #define LOCKSTEP_COMPILED_FOR(...) __VA_ARGS__
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq"
@@ -168,7 +168,7 @@ decltype(auto) call_avx512(F& f) {
 
 }  // namespace detail
 
-/// f(a std::integral_constant) with `set`, or with the nearest one that loops are compiled for.
+/// Calls f(a std::integral_constant) with `set`, or with the nearest set that loops are compiled for.
 template <class F>
 decltype(auto) with_compiled_set([[maybe_unused]] InstructionSet set, F&& f) {
   constexpr auto least = least_instruction_set, widest = widest_instruction_set;
@@ -179,10 +179,10 @@ decltype(auto) with_compiled_set([[maybe_unused]] InstructionSet set, F&& f) {
   return f(std::integral_constant<InstructionSet, least>{});
 }
 
-/// f(), or f(Vectors<bytes>{}), compiled for `set`, which the processor must support, or for the nearest one that loops
-/// are compiled for.
-/// @determinism bitwise, whatever the set, for a body that does the same arithmetic per element: nothing is contracted
-/// or reassociated. A body that asks for its own width would differ.
+/// Calls f(), or f(Vectors<bytes>{}), compiled for `set` or for the nearest set that loops are compiled for. The
+/// processor must support `set`.
+/// @determinism bitwise, for any set, if the body does the same arithmetic per element: nothing is contracted or
+/// reassociated. A body that uses its vector width differently would differ.
 template <class F>
 decltype(auto) with_instructions(InstructionSet set, F&& f) {
   return with_compiled_set(set, [&f](auto compiled) -> decltype(auto) {
@@ -194,11 +194,11 @@ decltype(auto) with_instructions(InstructionSet set, F&& f) {
   });
 }
 
-/// f(), or f(Vectors<bytes>{}), compiled for each set from least_instruction_set to widest_instruction_set, and run
-/// with the widest vectors of these that the processor has. Meant for bodies that are a loop and what it calls inline:
-/// everything that f calls is inlined into each version, so work that is not the loop (checks, messages) belongs
-/// outside. Capture by value ([=]) what the loop reads: captures then stay in registers.
-/// @determinism bitwise, whatever the processor; see with_instructions
+/// Calls f(), or f(Vectors<bytes>{}), compiled for each set from least_instruction_set to widest_instruction_set. Runs
+/// the version with the widest vectors that the processor has. The body should be a loop with the functions that it
+/// inlines. Everything that f calls is inlined into each version, so keep checks and messages outside. Capture by value
+/// ([=]) the variables that the loop reads: captures then stay in registers.
+/// @determinism bitwise, on any processor; see with_instructions
 template <class F>
 decltype(auto) with_best_instructions(F&& f) {
   return with_instructions(best_instruction_set(), f);

@@ -30,7 +30,7 @@ class Parser {
   }
 
  private:
-  static constexpr int deepest = 256;  // the parser recurses: a hostile text must not exhaust the stack
+  static constexpr int deepest = 256;  // the parser recurses: hostile input must not exhaust the stack
 
   Value value() {
     space();
@@ -205,7 +205,7 @@ class Parser {
   void space() {
     while (at_ < text_.size() && std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos) ++at_;
   }
-  /// '\0' at the end, which no rule accepts.
+  /// Returns '\0' at the end, which no rule accepts.
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool accept(char c) {
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -240,9 +240,9 @@ class Parser {
 
 }  // namespace detail
 
-/// Reads one JSON text (RFC 8259), strictly: nothing before or after the value but white space, no comments, no
-/// needless commas, names once, strings in UTF-8, integers within 64 bits, numbers within a double, at most 256 levels.
-/// `name` stands in messages: the file's.
+/// Parses one JSON text (RFC 8259) strictly: only white space around the value, no comments, no trailing commas, and
+/// unique names. Strings must be UTF-8, integers must fit 64 bits and numbers a double; at most 256 levels are allowed.
+/// @param name the file's name, for messages
 /// @throws DataError with name, line and column
 [[nodiscard]] inline Value parse(std::string_view text, std::string_view name = "json") {
   return detail::Parser(text, name).document();

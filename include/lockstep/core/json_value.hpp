@@ -18,16 +18,16 @@ namespace lockstep::inline LOCKSTEP_ABI::json {
 class Value;
 using Array = std::vector<Value>;
 using Member = std::pair<std::string, Value>;
-/// Members in the order of the text; no two have the same name.
+/// Members in the order of the text, with unique names.
 using Object = std::vector<Member>;
 
-/// One JSON value. Numbers without fraction and exponent are std::int64_t, all others double: neither is rounded to the
-/// other. Equal means equal in type, value and order.
+/// One JSON value. Numbers without fraction and exponent are std::int64_t, all others double; neither is rounded to the
+/// other. Values are equal if type, value and order are equal.
 class Value {
  public:
   Value(std::nullptr_t = nullptr) noexcept {}
   template <std::same_as<bool> T>
-  Value(T value) noexcept : type_(Type::boolean), integer_(value) {}  // a template, or pointers would convert
+  Value(T value) noexcept : type_(Type::boolean), integer_(value) {}  // a template, otherwise pointers would convert
   template <std::integral T>
   requires(!std::same_as<T, bool>) Value(T value) : type_(Type::integer), integer_(checked(value)) {}
   Value(double value) noexcept : type_(Type::number), number_(value) {}
@@ -37,7 +37,7 @@ class Value {
   Value(Array value) noexcept;
   Value(Object value) noexcept;
 
-  /// What the value is, in words: "null", "bool", "integer", "number", "string", "array" or "object".
+  /// Returns the type in words: "null", "bool", "integer", "number", "string", "array" or "object".
   [[nodiscard]] char const* type() const noexcept {
     constexpr char const* names[] = {"null", "bool", "integer", "number", "string", "array", "object"};
     return names[static_cast<int>(type_)];
@@ -48,8 +48,8 @@ class Value {
     return type_ == type_of(static_cast<T const*>(nullptr));
   }
 
-  /// The value as what it is. An integer may be read as a number.
-  /// @throws DataError when it is something else; names both
+  /// Return the value as the named type. An integer can also be read as a number.
+  /// @throws DataError if the value has another type; names both
   [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), integer_ != 0; }
   [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), integer_; }
   [[nodiscard]] double number() const {
@@ -60,17 +60,17 @@ class Value {
   [[nodiscard]] Array const& array() const { return need(Type::array, "an array"), array_; }
   [[nodiscard]] Object const& object() const { return need(Type::object, "an object"), object_; }
 
-  /// The member of that name, or null where there is none.
-  /// @throws DataError when this is no object
+  /// Returns the member of that name, or null if there is none.
+  /// @throws DataError if this is no object
   [[nodiscard]] Value const* find(std::string_view name) const;
-  /// The member of that name.
-  /// @throws DataError when there is none, with the nearest, or when this is no object
+  /// Returns the member of that name.
+  /// @throws DataError if there is none, naming the nearest, or if this is no object
   [[nodiscard]] Value const& at(std::string_view name) const;
-  /// The element at that place.
-  /// @throws DataError when there are fewer, or when this is no array
+  /// Returns the element at an index.
+  /// @throws DataError if the array is shorter, or if this is no array
   [[nodiscard]] Value const& at(std::size_t index) const;
 
-  /// What it takes beyond its own size, with all that it holds.
+  /// Returns the heap memory of this value and all its elements, in bytes.
   [[nodiscard]] std::size_t heap_bytes() const noexcept;
 
   friend bool operator==(Value const& a, Value const& b);
@@ -98,7 +98,7 @@ class Value {
     if (type_ != type) throw DataError(std::string("json: ") + wanted + " is needed where there is " + this->type());
   }
 
-  // One member per type: a variant of them would be one of the dearest things that a program compiles.
+  // One member per type: a std::variant of them would be very expensive to compile.
   Type type_ = Type::null;
   std::int64_t integer_ = 0;
   double number_ = 0;

@@ -16,16 +16,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::json {
 
-/// How a Writer sets its text.
+/// Layout of a Writer's output.
 enum class Layout {
   compact,   ///< on one line, for logs of one object per line
-  indented,  ///< a line per member and per object in an array, for people
+  indented,  ///< one line per member and per object in an array, for people
 };
 
-/// Writes one JSON text piece by piece. Floating-point numbers are written with the fewest digits that read back as the
-/// same bits, and always look like one (1.0, not 1). Bytes that are no UTF-8 become U+FFFD.
-/// @throws DataError for nan and infinity, which JSON does not have; Error for a call out of place, such as a value in
-/// an object without a name. After either, `clear` before going on
+/// Writes one JSON text piece by piece. Floating-point numbers are written with the fewest digits that read back
+/// bit-identical, and always look like one (1.0, not 1). Bytes that are not UTF-8 become U+FFFD.
+/// @throws DataError for nan and infinity, which JSON does not support; Error for a call out of place, such as a value
+/// in an object without a name. After either, call `clear` before you write again
 class Writer {
  public:
   explicit Writer(Layout layout = Layout::compact) : layout_(layout) {}
@@ -35,7 +35,7 @@ class Writer {
   Writer& begin_array() { return open('['); }
   Writer& end_array() { return close(']'); }
 
-  /// Names the member that the next value is.
+  /// Names the next value as a member.
   Writer& key(std::string_view name) {
     if (levels_.empty() || levels_.back().closing != '}' || named_)
       throw Error("json::Writer: the name \"" + std::string(name) +
@@ -69,7 +69,7 @@ class Writer {
     if (number.find_first_of(".e") == std::string::npos) number += ".0";
     return plain(number);
   }
-  /// null in the place of nan and infinity.
+  /// Writes the value, or null for nan and infinity.
   Writer& value_or_null(double value) { return std::isfinite(value) ? this->value(value) : plain("null"); }
   Writer& value(std::string_view value) {
     before_value();
@@ -79,7 +79,7 @@ class Writer {
   Writer& value(char const* value) { return this->value(std::string_view(value)); }
   Writer& value(std::string const& value) { return this->value(std::string_view(value)); }
   Writer& value(Value const& value);
-  /// All elements of a range, as an array.
+  /// Writes all elements of a range as an array.
   template <class Range>
   requires(requires(Range const& range) { std::begin(range) != std::end(range); } &&
            !std::convertible_to<Range const&, std::string_view> &&
@@ -94,15 +94,15 @@ class Writer {
     return key(name).value(value);
   }
 
-  /// The whole text; with Layout::indented it ends with a new line.
-  /// @throws Error while an object or an array is open, or nothing has been written
+  /// Returns the whole text. With Layout::indented it ends with a new line.
+  /// @throws Error while an object or an array is open, or if nothing has been written
   [[nodiscard]] std::string const& text() const {
     if (!done_)
       throw Error("json::Writer: the text is not complete: " +
                   (levels_.empty() ? "nothing was written" : where() + " is open"));
     return text_;
   }
-  /// Starts anew; storage is kept.
+  /// Restarts with an empty text; keeps the storage.
   void clear() noexcept {
     text_.clear();
     levels_.clear();
@@ -187,7 +187,7 @@ class Writer {
     text_ += '"';
   }
 
-  /// The path to where we are, for messages: `"final"."train_loss"`.
+  /// Returns the path to the current value, for messages: `"final"."train_loss"`.
   std::string where() const {
     std::string out;
     for (auto const& level : levels_)

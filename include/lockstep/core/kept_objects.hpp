@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// At most one object of each type for an owner, made when it is first asked for. Destroyed in reverse order. Not
+/// Holds at most one object of each type per owner, made at the first request. Destroys objects in reverse order. Not
 /// thread-safe.
 class KeptObjects {
  public:
@@ -22,10 +22,10 @@ class KeptObjects {
     while (!kept_.empty()) kept_.pop_back();
   }
 
-  /// An owner is an address that is its own; null, where one object of the type will do for all.
+  /// Returns the owner's object of type T. The owner is a unique address, or null for one object shared by all callers.
   template <class T>
   [[nodiscard]] T& of(void const* owner) {
-    void (*const destroy)(void*) = [](void* object) { delete static_cast<T*>(object); };  // also names the type
+    void (*const destroy)(void*) = [](void* object) { delete static_cast<T*>(object); };  // also identifies the type
     for (auto& [whose, object] : kept_)
       if (whose == owner && object.get_deleter() == destroy) return *static_cast<T*>(object.get());
     kept_.push_back({owner, {new T, destroy}});

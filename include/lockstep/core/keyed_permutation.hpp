@@ -17,12 +17,12 @@
 namespace lockstep::inline LOCKSTEP_ABI {
 
 /// A shuffle of [0, n) without a table: p(i) is the element at position i, in constant time and memory, for any n up to
-/// 2^48. Another key gives another order. Not for secrets.
+/// 2^48. Different keys give different orders. Not cryptographic.
 ///
-/// A Feistel network over a grid of a rows and b = ceil(sqrt(n)) columns with a b >= n: each round adds to one
-/// coordinate a keyed hash of the other one. The few cells beyond n (fewer than b of them) walk on until they land
-/// inside. Eight rounds pass the statistics that six fail. Up to 16 elements are drawn one by one instead: every order
-/// of theirs is equally likely.
+/// A Feistel network over a grid of a rows and b = ceil(sqrt(n)) columns with a b >= n. Each round adds a keyed hash of
+/// one coordinate to the other one. Cells beyond n (fewer than b) repeat the walk until they are inside. Eight rounds
+/// pass the statistical tests that six fail. Up to 16 elements are drawn one by one instead: all their orders are
+/// equally likely.
 /// @determinism bitwise, everywhere
 class KeyedPermutation {
  public:
@@ -47,7 +47,7 @@ class KeyedPermutation {
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(n_); }
 
-  /// The element at position i, which must lie in [0, n); not checked.
+  /// Returns the element at position i, which must be in [0, n); not checked.
   [[nodiscard]] Index operator()(Index i) const noexcept {
     auto at = static_cast<std::uint64_t>(i);
     if (n_ <= few) return static_cast<Index>(drawn_ >> 4 * at & 15);
@@ -63,13 +63,13 @@ class KeyedPermutation {
     return static_cast<Index>(at);
   }
 
-  /// Puts the element at position i in the place of each i in a span of Index, many at a time: several times as fast.
-  /// A template, so that only who calls it compiles it.
+  /// Replaces each position i in a span of Index by the element at position i; several times as fast as single calls. A
+  /// template, so that only callers compile it.
   template <class Positions>
   void replace(Positions&& positions) const noexcept {
     auto* const all = positions.data();
     auto const count = static_cast<std::size_t>(positions.size());
-    auto const groups = n_ <= few ? 0 : (count + lanes - worth_lanes) / lanes;  // the last one may have gaps
+    auto const groups = n_ <= few ? 0 : (count + lanes - worth_lanes) / lanes;  // the last group may be partly filled
     std::array<Index, lanes> last{};
     auto const left = groups * lanes > count ? count % lanes : 0;
     std::copy_n(all + (count - left), left, last.begin());
@@ -80,7 +80,7 @@ class KeyedPermutation {
     for (auto i = std::min(groups * lanes, count); i < count; ++i) all[i] = (*this)(all[i]);
   }
 
-  /// The position of an element: inverse(p(i)) == i.
+  /// Returns the position of an element: inverse(p(i)) == i.
   [[nodiscard]] Index inverse(Index element) const noexcept {
     auto at = static_cast<std::uint64_t>(element);
     if (n_ <= few) {
@@ -105,10 +105,10 @@ class KeyedPermutation {
     std::uint32_t mask = 0, factor = 1;
   };
   static constexpr std::size_t rounds = 8, lanes = 128;
-  static constexpr std::size_t worth_lanes = 16;  // from here on, a walk of them all is shorter than one by one
+  static constexpr std::size_t worth_lanes = 16;  // fewest positions for which a full group is faster
   static constexpr std::uint64_t few = 16;        // elements whose order fits into one word
 
-  /// Each element changes places with one of those up to it.
+  /// Draws a uniform permutation: swaps each element with a random one up to it.
   void draw(std::uint64_t key) noexcept {
     std::array<std::uint8_t, few> order{};
     for (std::uint64_t i = 0; i < n_; ++i) {
@@ -119,22 +119,23 @@ class KeyedPermutation {
     for (std::uint64_t i = 0; i < n_; ++i) drawn_ |= std::uint64_t{order[i]} << 4 * i;
   }
 
-  /// Replaces `lanes` positions. A walk is a long chain of multiplications: the chains of so many cells hide behind one
-  /// another.
+  /// Replaces `lanes` positions at once. A walk is a long chain of multiplications; many chains hide each other's
+  /// latency.
   [[gnu::always_inline]] void replace_lanes(Index* at) const noexcept {
-    // Words of 32 bits and conversions of signed numbers: each line is one instruction on as many lanes as there are.
+    // 32-bit words and signed conversions: each line is one instruction on all lanes.
     std::uint32_t row[lanes], column[lanes];
     std::uint32_t const rows = rows_, columns = columns_;
     auto const row_scale = scale_of(rows), column_scale = scale_of(columns);
     auto const per_column = 1 / static_cast<double>(columns);
     for (std::size_t j = 0; j < lanes; ++j) {
-      // The quotient to the nearest whole number, which the sum with 2^52 has in its last bits (there, as in a position
-      // written into those of 2^52, they count ones): it is exact but for a product near a half, where either will do.
+      // Nearest whole quotient: adding 2^52 moves it into the last bits of the double. A position written into the bits
+      // of 2^52 is converted in the same way. The quotient is exact unless it is near a half, where either neighbour
+      // will do.
       auto const position = std::bit_cast<double>(static_cast<std::uint64_t>(at[j]) | bits_of_2_52) - 0x1p52;
       row[j] = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(position * per_column + 0x1p52));
       column[j] = static_cast<std::uint32_t>(at[j]) - row[j] * columns;
     }
-    for (std::size_t j = 0; j < lanes; ++j) {  // where the nearest was the next one, the column lies below zero
+    for (std::size_t j = 0; j < lanes; ++j) {  // a rounded-up quotient leaves a negative column
       auto const below = column[j] >> 31;
       row[j] -= below;
       column[j] += columns & (0u - below);
@@ -154,15 +155,15 @@ class KeyedPermutation {
     if (beyond >> 63 != 0) walk_on(at);
   }
 
-  /// Not for the vectors: it is rare.
+  /// Continues the walk of cells beyond n. Not vectorized because it is rare.
   [[gnu::noinline]] void walk_on(Index* at) const noexcept {
     for (std::size_t j = 0; j < lanes; ++j) {
       if (static_cast<std::uint64_t>(at[j]) >= n_) at[j] = (*this)(at[j]);
     }
   }
 
-  /// A keyed hash of x, scaled into [0, size). The product's first 24 bits are a float's; it is below size, also once
-  /// it is rounded, as size has no more bits than that.
+  /// Returns a keyed hash of x, scaled into [0, size). The hash's first 24 bits fit a float exactly. The product stays
+  /// below size even after rounding, because size has at most 24 bits.
   [[nodiscard]] static std::uint32_t scaled(std::uint32_t x, Round round, float scale) noexcept {
     auto hash = (x ^ round.mask) * 0x9E3779B1u;
     hash = (hash ^ hash >> 15) * round.factor;
@@ -174,7 +175,7 @@ class KeyedPermutation {
   }
   [[nodiscard]] static std::uint32_t forth(std::uint32_t x, std::uint32_t by, std::uint32_t size) noexcept {
     x += by;                       // below 2 size <= 2^25
-    return std::min(x, x - size);  // which wraps where x is below size
+    return std::min(x, x - size);  // wraps if x is below size
   }
   [[nodiscard]] static std::uint32_t back(std::uint32_t x, std::uint32_t by, std::uint32_t size) noexcept {
     x -= by;
@@ -184,7 +185,7 @@ class KeyedPermutation {
   static constexpr std::uint64_t bits_of_2_52 = 0x4330000000000000u;
 
   std::uint64_t n_;
-  std::uint64_t drawn_ = 0;  // four bits for each of few elements
+  std::uint64_t drawn_ = 0;  // four bits for each of up to `few` elements
   std::uint32_t rows_ = 1, columns_ = 1;
   std::array<Round, rounds> round_{};
 };

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Scrambles 64 bits so that neighbours part (a bijection).
+/// Scrambles 64 bits, so that neighbouring values become unrelated (a bijection).
 /// @source the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15u;
@@ -17,13 +17,13 @@ namespace lockstep::inline LOCKSTEP_ABI {
   return x ^ (x >> 31);
 }
 
-/// One key out of several; the order counts, so (1, 2) and (2, 1) part.
+/// Combines several values into one key. The order counts: (1, 2) and (2, 1) give different keys.
 template <class... Rest>
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t first, std::uint64_t second, Rest... rest) noexcept {
   return mix(mix(first) ^ second, static_cast<std::uint64_t>(rest)...);
 }
 
-/// A key out of a name.
+/// Computes a key from a name.
 /// @source FNV-1a, then scrambled
 [[nodiscard]] constexpr std::uint64_t mix(std::string_view name) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -31,7 +31,7 @@ template <class... Rest>
   return mix(hash);
 }
 
-/// In 16 small hexadecimal digits.
+/// Returns the key as 16 lowercase hexadecimal digits.
 [[nodiscard]] inline std::string hexadecimal(std::uint64_t key) {
   std::string out;
   for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[key >> shift & 15];

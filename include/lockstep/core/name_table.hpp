@@ -8,15 +8,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Where the names of a list stand that somebody else holds, however many there are: a table of at least twice as many
-/// places as names, or the list itself where it is short. (std::unordered_set would cost every compilation 11 MB.)
-/// `name_of(i)` always gives name i of the list, from 0.
+/// Finds names in a list that the caller holds. A hash table with at least twice as many slots as names, or the list
+/// itself if it is short. (std::unordered_set would cost every compilation 11 MB.) `name_of(i)` must return name i of
+/// the list, from 0.
 /// @cost constant time for each call, on average
 class NameTable {
  public:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  /// Adds the list's next name, unless it is there already.   @returns the number of the same name before it, or `none`
+  /// Adds the list's next name, unless the table contains it.   @returns the index of the equal earlier name, or `none`
   template <class NameOf>
   std::size_t add(NameOf const& name_of) {
     auto const same = find(name_of(count_), name_of);
@@ -29,7 +29,7 @@ class NameTable {
     if (!places_.empty()) put(count_ - 1, name_of);
     return none;
   }
-  /// The number of the name among those that were added, or `none`.
+  /// Returns the index of the name among the added ones, or `none`.
   template <class NameOf>
   [[nodiscard]] std::size_t find(std::string_view name, NameOf const& name_of) const {
     if (places_.empty()) {
@@ -57,7 +57,7 @@ class NameTable {
   }
 
   std::size_t count_ = 0;
-  std::vector<std::size_t> places_;  // the number of the name there, counted from 1; empty while there are few
+  std::vector<std::size_t> places_;  // index of the slot's name plus 1; empty for short lists
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -9,8 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// How many letters have to be added, dropped, changed or swapped with their neighbour to turn one word into the other
-/// (optimal string alignment). Capitals count as small letters and '_' as '-'. Costs the product of the lengths.
+/// Returns the number of letters to insert, delete, change or swap with a neighbour to turn one word into the other
+/// (optimal string alignment). Ignores case and treats '_' as '-'. Costs the product of the lengths.
 [[nodiscard]] inline int edit_distance(std::string_view from, std::string_view to) {
   auto const fold = [](char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   std::vector<int> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
@@ -29,8 +29,8 @@ namespace lockstep::inline LOCKSTEP_ABI {
   return row[to.size()];
 }
 
-/// The candidate that `name` was most likely meant to be, for "the nearest is …": the least edit distance, the first of
-/// equals. Empty where there are no candidates.
+/// Returns the candidate that `name` most likely means, for "the nearest is …": the least edit distance, the first on
+/// ties. Empty if there are no candidates.
 template <class Candidates>
 [[nodiscard]] std::string nearest(std::string_view name, Candidates const& candidates) {
   std::string best;

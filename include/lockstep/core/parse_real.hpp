@@ -11,7 +11,7 @@
 namespace lockstep::inline LOCKSTEP_ABI {
 namespace detail {
 
-/// Whether a decimal number that std::from_chars calls out of range is too small, not too large.
+/// Returns whether a decimal number that std::from_chars reports as out of range is too small, not too large.
 [[nodiscard]] inline bool is_tiny(std::string_view number) noexcept {
   auto const end = number.find_first_of("eE");
   Index exponent = 0;  // of the first digit that is not 0
@@ -31,9 +31,9 @@ namespace detail {
   return exponent < (negative ? power : -power);
 }
 
-/// The end of a decimal number whose nearest T is found by one exact division or product, and that T; null for any
+/// Parses a decimal number whose nearest T follows from one exact division or product. Returns its end, or null for any
 /// other text. A significand below 2^53 and a power of ten up to 10^22 are exact in double (Clinger 1990), so their
-/// quotient is rounded once. Rounding it again to float is exact unless it lies half-way between two floats.
+/// quotient is rounded once. Rounding it again to float is exact unless it is half-way between two floats.
 template <class T>
 requires(sizeof(T) <= sizeof(double)) char const* parse_short(char const* at, char const* end, T& out) noexcept {
   static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -54,7 +54,7 @@ requires(sizeof(T) <= sizeof(double)) char const* parse_short(char const* at, ch
     ++at;
     fraction = digits();
   }
-  if (whole + fraction == 0 || at - first > 19 || significand >> 53 != 0) return nullptr;  // 19 fit the integer
+  if (whole + fraction == 0 || at - first > 19 || significand >> 53 != 0) return nullptr;  // 19 digits fit the integer
   int power = -fraction;
   if (at != end && (*at == 'e' || *at == 'E')) {
     ++at;
@@ -78,8 +78,8 @@ requires(sizeof(T) <= sizeof(double)) char const* parse_short(char const* at, ch
 
 }  // namespace detail
 
-/// std::from_chars for decimal numbers, except that a number that is too small for T is 0. Faster than the function for
-/// numbers of up to 15 digits with a small exponent; equal bits for all.
+/// Parses decimal numbers like std::from_chars, except that a number that is too small for T is 0. Faster than
+/// std::from_chars for numbers of up to 15 digits with a small exponent; bit-identical for all.
 template <class T>
 std::from_chars_result parse_real(char const* begin, char const* end, T& out) noexcept {
   if constexpr (sizeof(T) <= sizeof(double))

@@ -8,9 +8,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Random bits as a pure function of a 64-bit key and a 128-bit counter: Philox4x32-10. Neighbouring counters and keys
-/// give unrelated blocks, so a counter may be made of whatever names a number: epoch, position, element. There is no
-/// state, so nothing depends on who asks, or in which order. A loop over counters vectorises.
+/// Philox4x32-10: random bits as a pure function of a 64-bit key and a 128-bit counter. Neighbouring counters and keys
+/// give unrelated blocks, so a counter can consist of epoch, position and element. There is no state, so results do not
+/// depend on the caller or on the order of calls. Loops over counters vectorize.
 /// @determinism bitwise, everywhere
 /// @source Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011)
 class Philox {
@@ -20,7 +20,7 @@ class Philox {
 
   constexpr explicit Philox(std::uint64_t key) noexcept : key_{low(key), high(key)} {}
 
-  /// 128 random bits.
+  /// Returns 128 random bits.
   [[nodiscard, gnu::always_inline]] constexpr Block operator()(Counter counter) const noexcept {
     auto [x0, x1, x2, x3] = counter;
     auto [k0, k1] = key_;
@@ -36,7 +36,7 @@ class Philox {
     return {x0, x1, x2, x3};
   }
 
-  /// The block of the counter that two numbers make.
+  /// Returns the block of the counter made from two numbers.
   [[nodiscard, gnu::always_inline]] constexpr Block operator()(std::uint64_t first,
                                                                std::uint64_t second = 0) const noexcept {
     return (*this)(Counter{low(first), high(first), low(second), high(second)});
@@ -49,16 +49,16 @@ class Philox {
   std::array<std::uint32_t, 2> key_;
 };
 
-/// 32 random bits as one of the 2^24 multiples of 2^-24 in [0, 1), exactly.
+/// Converts 32 random bits to one of the 2^24 multiples of 2^-24 in [0, 1), exactly.
 [[nodiscard]] constexpr float uniform(std::uint32_t bits) noexcept { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
-/// The uniform number of one counter.
+/// Returns the uniform number of a counter.
 [[nodiscard]] constexpr float uniform(Philox const& random, std::uint64_t counter) noexcept {
   return uniform(random(counter)[0]);
 }
 
-/// Two independent numbers of the standard normal distribution, by Box and Muller: r cos(t), r sin(t) with
-/// r = sqrt(-2 ln u), t = 2 pi v. The largest possible is sqrt(64 ln 2) = 6.66.
+/// Returns two independent standard normal numbers by Box and Muller:
+/// r cos(t), r sin(t) with r = sqrt(-2 ln u), t = 2 pi v. The largest possible is sqrt(64 ln 2) = 6.66.
 /// @determinism bitwise for one mathematics library on one processor type; rounded to float almost everywhere
 [[nodiscard]] inline std::array<double, 2> normal_pair(std::uint32_t first, std::uint32_t second) noexcept {
   double const u = (static_cast<double>(first) + 1.0) * 0x1p-32;  // in (0, 1]: its logarithm is finite
@@ -67,7 +67,7 @@ class Philox {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-/// The standard normal number of one counter.
+/// Returns the standard normal number of a counter.
 [[nodiscard]] inline double normal(Philox const& random, std::uint64_t counter) noexcept {
   auto const block = random(counter);
   return normal_pair(block[0], block[1])[0];

@@ -10,12 +10,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The processors that this process was given, by taskset or a scheduler; perhaps fewer than the machine has. At least
-/// 1. What a thread was bound to by itself does not matter.
+/// Returns the number of processors that this process may use, as set by taskset or a scheduler; at least 1. It can be
+/// below the machine's number. Affinities of single threads do not count.
 [[nodiscard]] inline int processors() noexcept {
   cpu_set_t given;
   if (::sched_getaffinity(::getpid(), sizeof given, &given) == 0) return std::max(1, CPU_COUNT(&given));
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // more than such a set has places for
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // more than fit a cpu_set_t
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

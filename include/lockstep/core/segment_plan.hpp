@@ -15,12 +15,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Which entries of a list of ids belong together, for sums per id without atomics: the entries in the order of their
-/// ids, cut into one row per distinct id, and every row into chunks of at most 32 entries. Chunks can be summed in any
-/// order and by any thread; adding up the chunks of a row in order then gives the same bits every time.
+/// Groups equal ids of a list, for sums per id without atomics. The entries are ordered by id and cut into one row per
+/// distinct id, and each row into chunks of at most 32 entries. Chunks can be summed in any order and by any thread.
+/// Adding up the chunks of a row in order then gives bit-identical results every time.
 ///
-/// Row r is id rows[r] and owns chunks [first[r], first[r + 1]); chunk c sums entries order[begin[c]] to
-/// order[begin[c + 1] - 1], in that order. Storage is kept from build to build.
+/// Row r is id rows[r] and owns chunks [first[r], first[r + 1]). Chunk c sums entries order[begin[c]] to
+/// order[begin[c + 1] - 1], in that order. Storage is kept between builds.
 /// @determinism bitwise: a function of the ids alone; not thread-safe while building
 struct SegmentPlan {
   static constexpr std::size_t chunk = 32;
@@ -32,7 +32,7 @@ struct SegmentPlan {
 
   [[nodiscard]] Index chunks() const noexcept { return begin.empty() ? 0 : static_cast<Index>(begin.size()) - 1; }
 
-  /// Plans `ids`; negative ones (padding) are left out. Costs one pass and two per 8 bits of the largest id (11 for
+  /// Plans `ids`; skips negative ones (padding). Costs one pass, and two passes per 8 bits of the largest id (11 for
   /// long lists).
   /// @throws ShapeError for 2^32 ids and more
   void build(std::span<std::int32_t const> ids) {
@@ -50,7 +50,7 @@ struct SegmentPlan {
 
   [[nodiscard]] static std::int32_t id(Entry entry) noexcept { return static_cast<std::int32_t>(entry >> 32); }
 
-  /// Room for any list of this length, so that what is kept depends on the longest list and not on what lists held.
+  /// Reserves room for any list of this length, so that memory depends on the longest list and not on its ids.
   void reserve(std::size_t count) {
     for (auto* each : {&order, &first, &begin}) each->reserve(count + 1);
     for (auto* each : {&entries_, &sorted_}) each->reserve(count);
@@ -58,10 +58,10 @@ struct SegmentPlan {
     starts_.reserve(std::size_t{4} << most_bits(count));
   }
 
-  /// Of a digit: a long list is worth larger histograms.
+  /// Returns the bits of a sort digit: long lists justify larger histograms.
   [[nodiscard]] static int most_bits(std::size_t count) noexcept { return count < 8192 ? 8 : 11; }
 
-  /// The largest id, or 0.
+  /// Collects the entries and returns the largest id, or 0.
   std::int32_t collect(std::span<std::int32_t const> ids) {
     entries_.resize(ids.size());
     std::int32_t largest = 0;
@@ -75,7 +75,7 @@ struct SegmentPlan {
     return largest;
   }
 
-  /// A stable radix sort by the low `bits` of the id, lowest digit first. All digits are counted in one pass.
+  /// Sorts entries by the low `bits` of the id: a stable radix sort, lowest digit first. Counts all digits in one pass.
   void sort(int bits) {
     int const most = most_bits(entries_.size());
     int const digits = (bits + most - 1) / most;
@@ -97,7 +97,7 @@ struct SegmentPlan {
     }
   }
 
-  /// Without branches on the data: where a row ends cannot be predicted.
+  /// Cuts entries into rows and chunks without data-dependent branches: the ends of rows are unpredictable.
   void cut() {
     auto const count = entries_.size();
     order.resize(count);

@@ -12,7 +12,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The SHA-256 of a stream of bytes, given in any number of parts.
+/// SHA-256 of a stream of bytes, given in any number of parts.
 /// @source FIPS 180-4
 class Sha256 {
  public:
@@ -32,7 +32,7 @@ class Sha256 {
     fill(bytes);
   }
 
-  /// The digest of everything so far; more may follow.
+  /// Returns the digest of all bytes so far; more may follow.
   [[nodiscard]] Digest digest() const noexcept {
     auto end = *this;
     end.pad();
@@ -110,7 +110,7 @@ class Sha256 {
   std::uint64_t length_ = 0;  // bytes so far
 };
 
-/// Two small hexadecimal digits per byte.
+/// Returns two lowercase hexadecimal digits per byte.
 [[nodiscard]] inline std::string hex(std::span<std::uint8_t const> bytes) {
   constexpr char digits[] = "0123456789abcdef";
   std::string out;

@@ -16,8 +16,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Runs `body` on a thread. `who` wants it, and `which` one of its threads it is, are for the error.
-/// @throws ConfigError when the system refuses: says how many threads there are, and what limits them
+/// Runs `body` on a thread. `who` names the owner and `which` the thread, for the error.
+/// @throws ConfigError if the system refuses: states the number of threads and their limit
 template <class Body>
 [[nodiscard]] std::thread start_thread(std::string const& who, std::string const& which, Body&& body) {
   try {
@@ -38,7 +38,7 @@ template <class Body>
   }
 }
 
-/// Waits for the end of threads that the process `starter` has started. A fork of it lacks them, and lets go of them.
+/// Joins threads that the process `starter` started. In a fork, where they do not exist, abandons them.
 inline void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noexcept {
   if (::getpid() != starter) {
     // None of them can be joined or destroyed.

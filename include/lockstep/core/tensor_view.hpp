@@ -11,11 +11,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The extents of a dense row-major tensor, outermost first.
+/// Extents of a dense row-major tensor, outermost first.
 template <int Rank>
 using Extents = std::array<Index, static_cast<std::size_t>(Rank)>;
 
-/// The number of elements.
+/// Returns the number of elements.
 template <std::size_t Rank>
 [[nodiscard]] constexpr Index elements(std::array<Index, Rank> const& extent) noexcept {
   Index n = 1;
@@ -23,15 +23,15 @@ template <std::size_t Rank>
   return n;
 }
 
-/// "[32, 128]", for messages.
+/// Returns "[32, 128]", for messages.
 [[nodiscard]] inline std::string to_string(std::span<Index const> extent) {
   std::string out = "[";
   for (std::size_t i = 0; i < extent.size(); ++i) out += (i ? ", " : "") + std::to_string(extent[i]);
   return out + "]";
 }
 
-/// A non-owning dense row-major tensor. The memory space is in the type: views of different spaces do not convert.
-/// Elements are readable only where `Space::host_accessible` says so.
+/// A non-owning dense row-major tensor. The memory space is part of the type: views of different spaces do not convert.
+/// The host can read elements only if `Space::host_accessible`.
 template <class T, int Rank, class Space>
 struct TensorView {
   using value_type = std::remove_const_t<T>;
@@ -40,19 +40,19 @@ struct TensorView {
 
   constexpr TensorView() = default;
   constexpr TensorView(T* first, Extents<Rank> extents) noexcept : data(first), extent(extents) {}
-  /// A view of mutable elements reads as one of constant elements.
+  /// Converts a view of mutable elements to a view of constant elements.
   template <class U>
   requires(std::is_const_v<T>&& std::same_as<U, value_type>) constexpr TensorView(
       TensorView<U, Rank, Space> other) noexcept
       : data(other.data), extent(other.extent) {}
 
-  /// Whether the views are of the same memory, whatever it holds.
+  /// Compares addresses and extents, not elements.
   bool operator==(TensorView const&) const = default;
 
   [[nodiscard]] constexpr Index size() const noexcept { return elements(extent); }
   [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
 
-  /// The element at the given indices; not checked.
+  /// Returns the element at the given indices; not checked.
   template <std::convertible_to<Index>... I>
   requires(sizeof...(I) == Rank && Space::host_accessible) [[nodiscard]] constexpr T& operator()(
       I... indices) const noexcept {
@@ -65,7 +65,7 @@ struct TensorView {
     return {data, static_cast<std::size_t>(size())};
   }
 
-  /// The same elements under other extents of equal size; not checked.
+  /// Returns the elements with other extents of equal size; not checked.
   template <std::size_t R>
   [[nodiscard]] constexpr TensorView<T, static_cast<int>(R), Space> reshape(std::array<Index, R> other) const noexcept {
     return {data, other};

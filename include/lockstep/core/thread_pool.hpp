@@ -21,13 +21,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// A fixed group of threads that share loops. The thread that calls `run` is one of them, so a pool of n starts n - 1.
-/// A run that begins while another is under way (from inside a task, or from another thread) executes on its caller
-/// alone, as does every run in a fork of the process. Thread-safe; usable again after an exception. The destructor
+/// A fixed group of threads that share loops. The calling thread of `run` takes part, so a pool of n starts n - 1
+/// threads. A run that begins during another run, from inside a task or from another thread, executes on its caller
+/// alone. So does every run in a fork of the process. Thread-safe; usable again after an exception. The destructor
 /// joins.
 class ThreadPool {
  public:
-  /// @throws ConfigError when `threads` is below 1 or the system refuses a thread; none is left behind
+  /// @throws ConfigError if `threads` is below 1 or the system refuses a thread; stops the threads already started
   explicit ThreadPool(int threads = 1) : threads_(threads) {
     expect<ConfigError>(threads >= 1, [&] {
       return "ThreadPool: " + std::to_string(threads) + " threads; at least 1 is needed (the caller counts as one)";
@@ -50,8 +50,8 @@ class ThreadPool {
   [[nodiscard]] int threads() const noexcept { return threads_; }
 
   /// Calls f(task) once for each task in [0, tasks), in any order and on any member; returns when all are done.
-  /// Nothing is allocated.
-  /// @throws what the lowest task that throws throws; the tasks of other members run to their end first
+  /// Allocates nothing.
+  /// @throws the exception of the lowest task that throws; tasks of other members run to their end first
   template <class F>
   void run(Index tasks, F&& f) {
     if (tasks <= 0) return;
@@ -69,7 +69,7 @@ class ThreadPool {
   }
 
   /// Cuts [0, count) into chunks of `grain` (the last may be short) and calls f(begin, end) for each. The chunks depend
-  /// on count and grain only: a sum per chunk, added up in order, has the same bits for any number of threads.
+  /// on count and grain only. A sum per chunk, added up in order, is therefore bit-identical for any number of threads.
   template <class F>
   void for_ranges(Index count, Index grain, F&& f) {
     expect<ConfigError>(grain >= 1, [&] {
@@ -82,7 +82,7 @@ class ThreadPool {
  private:
   /// Tasks are claimed a share at a time: few enough that claiming costs nothing, enough to even out unequal tasks.
   static constexpr Index shares_per_member = 8;
-  /// A wake costs the waker microseconds, so whoever joins wakes two more, as long as there is something left to claim.
+  /// A wake costs the waker microseconds, so each joining thread wakes two more while shares are left to claim.
   static constexpr int wakes_per_member = 2;
 
   struct Job {
@@ -104,8 +104,8 @@ class ThreadPool {
     if (error) std::rethrow_exception(error);
   }
 
-  /// Claims shares until there are none. The job may be read only while a claimed share is unfinished: a member that is
-  /// late for one run claims from the next one or finds nothing, and nobody ever waits for it to wake up.
+  /// Claims shares until none are left. Reads the job only while a claimed share is unfinished. A member that is late
+  /// for one run claims from the next one or finds nothing, and no thread waits for it to wake up.
   void take_part() noexcept {
     std::uint32_t done = 0;
     for (auto left = unclaimed_.load(std::memory_order_relaxed); left > 0;) {
@@ -151,7 +151,7 @@ class ThreadPool {
 
   Signal<> start_;                                       // counts runs
   Signal<> unfinished_;                                  // shares of the current run
-  alignas(64) std::atomic<std::uint32_t> unclaimed_{0};  // of them
+  alignas(64) std::atomic<std::uint32_t> unclaimed_{0};  // shares of the current run
   alignas(64) Job job_;
   int threads_;
   std::atomic<bool> busy_{false}, stop_{false};

@@ -9,40 +9,40 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Something that took time.
+/// A named interval of time.
 struct Span {
   enum class Kind : std::uint8_t {
-    phase,     ///< of training; `number` is the step, where it is one
-    forward,   ///< an operation of a model: `number` is its place in the pass, `amount` the bytes of what it made
-    again,     ///< the same, once more in backward
-    backward,  ///< of the operation with that `number`
-    bucket,    ///< gradients, from complete to summed; `number` is their place, `amount` their bytes
-    batch,     ///< a worker's: `number` is the batch's micro-step, `amount` the rows
-    level,     ///< of something that rises and falls: at `begin` it was `amount`
+    phase,     ///< of training; `number` is the step, if it has one
+    forward,   ///< a model's operation: `number` is its index in the pass, `amount` the bytes it allocated
+    again,     ///< a forward operation repeated in backward
+    backward,  ///< backward of the operation with that `number`
+    bucket,    ///< gradients, from complete to summed; `number` is their index, `amount` their bytes
+    batch,     ///< of a worker: `number` is the batch's micro-step, `amount` the rows
+    level,     ///< a quantity that rises and falls: its value at `begin` was `amount`
   };
-  char const* name = "";  ///< of static storage; of an operation the type of its backward closure
-  double begin = 0;       ///< Clock::seconds(), as is `end`
+  char const* name = "";  ///< of static storage; for operations the type of the backward closure
+  double begin = 0;       ///< Clock::seconds(), like `end`
   double end = 0;
   Index number = -1;
   Index amount = 0;
   int first = -1;  ///< the least ordinal of an operation's parameters, or a batch's worker; -1: none
-  int last = -1;   ///< the largest of them
+  int last = -1;   ///< the largest ordinal
   Kind kind = Kind::phase;
 };
 
-/// What was done and when: a span that contains others is added after them. For one thread at a time. Nothing is
-/// allocated by `add`; what finds no room is counted.
+/// Recorded spans in order of their ends: a span that contains others is added after them. Use from one thread at a
+/// time. `add` never allocates; it counts spans that do not fit.
 class Timeline {
  public:
-  /// Without room.
+  /// Makes a timeline with a capacity of 0.
   Timeline() = default;
-  /// @cost most * sizeof(Span) bytes of address space, memory as it is filled
+  /// @cost most * sizeof(Span) bytes of address space; memory is used as it fills
   explicit Timeline(std::size_t most) { clear(most); }
   Timeline(Timeline const&) = delete;
   Timeline& operator=(Timeline const&) = delete;
   ~Timeline() { ::operator delete(memory_); }
 
-  /// Empty, with room for `most`.
+  /// Removes all spans and reserves capacity for `most`.
   void clear(std::size_t most = std::size_t{1} << 18) {
     ::operator delete(std::exchange(memory_, nullptr));
     count_ = most_ = 0;
@@ -58,17 +58,17 @@ class Timeline {
   }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] Span const& operator[](std::size_t i) const noexcept { return data()[i]; }
-  /// To be completed by who added it.
+  /// Returns a span for its writer to complete.
   [[nodiscard]] Span& operator[](std::size_t i) noexcept { return data()[i]; }
   [[nodiscard]] Span const* begin() const noexcept { return data(); }
   [[nodiscard]] Span const* end() const noexcept { return data() + count_; }
-  /// How many found no room.
+  /// Returns the number of spans that did not fit.
   [[nodiscard]] Index left_out() const noexcept { return left_out_; }
 
  private:
   [[nodiscard]] Span* data() const noexcept { return static_cast<Span*>(memory_); }
 
-  void* memory_ = nullptr;  // by hand: a vector of spans costs every compilation 9 MB
+  void* memory_ = nullptr;  // raw memory: a vector of spans costs every compilation 9 MB
   std::size_t most_ = 0, count_ = 0;
   Index left_out_ = 0;
 };

@@ -8,14 +8,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Where the balanced binary tree over n ≥ 2 terms splits: the left side takes the largest power of two below n. So
-/// n = 2: (0+1), 3: (0+1)+2, 4: (0+1)+(2+3), 5: ((0+1)+(2+3))+4.
+/// Returns where the balanced binary tree over n ≥ 2 terms splits: the left side takes the largest power of two below
+/// n. For n = 2: (0+1), 3: (0+1)+2, 4: (0+1)+(2+3), 5: ((0+1)+(2+3))+4.
 [[nodiscard]] constexpr int tree_split(int n) noexcept {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1)));
 }
 
-/// The sum term(first) + … + term(first + n - 1) in the balanced binary tree, n ≥ 1. Every sum over shards, replicas
-/// and ranks is made in this order, whoever makes it, so that all of them have equal bits.
+/// Returns term(first) + … + term(first + n - 1), summed in the balanced binary tree, n ≥ 1. All code that sums over
+/// shards, replicas and ranks uses this order, so that all sums are bit-identical.
 /// @determinism bitwise
 template <class Term>
 [[nodiscard]] constexpr auto tree_sum(int n, Term const& term, int first = 0) {
@@ -42,8 +42,8 @@ void tree_sum_range(T* const* sources, Index begin, Index end) noexcept {
 }
 }  // namespace detail
 
-/// sources[0][i] = tree sum over all sources of [i], for i in [begin, end); the other sources stay as they are. They
-/// must not overlap. Usual counts have loops of their own, which vectorise.
+/// Computes sources[0][i] = tree sum over all sources of [i], for i in [begin, end). Leaves the other sources
+/// unchanged. Sources must not overlap. Common counts have their own loops, which vectorize.
 template <class T>
 void tree_sum_into_first(std::span<T* const> sources, Index begin, Index end) noexcept {
   auto const n = static_cast<int>(sources.size());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The one place that holds the version; CMake reads it from here.
+/// The only definition of the version; CMake reads it from here.
 #define LOCKSTEP_VERSION_MAJOR 0
 #define LOCKSTEP_VERSION_MINOR 1
 #define LOCKSTEP_VERSION_PATCH 0
 
-/// The inline namespace that everything lives in: two libraries built against different versions, with and without a
-/// library that computes for us, for one instruction set and for several, or with more checks and fewer, may meet in
-/// one program without sharing a symbol.
+/// Inline namespace of the whole library. It differs between versions, compute libraries, single and multiple
+/// instruction sets, and levels of checks. Libraries built in different ways can therefore share a program without
+/// sharing symbols.
 #if defined(LOCKSTEP_BLAS)
 #define LOCKSTEP_ABI_BLAS _blas
 #else
@@ -29,7 +29,7 @@
 #else
 #define LOCKSTEP_ABI_SET
 #endif
-/// How much is checked at run time (contract.hpp).
+/// Level of run-time checks (contract.hpp).
 #define LOCKSTEP_CONTRACT_OFF 0
 #define LOCKSTEP_CONTRACT_CHEAP 10
 #define LOCKSTEP_CONTRACT_NORMAL 20
@@ -62,7 +62,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The version as text, for run records and error reports.
+/// The version as a string, for run records and error reports.
 inline constexpr char version[] = "0.1.0";
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -16,28 +16,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The moment at which a wait gives up, as Clock::nanoseconds() counts.
+/// Time at which a wait gives up, in Clock::nanoseconds().
 using Deadline = std::int64_t;
 
-/// Waits as long as it takes.
+/// Waits without limit.
 inline constexpr Deadline no_deadline = std::numeric_limits<Deadline>::max();
 
-/// The moment `seconds` from now; more than about thirty years, or infinity, is no deadline.
+/// Returns the time `seconds` from now. More than about thirty years, or infinity, is no deadline.
 [[nodiscard]] inline Deadline deadline_in(double seconds) noexcept {
   if (!(seconds < 1e9)) return no_deadline;
   return Clock::nanoseconds() + static_cast<Deadline>(seconds * 1e9);
 }
 
-/// The part of a wait that does not sleep: some microseconds of spinning, then offers of the core to others, which is
-/// what helps when there are more threads than cores. Both are bounded by time: the cost of one spin differs tenfold
-/// between processors, and a yield that took long means that others need the core and that it is better to sleep.
+/// The part of a wait before it sleeps: spins for some microseconds, then yields the core, which helps if there are
+/// more threads than cores. Both are bounded by time, for two reasons. The cost of a spin differs tenfold between
+/// processors. A slow yield means that other threads need the core, so that sleeping is better.
 class Backoff {
  public:
   Backoff() = default;
-  /// Without spinning where those that are awaited may need this core.
+  /// @param alone false if the awaited thread may need this core: yields without spinning
   explicit Backoff(bool alone) : spinning_(alone) {}
 
-  /// Passes a little time. False, at once, when it is time to sleep instead.
+  /// Passes a little time and returns true. Returns false at once when it is time to sleep.
   bool pause() noexcept {
     if (spinning_ && ++spins_ % spins_per_look != 0) {
       relax();
@@ -58,7 +58,7 @@ class Backoff {
  private:
   static constexpr std::int64_t longest_spin_ns = 5'000;
   static constexpr std::int64_t longest_wait_ns = 50'000;
-  static constexpr unsigned spins_per_look = 8;  // a look at the clock costs about as much as a spin
+  static constexpr unsigned spins_per_look = 8;  // reading the clock costs about as much as a spin
 
   static void relax() noexcept {
 #if defined(__x86_64__)
@@ -73,35 +73,35 @@ class Backoff {
   bool spinning_ = true;
 };
 
-/// Who may wait for a Signal and change it.
+/// Which threads may wait for a Signal and change it.
 enum class Sharing {
   threads,    ///< threads of this process
-  processes,  ///< all processes that map the memory it lies in
+  processes,  ///< all processes that map its memory
 };
 
-/// A 32-bit number that some change and others wait for. All bytes zero is a valid Signal of value 0, so that it may
-/// lie in memory that processes share. What was written before a change is visible to whoever saw the change.
-/// Thread-safe. A waiter that dies in its sleep costs the others a system call per change and nothing else.
+/// A 32-bit number that threads change and wait for. All bytes zero is a valid Signal of value 0, so memory shared by
+/// processes can hold one. Writes before a change are visible to every thread that sees the change. Thread-safe. A
+/// waiter that dies asleep costs others only one system call per change.
 template <Sharing sharing = Sharing::threads>
 class alignas(64) Signal {
  public:
   [[nodiscard]] std::uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
 
-  /// Sets the value without waking anyone.
+  /// Sets the value without waking any waiter.
   void store(std::uint32_t value) noexcept { value_.store(value, std::memory_order_seq_cst); }
-  /// Adds (subtracts, by wrapping) without waking anyone; the new value.
+  /// Adds (or subtracts, by wrapping) without waking any waiter; returns the new value.
   std::uint32_t add(std::uint32_t by) noexcept { return value_.fetch_add(by, std::memory_order_seq_cst) + by; }
-  /// Wakes up to `most` sleepers; a load where there are none.
+  /// Wakes up to `most` sleepers. Costs one load if there are none.
   void wake(int most = INT_MAX) noexcept {
     if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(FUTEX_WAKE, static_cast<std::uint32_t>(most), nullptr);
   }
-  /// Sets the value and wakes all.
+  /// Sets the value and wakes all waiters.
   void post(std::uint32_t value) noexcept {
     store(value);
     wake();
   }
 
-  /// Returns as soon as `holds(value)`, or at the deadline: what `holds` said last. Spins, yields, then sleeps.
+  /// Waits until `holds(value)` or the deadline; returns the last result of `holds`. Spins, yields, then sleeps.
   template <class Predicate>
   bool wait(Predicate&& holds, Deadline deadline = no_deadline) noexcept {
     for (Backoff backoff;;) {
@@ -109,7 +109,8 @@ class alignas(64) Signal {
       if (!backoff.pause()) return sleep(holds, deadline);
     }
   }
-  /// The same for who has spun and yielded already, looking at more than this number.
+  /// Waits like `wait`, but sleeps at once. For callers that have already spun and yielded while they checked more than
+  /// this number.
   template <class Predicate>
   bool sleep(Predicate&& holds, Deadline deadline = no_deadline) noexcept {
     // The count rises before the value is read, and wake() reads the count after the value changed: one sees the other.
@@ -120,7 +121,7 @@ class alignas(64) Signal {
       auto const value = value_.load(std::memory_order_seq_cst);
       held = holds(value);
       if (held || (deadline != no_deadline && Clock::nanoseconds() >= deadline)) break;
-      futex(FUTEX_WAIT_BITSET, value, deadline == no_deadline ? nullptr : &limit);  // may return for no reason
+      futex(FUTEX_WAIT_BITSET, value, deadline == no_deadline ? nullptr : &limit);  // may return spuriously
     }
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
     return held;

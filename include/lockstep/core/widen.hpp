@@ -12,8 +12,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Numbers of 16 bits, float16 or bfloat16, as wider ones, which loses nothing. They lie in `from`, unaligned if need
-/// be, which has two bytes for each number of `out` and may be the last bytes of `out`.
+/// Converts 16-bit numbers, float16 or bfloat16, to wider ones, without loss. `from` may be unaligned; it has two bytes
+/// for each number of `out` and may be the last bytes of `out`.
 template <class Half, std::floating_point Wide>
 requires(std::same_as<Half, float16> || std::same_as<Half, bfloat16>) void widen(std::span<std::byte const> from,
                                                                                  std::span<Wide> out) noexcept {

@@ -10,13 +10,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// A resource of host memory that is chosen at run time: ordinary memory, or, for what goes to a device, page-locked
-/// memory. Any small and plain resource will do; two are equal when they are of one type and state.
+/// A host-memory resource chosen at run time: ordinary memory, or page-locked memory for data that goes to a device.
+/// Accepts any small trivially copyable resource. Two are equal if their type and state are equal.
 class AnyHostResource {
  public:
   AnyHostResource() noexcept : AnyHostResource(HostResource{}) {}
   template <MemoryResource Resource>
-  AnyHostResource(Resource resource) noexcept  // NOLINT(google-explicit-constructor): it stands for any of them
+  AnyHostResource(Resource resource) noexcept  // NOLINT(google-explicit-constructor): accepts any resource
       : allocate_([](std::uintptr_t state, std::size_t bytes) {
           return std::launder(reinterpret_cast<Resource const*>(&state))->allocate(bytes);
         }) {
@@ -25,7 +25,7 @@ class AnyHostResource {
     if constexpr (!std::is_empty_v<Resource>) new (&state_) Resource(resource);
   }
 
-  /// @throws what the resource throws
+  /// @throws the resource's exceptions
   [[nodiscard]] Block allocate(std::size_t bytes) const { return allocate_(state_, bytes); }
   bool operator==(AnyHostResource const&) const = default;
 

@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Owns one allocation of any space and gives it back on destruction. Whoever allocates says how to release: the host
-/// heap, a communicator whose peers map the same pages, a CUDA device.
+/// Owns one allocation of any space and frees it on destruction. The allocator sets how to release it: the host heap, a
+/// communicator whose peers map the same pages, or a CUDA device.
 class [[nodiscard]] Block {
  public:
   using Release = void (*)(void* owner, std::byte* data, std::size_t bytes) noexcept;

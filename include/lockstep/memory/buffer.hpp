@@ -12,15 +12,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// A fixed number of zeroed elements in one space. Moves, does not copy.
+/// A fixed number of zeroed elements in one space. Movable, not copyable.
 template <class T, class Space = HostSpace>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>, "Lockstep: a Buffer holds plain elements only");
 
  public:
   Buffer() = default;
-  /// @throws ShapeError for a size that is negative or beyond any memory; what the resource throws, std::bad_alloc
-  /// mostly
+  /// @throws ShapeError for a size that is negative or too large for memory; the resource's exception, usually
+  /// std::bad_alloc
   template <MemoryResource Resource>
   Buffer(Index size, Resource&& resource) : block_(resource.allocate(bytes(size))), size_(size) {}
   explicit Buffer(Index size) requires std::is_same_v<Space, HostSpace> : Buffer(size, HostResource{}) {}

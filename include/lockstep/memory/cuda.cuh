@@ -19,8 +19,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Device memory of the current device, zeroed. Released memory is not waited for: the caller synchronises first.
-/// @throws CudaError, naming how many bytes were asked for, and how many there are
+/// Memory of the current device, zeroed. Release does not wait: synchronize first.
+/// @throws CudaError, naming the requested and the free bytes
 class CudaResource {
  public:
   [[nodiscard]] Block allocate(std::size_t bytes) const {
@@ -39,9 +39,9 @@ class CudaResource {
 };
 static_assert(MemoryResource<CudaResource>);
 
-/// Page-locked host memory, which devices read and write while the processor works on. Allocates in the name of the
-/// device that was current when it was made, from any thread: one that knows of no device wakes none.
-/// @throws CudaError, naming how many bytes were asked for
+/// Page-locked host memory, which devices read and write while the processor continues. Allocates for the device that
+/// was current when the resource was made. May be called from any thread, without initializing a device for it.
+/// @throws CudaError, naming the requested bytes
 class PinnedResource {
  public:
   PinnedResource() { check_cuda(cudaGetDevice(&device_), "cudaGetDevice"); }
@@ -56,8 +56,8 @@ class PinnedResource {
   }
 
  private:
-  /// What call() returns on a thread of its own. The calling thread may have no device yet: any call would give it the
-  /// first one and wake that, some hundred MiB of its memory, and so would giving it back what it had.
+  /// Returns the result of call() on a new thread. The calling thread may have no device yet. Any CUDA call, also one
+  /// that frees memory, would initialize the first device for it, at a cost of some hundred MiB of device memory.
   template <class Call>
   static cudaError_t on_device(int device, Call const& call) {
     auto status = cudaSuccess;
@@ -70,7 +70,7 @@ class PinnedResource {
   static void release(void* device, std::byte* data, std::size_t) noexcept {
     try {
       on_device(static_cast<int>(reinterpret_cast<std::intptr_t>(device)), [data] { return cudaFreeHost(data); });
-    } catch (ConfigError const&) {  // there is no thread to be had
+    } catch (ConfigError const&) {  // no thread available
       cudaFreeHost(data);
     }
   }
@@ -84,28 +84,29 @@ struct DefaultResourceOf<CudaSpace> {
   using type = CudaResource;
 };
 
-/// A CudaStream as kernels see it: work runs in order, after the call that queued it has returned. Cheap to copy; does
+/// A kernel's view of a CudaStream: work runs in order, after the call that queued it has returned. Cheap to copy; does
 /// not own. Used by one thread at a time.
 template <>
 class Stream<CudaSpace> {
  public:
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
-  /// Waits for everything that was queued.
-  /// @throws CudaError for whatever failed since the last look
+  /// Waits for all queued work.
+  /// @throws CudaError for any failure since the last check
   void synchronize() const { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
-  /// The stream's own T, made at the first call: handles, plans and small memory that kernels keep between calls.
+  /// Returns the stream's own T, made at the first call: handles, plans and small memory that kernels keep between
+  /// calls.
   template <class T>
   [[nodiscard]] T& kept() const {
     return kept_->of<T>(nullptr);
   }
 
-  /// A stream for work beside this one's: it begins once what was queued here so far is done, and nothing here waits
-  /// for it before `join`. Where this stream's work is recorded, so is that. The same each time.
+  /// Returns a stream for parallel work, the same one each time. Its work starts after the work queued here so far;
+  /// work here does not wait for it before `join`. If this stream's work is being recorded, so is the parallel work.
   [[nodiscard]] Stream fork() const;
-  /// What is queued from now on waits for all work beside; nothing is done where there is none.
+  /// Makes work queued from now on wait for all parallel work. Does nothing if there is none.
   void join() const;
 
-  /// To be called by who replaces memory that it keeps for this stream's work: recordings of the work are void.
+  /// Call it after you replace memory that this stream's work uses: invalidates recordings of the work.
   void memory_moved() const { ++kept<Moves>().count; }
   [[nodiscard]] std::uint64_t memory_moves() const { return kept<Moves>().count; }
 
@@ -120,8 +121,8 @@ class Stream<CudaSpace> {
   KeptObjects* kept_;
 };
 
-/// Owns a CUDA stream that does not wait for the default stream, and what kernels keep with it, all of the device that
-/// was current when it was made. The destructor waits for the work that is queued.
+/// Owns a CUDA stream that does not wait for the default stream, and the objects that kernels keep with it. All belong
+/// to the device that was current when it was made. The destructor waits for queued work.
 class [[nodiscard]] CudaStream {
  public:
   CudaStream() : kept_(std::make_unique<KeptObjects>()) {
@@ -132,8 +133,8 @@ class [[nodiscard]] CudaStream {
     if (!kept_) return;
     int before = device_;
     cudaGetDevice(&before);
-    cudaSetDevice(device_);          // handles of libraries want the device that they were made for
-    cudaStreamSynchronize(stream_);  // queued work may use what is kept
+    cudaSetDevice(device_);          // library handles need the device that they were made for
+    cudaStreamSynchronize(stream_);  // queued work may use kept objects
     kept_.reset();
     cudaStreamDestroy(stream_);
     cudaSetDevice(before);
@@ -146,7 +147,7 @@ class [[nodiscard]] CudaStream {
     return *this;
   }
   [[nodiscard]] Stream<CudaSpace> view() const noexcept { return {stream_, kept_.get()}; }
-  /// The device's number.
+  /// Returns the device's number.
   [[nodiscard]] int device() const noexcept { return device_; }
 
  private:
@@ -155,7 +156,7 @@ class [[nodiscard]] CudaStream {
   std::unique_ptr<KeptObjects> kept_;
 };
 
-/// A point in a stream that others can wait for.
+/// A mark in a stream that others can wait for.
 class [[nodiscard]] CudaEvent {
  public:
   CudaEvent() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
@@ -167,26 +168,26 @@ class [[nodiscard]] CudaEvent {
     std::swap(event_, other.event_);
     return *this;
   }
-  /// Marks what was queued on `stream` so far.
+  /// Marks the work queued on `stream` so far.
   void record(Stream<CudaSpace> stream) { check_cuda(cudaEventRecord(event_, stream.get()), "cudaEventRecord"); }
-  /// The same where the stream's work is being recorded: the mark is then made anew each time that the recording is
-  /// done, in the midst of it, and others may wait for it as soon as the recording is queued.
+  /// Marks the work of a stream that is being recorded. Each run of the recording sets the mark again. Other streams
+  /// can wait for the mark as soon as the recording is queued.
   void record_in_recording(Stream<CudaSpace> stream) {
     check_cuda(cudaEventRecordWithFlags(event_, stream.get(), cudaEventRecordExternal), "cudaEventRecordWithFlags");
   }
-  /// Work queued on `stream` from now on waits for the mark.
+  /// Makes work queued on `stream` from now on wait for the mark.
   void block(Stream<CudaSpace> stream) const {
     check_cuda(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent");
   }
-  /// Whether the device has come to the mark; true where there is none. Does not wait.
-  /// @throws CudaError for whatever failed since the last look
+  /// Returns whether the device has reached the mark; true if none was recorded. Does not wait.
+  /// @throws CudaError for any failure since the last check
   [[nodiscard]] bool reached() const {
     auto const status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return static_cast<void>(cudaGetLastError()), false;  // it counts as an error
+    if (status == cudaErrorNotReady) return static_cast<void>(cudaGetLastError()), false;  // counts as an error
     check_cuda(status, "cudaEventQuery");
     return true;
   }
-  /// Waits for the device to come to the mark, or to fail, which comes out of whatever is asked of it next.
+  /// Waits until the device reaches the mark or fails; the next CUDA call reports the failure.
   void await() const noexcept {
     if (cudaEventSynchronize(event_) != cudaSuccess) static_cast<void>(cudaGetLastError());
   }
@@ -197,7 +198,7 @@ class [[nodiscard]] CudaEvent {
 
 namespace detail {
 
-/// Where a stream's work is forked to.
+/// Branch to which a stream's work is forked.
 struct CudaBranch {
   CudaStream stream;
   CudaEvent forked, joined;
@@ -221,7 +222,7 @@ inline void Stream<CudaSpace>::join() const {
   branch->joined.block(*this);
 }
 
-/// Waits for the device to come to the mark. @throws CudaError for whatever failed since the last look
+/// Waits until the device reaches the mark. @throws CudaError for any failure since the last check
 inline void wait_for(CudaEvent const& mark) {
   mark.await();
   static_cast<void>(mark.reached());

@@ -6,21 +6,21 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Whether what is queued on the stream is being recorded, and not done.
+/// Returns whether work queued on the stream is recorded instead of run.
 [[nodiscard]] inline bool is_recorded(Stream<CudaSpace> stream) {
   cudaStreamCaptureStatus status{};
   check_cuda(cudaStreamIsCapturing(stream.get(), &status), "cudaStreamIsCapturing");
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// Work of a stream, recorded once and done again by one call, however many kernels it is. Arguments are those of the
-/// recording for ever; what changes is to be read from device memory.
+/// Work of a stream, recorded once and run again by one call, for any number of kernels. Arguments keep their recorded
+/// values; values that change must be read from device memory.
 class [[nodiscard]] CudaGraph {
  public:
   CudaGraph() = default;
-  /// Records what f queues on the stream, which is not done yet. Meanwhile the thread must not wait for a device,
-  /// allocate or release its memory, or copy from or to pageable memory.
-  /// @throws CudaError when it did; what f throws
+  /// Records the work that f queues on the stream, without running it. During the call, the thread must not wait for a
+  /// device, allocate or release its memory, or copy from or to pageable memory.
+  /// @throws CudaError if it does; exceptions of f
   template <class F>
   CudaGraph(Stream<CudaSpace> stream, F&& f) {
     check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
@@ -38,9 +38,9 @@ class [[nodiscard]] CudaGraph {
     if (executable_) cudaGraphExecDestroy(executable_);
   }
 
-  /// Whether there is something recorded.
+  /// Returns whether it holds a recording.
   [[nodiscard]] explicit operator bool() const noexcept { return executable_ != nullptr; }
-  /// Queues what was recorded.
+  /// Queues the recorded work.
   void launch(Stream<CudaSpace> stream) const {
     check_cuda(cudaGraphLaunch(executable_, stream.get()), "cudaGraphLaunch");
   }

@@ -12,11 +12,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Where batches arrive on the current device, one ahead: while one is read, the next is copied on a stream of its own
-/// into a second place. Places are used in turn and keep their memory, also what a larger batch made too small: to give
-/// it back is to wait for the device, and so for ranks that may never come. Once the largest batch has been seen,
-/// nothing is allocated, and batches of one shape lie where the one before the last did. Copies are asynchronous from
-/// page-locked memory only; other memory is read before `receive` returns. Used by one thread at a time.
+/// Receives batches on the current device, one ahead: while one batch is read, the next is copied on its own stream
+/// into a second slab. Slabs are used in turn and keep their memory, also chunks that a larger batch outgrew. Freeing
+/// would wait for the device, and thus possibly for ranks that never arrive. After the largest batch nothing is
+/// allocated, and batches of one shape alternate between two addresses. Copies are asynchronous only from page-locked
+/// memory; other memory is read before `receive` returns. Used by one thread at a time.
 class [[nodiscard]] CudaInbox {
  public:
   static constexpr int places = 2;
@@ -51,9 +51,9 @@ class [[nodiscard]] CudaInbox {
     if (reader_) cudaStreamSynchronize(reader_->get());
   }
 
-  /// What f(copy) returns, its copies queued: a batch on the device, in the place that is not open. What f copies from
-  /// may change once it has arrived. The copies wait for those who read that place before, and nobody else does. After
-  /// an exception, what was copied so far goes nowhere, and is waited for as a batch is.
+  /// Returns the result of f(copy) with its copies queued: a batch on the device, in the slab that is not open. The
+  /// source may change once the batch has arrived. The copies wait only for earlier readers of that slab. After an
+  /// exception, the copies so far are discarded, and the next user of the slab waits for them as for a batch.
   template <class F>
   [[nodiscard]] auto receive(F&& f) {
     last_ = 1 - opened_;
@@ -69,13 +69,13 @@ class [[nodiscard]] CudaInbox {
       throw;
     }
   }
-  /// Whether the batch received last has been copied, and what it was copied from is free. Does not wait.
+  /// Returns whether the batch received last has been copied, so that its source is free. Does not wait.
   [[nodiscard]] bool arrived() const { return places_[static_cast<std::size_t>(last_)].arrived.reached(); }
-  /// Waits for that, or for the device to fail, which comes out of whatever is asked of it next.
+  /// Waits until it has arrived, or until the device fails; the next CUDA call reports the failure.
   void wait() const noexcept { places_[static_cast<std::size_t>(last_)].arrived.await(); }
 
-  /// From here on `reader` reads the batch received last, and no longer the one opened before. The reader waits for the
-  /// batch; the host does not. A reader outlives the inbox.
+  /// Lets `reader` read the batch received last instead of the one opened before. The reader waits for the batch; the
+  /// host does not. The reader must outlive the inbox.
   void open(Stream<CudaSpace> reader) {
     if (reader_) places_[static_cast<std::size_t>(opened_)].read.record(*reader_);
     reader_ = reader;
@@ -89,7 +89,7 @@ class [[nodiscard]] CudaInbox {
     CudaEvent arrived, read;
   };
 
-  /// The exception that is on its way says what is wrong.
+  /// The exception in flight already names the problem.
   void mark_the_rest(Place& place) noexcept {
     try {
       place.arrived.record(stream_.view());

@@ -12,20 +12,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Recordings of one stream's work that its key and the contents of device memory say everything about. Work is
-/// recorded when its key comes back, because memory is as large as it needs by then; it is done plainly the first time,
-/// and for good where it cannot be recorded. The keys used last are kept.
+/// Recordings of one stream's work that depends only on its key and on the contents of device memory. The first time,
+/// work of a key runs unrecorded. The second time it is recorded, because its memory has reached its final size. Work
+/// that cannot be recorded always runs unrecorded. The most recently used keys are kept.
 ///
-/// `Outcome` is what the work leaves on the host: it is the same each time.
+/// `Outcome` is the work's result on the host; it must be equal each time.
 template <std::equality_comparable Key, class Outcome>
 class CudaRecordings {
  public:
   static constexpr std::size_t most_keys = 32;
 
-  /// Does the work of a key as it was recorded, or records and does it, and says what it leaves on the host. Null: it
-  /// was not done, and the caller does it plainly. `memory` tells where the work's memory lies: recordings of another
-  /// number are forgotten. The pointer is valid until the next call.
-  /// @throws what `work` throws but for CudaError, which a recording that is not possible ends with
+  /// Runs a key's recording, or records and runs it, and returns its outcome on the host. Returns null if the work did
+  /// not run; the caller then runs it unrecorded. `memory` identifies the work's memory: recordings with another number
+  /// are discarded. The pointer is valid until the next call.
+  /// @throws exceptions of `work`, except CudaError, which means that recording is impossible
   template <class Work>
   [[nodiscard]] Outcome const* run(Stream<CudaSpace> stream, Key const& key, std::uint64_t memory, Work&& work) {
     if (std::exchange(memory_, memory) != memory)
@@ -39,14 +39,14 @@ class CudaRecordings {
     found->graph.launch(stream);
     return &found->outcome;
   }
-  /// That can be done at once.
+  /// Returns the number of recordings that can run at once.
   [[nodiscard]] std::size_t recorded() const noexcept {
     return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(),
                                                   [](auto const& entry) { return static_cast<bool>(entry.graph); }));
   }
 
  private:
-  static constexpr int most_failures = 2;  // memory that grew late may have prevented the first try
+  static constexpr int most_failures = 2;  // memory that grew late can fail the first try
 
   struct Entry {
     Key key;
@@ -71,7 +71,7 @@ class CudaRecordings {
     try {
       entry.graph = CudaGraph(stream, [&] { entry.outcome = work(); });
     } catch (CudaError const&) {
-      cudaGetLastError();  // the runtime would tell it again
+      cudaGetLastError();  // clears the error, or the runtime reports it again
       ++entry.failures;
       return false;
     }

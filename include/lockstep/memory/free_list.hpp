@@ -9,9 +9,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Parts of an arena that were given back before all of it is: `take` hands out the smallest that is large enough, or
-/// what it needs of it, and neighbours become one. It owns nothing and touches no memory, so that any space's may lie
-/// in it. The same calls in the same order give the same places. Not thread-safe.
+/// Free parts of an arena. `take` hands out the smallest part that is large enough, or as much of it as needed;
+/// neighbouring parts are merged. Owns nothing and touches no memory, so it works for any space. Equal calls in equal
+/// order return equal places. Not thread-safe.
 class FreeList {
   struct Part {
     std::byte* data;
@@ -19,7 +19,7 @@ class FreeList {
   };
 
  public:
-  /// Null when there is none.
+  /// Returns null if no part is large enough.
   [[nodiscard]] std::byte* take(std::size_t bytes) noexcept {
     bytes = Scratch<>::whole(bytes);
     auto best = parts_.end();
@@ -33,7 +33,7 @@ class FreeList {
     return data;
   }
 
-  /// Parts of different chunks are never joined, even where one begins at the other's end.
+  /// Adds a part. Never merges parts of different chunks, even if they are adjacent.
   void give(std::byte* data, std::size_t bytes, std::size_t chunk) {
     bytes = Scratch<>::whole(bytes);
     if (bytes == 0) return;
@@ -53,8 +53,8 @@ class FreeList {
     parts_.insert(next, {data, bytes, chunk});
   }
 
-  /// From here on only what is given from here on is taken, until `leave`, which forgets what is left of that: for an
-  /// arena that goes back to a mark then. They may be nested; `leave` takes what its `enter` returned.
+  /// Hides all current parts until `leave`: `take` then uses only parts given later. `leave` forgets what is left of
+  /// those, for an arena that rewinds to a mark. Calls may be nested; pass to `leave` the result of its `enter`.
   [[nodiscard]] std::size_t enter() noexcept { return std::exchange(hidden_, parts_.size()); }
   void leave(std::size_t entered) noexcept {
     parts_.erase(first(), parts_.end());
@@ -71,7 +71,7 @@ class FreeList {
     return parts_.begin() + static_cast<std::ptrdiff_t>(hidden_);
   }
 
-  std::vector<Part> parts_;  // by chunk and address, after those that are hidden
+  std::vector<Part> parts_;  // by chunk and address, after the hidden ones
   std::size_t hidden_ = 0;
 };
 

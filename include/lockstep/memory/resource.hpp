@@ -14,14 +14,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Where large memory comes from: `allocate(bytes)` gives zeroed memory of the resource's space, aligned to 64 bytes at
-/// least. Communicators are resources too, so that gradients lie where their peers can read them.
+/// Source of large memory: `allocate(bytes)` returns zeroed memory of the resource's space, aligned to at least 64
+/// bytes. Communicators are resources too, so that peers can read gradients directly.
 template <class R>
 concept MemoryResource = requires(R& r, std::size_t bytes) {
   { r.allocate(bytes) } -> std::same_as<Block>;
 };
 
-/// Host memory: 2 MiB pages where the request is large enough to use them, cache-line aligned otherwise.
+/// Host memory: 2 MiB pages for large requests, otherwise aligned to cache lines.
 /// @throws std::bad_alloc
 class HostResource {
  public:
@@ -43,7 +43,7 @@ class HostResource {
 };
 static_assert(MemoryResource<HostResource>);
 
-/// The resource that large memory of a space comes from when nobody asks for another.
+/// Default resource for large memory of a space.
 template <class Space>
 struct DefaultResourceOf;
 template <>

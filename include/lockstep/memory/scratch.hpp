@@ -12,27 +12,27 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// A bump arena: `take` hands out memory that lives until `rewind`. It grows by chunks, so that what was handed out
-/// stays where it is, and goes on with one that holds all when all is rewound: once the largest use has been seen,
-/// nothing is allocated any more. Not thread-safe. Memory is not cleared.
+/// A bump arena: `take` hands out memory that is valid until `rewind`. It grows by chunks, so memory never moves while
+/// it is in use. A full rewind replaces several chunks by one: after the largest use, nothing is allocated. Not
+/// thread-safe. Memory is not cleared.
 template <MemoryResource Resource = HostResource>
 class Scratch {
  public:
   static constexpr std::size_t alignment = 64;
 
-  /// What `take` hands out for `bytes`.
+  /// Returns the bytes that `take` reserves for `bytes`.
   [[nodiscard]] static constexpr std::size_t whole(std::size_t bytes) noexcept {
     return (bytes + alignment - 1) / alignment * alignment;
   }
 
-  /// `least` bytes at least are asked of the resource at a time. Memory comes zeroed: who takes little, once, has
-  /// little cleared.
+  /// @param least lower bound on the bytes requested from the resource at a time. Resources zero their memory, so a
+  /// small bound makes small uses cheap.
   explicit Scratch(Resource resource = {}, std::size_t least = std::size_t{1} << 20)
       : resource_(std::move(resource)), least_(least) {}
 
-  /// @throws std::bad_alloc (or what the resource throws) when a chunk cannot be had; what was taken stays valid
+  /// @throws std::bad_alloc (or the resource's exception) if a chunk cannot be allocated; taken memory stays valid
   [[nodiscard]] std::byte* take(std::size_t bytes) {
-    if (bytes > most) throw std::bad_alloc();  // else the sums below overflow
+    if (bytes > most) throw std::bad_alloc();  // otherwise the sums below overflow
     bytes = whole(bytes);
     for (; current_ < chunks_.size() && used_ + bytes > chunks_[current_].bytes(); ++current_) used_ = 0;
     if (current_ == chunks_.size()) grow(bytes);
@@ -49,9 +49,8 @@ class Scratch {
     return reinterpret_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T)));
   }
 
-  /// Everything taken is given back at once.
-  /// @throws what the resource throws when it cannot give one chunk of the size of all; everything is given back then
-  /// too
+  /// Frees everything taken.
+  /// @throws the resource's exception if it cannot allocate one chunk of the total size; everything is freed even then
   void rewind() {
     rewind(Mark{});
     if (chunks_.size() <= 1) return;
@@ -67,21 +66,21 @@ class Scratch {
     grow(peak_);
   }
 
-  /// A place to go back to.
+  /// A state to rewind to.
   struct Mark {
     std::size_t chunk = 0, used = 0, total = 0;
   };
   [[nodiscard]] Mark mark() const noexcept { return {current_, used_, total_}; }
-  /// Gives back what was taken since the mark; it stays readable until the next `take`, and where it is for longer.
+  /// Frees memory taken since the mark. It stays readable until the next `take`, and allocated for longer.
   void rewind(Mark const& mark) noexcept {
     current_ = mark.chunk;
     used_ = mark.used;
     total_ = mark.total;
   }
 
-  /// Whether the next `rewind` of all lets go of memory that was handed out, for one chunk of the size of all.
+  /// Returns whether the next full `rewind` replaces the chunks by one and so releases memory that was handed out.
   [[nodiscard]] bool in_pieces() const noexcept { return chunks_.size() > 1; }
-  /// Which chunk something lies in that was taken since the last `rewind` of all.
+  /// Returns the index of the chunk that contains memory taken since the last full `rewind`.
   [[nodiscard]] std::size_t chunk_of(std::byte const* data) const noexcept {
     std::size_t chunk = 0;
     while (chunk + 1 < chunks_.size() &&
@@ -91,14 +90,15 @@ class Scratch {
   }
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return capacity_; }
-  /// Chunks that were ever allocated. While the number stays, what is taken in the same order lies in the same places.
+  /// Returns the number of chunks ever allocated. While it is unchanged, equal sequences of takes return equal
+  /// addresses.
   [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_; }
 
  private:
   static constexpr std::size_t most = static_cast<std::size_t>(PTRDIFF_MAX);
 
   void grow(std::size_t bytes) {
-    if (!chunks_.empty()) bytes += bytes / 8;  // what is taken next, if it is little, and a little more next time
+    if (!chunks_.empty()) bytes += bytes / 8;  // slack for small takes that follow
     chunks_.push_back(resource_.allocate(std::max({bytes, least_, capacity_})));
     ++allocations_;
     capacity_ += chunks_.back().bytes();

@@ -10,7 +10,7 @@ struct HostSpace {
   static constexpr char name[] = "host";
 };
 
-/// Memory of a CUDA device. The tag is plain C++; what uses the memory needs `lockstep/cuda.cuh` and nvcc.
+/// Memory of a CUDA device. The tag is plain C++; code that uses the memory needs `lockstep/cuda.cuh` and nvcc.
 struct CudaSpace {
   static constexpr bool host_accessible = false;
   static constexpr char name[] = "cuda";

@@ -13,9 +13,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// z = x + y elementwise: a residual connection. LayerNorm takes a second input for one that is normalised at once.
+/// Elementwise z = x + y: a residual connection. LayerNorm can add a second input itself if the sum is normalised at
+/// once.
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the shapes differ
+/// @throws ShapeError if the shapes differ
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> add(Context& context, VariableOf<Context, Rank> x,
                                             VariableOf<Context, Rank> y) {
@@ -27,18 +28,18 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& y) {
   return x.with(add(context, x.tokens, y.tokens));
 }
-/// z = x + dropout(y): the residual connection around a part of a transformer.
+/// Returns z = x + dropout(y): the residual connection around a part of a transformer.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& y,
                                       Dropout const& dropout) {
   return add(context, x, dropout.forward(context, y));
 }
 
-/// To every token of a sequence the row of its sequence: z[s, c] = x[s, c] + row[r, c] for the slots s of sequence r,
-/// such as what a model knows of the sample beside its tokens. The gradient of a row is the sum over its tokens.
+/// Adds to every token the row of its sequence: z[s, c] = x[s, c] + row[r, c] for the slots s of sequence r. The row
+/// can hold features of the whole sample. The gradient of a row is the sum over its tokens.
 /// @shape x [slots, width]   @shape row [rows, width]   @shape returns as x
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the rows are not those of as many sequences and channels
+/// @throws ShapeError if row does not have one row per sequence and the channels of x
 template <class Context>
 [[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, VariableOf<Context, 2> row) {
   using Operand = nn::Operand<Context>;
@@ -66,7 +67,8 @@ template <class Context>
   });
   return x.with(z);
 }
-/// To every place of a picture, a clip or a series the row of its sample, such as a diffusion model's step.
+/// Adds to every pixel, voxel or time step the row of its sample, for example the embedded time step of a diffusion
+/// model.
 /// @shape x [rows, extent…, channels]   @shape row [rows, channels]   @shape returns as x
 template <class Context, int Rank>
 requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> add(Context& context, VariableOf<Context, Rank> x,
@@ -74,7 +76,7 @@ requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> add(Context& context,
   return add(context, detail::as_tokens(x), row).tokens.reshape(x.value.extent);
 }
 
-/// Says what can be added.
+/// Rejects other operands at compile time and explains what can be added.
 template <class Context, class Scalar, int Rank, int Other, class Space>
 requires(Rank != Other &&
          !(Rank > 2 && Other == 2)) Variable<Scalar, Rank, Space> add(Context&, Variable<Scalar, Rank, Space> const& x,

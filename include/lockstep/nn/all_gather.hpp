@@ -18,7 +18,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The rows of all replicas, and where this one's begin.
+/// Rows of all replicas, and the index of this replica's first row.
 template <class Context>
 struct Gathered {
   VariableOf<Context, 2> rows;
@@ -27,7 +27,7 @@ struct Gathered {
 
 namespace detail {
 
-/// Rows of several replicas, each of which may have another number of them.
+/// Numbers of rows of several replicas, which may differ.
 class RowsOfReplicas {
  public:
   template <class Context>
@@ -41,10 +41,10 @@ class RowsOfReplicas {
   }
   [[nodiscard]] Index most() const noexcept { return most_; }
   [[nodiscard]] Index all() const noexcept { return all_; }
-  /// The place of this replica's first row.
+  /// Returns the index of this replica's first row.
   [[nodiscard]] Index first() const noexcept { return first_; }
   [[nodiscard]] bool are_equal() const noexcept { return all_ == most_ * std::ssize(counts_); }
-  /// f(first row in blocks of `most`, first row of those without gaps, rows), for each replica.
+  /// Calls f(first row in blocks of `most`, first row without gaps, rows) for each replica.
   template <class F>
   void for_each(F&& f) const {
     Index block = 0, first = 0;
@@ -58,10 +58,11 @@ class RowsOfReplicas {
 
 }  // namespace detail
 
-/// y = x of all replicas, in their order, and in backward the sum of all their gradients of x: for a loss whose
-/// negatives are the samples of all ranks or devices, as CLIP's. Of a replica alone, and in evaluation, y is x.
+/// Concatenates the rows of all replicas' x, in rank order. Backward sums all replicas' gradients of x. For a loss
+/// whose negatives are the samples of all ranks or devices, as in CLIP. For a single replica, and in evaluation,
+/// returns x.
 /// @shape x [rows of this replica, width]   @shape returns [rows of all, width]
-/// @determinism bitwise, and alike under every policy, but for gradients over NCCL   @collective in training
+/// @determinism bitwise, and equal under every policy, except gradients over NCCL   @collective in training
 template <class Context>
 [[nodiscard]] Gathered<Context> all_gather(Context& context, VariableOf<Context, 2> x) {
   using Scalar = typename Context::Scalar;

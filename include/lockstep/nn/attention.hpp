@@ -19,29 +19,29 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Multi-head attention of the tokens of each sequence, to each other or to those of another sequence, the memory:
-/// out = output(attention(query(x), key(memory), value(memory))), with dropout on the attention weights. Padding
-/// neither attends nor is attended to; a token without anything to attend to receives output(0). Where a Predictor goes
-/// on token by token, tokens attend to those of earlier passes, too, or to the memory that nn::encode_once has made:
-/// the context has kept the keys and values of both.
+/// Multi-head attention of each sequence's tokens to each other, or to the tokens of another sequence, the memory:
+/// out = output(attention(query(x), key(memory), value(memory))). Dropout applies to the attention weights. Padding
+/// neither attends nor is attended to; a token without anything to attend to gets output(0). When a Predictor predicts
+/// token by token, tokens also attend to the tokens of earlier passes, or to the memory of nn::encode_once. The context
+/// keeps the keys and values of both.
 /// @determinism bitwise, for any number of threads
 class MultiHeadAttention {
  public:
   struct Options {
-    Index width;                    ///< channels of every token, those of the memory too
-    Index heads;                    ///< share the width equally, unless head_width says otherwise
+    Index width;                    ///< channels of every token and of the memory
+    Index heads;                    ///< number of heads; each takes width / heads channels by default
     double dropout = 0;             ///< probability
-    bool causal = false;            ///< token i attends to tokens up to i only; keys beyond are not even computed
-    Bias bias = Bias::learned;      ///< of the four linear maps
+    bool causal = false;            ///< token i attends only to tokens up to i; scores of later keys are not computed
+    Bias bias = Bias::learned;      ///< of the four linear layers
     Index head_width = 0;           ///< channels of a head; 0: width / heads
-    std::optional<double> scale{};  ///< of query . key; without: 1 / sqrt(head width)
-    double rotary_base = 0;         ///< of rotary positions (RoPE), such as 10000; 0: none
-    Index key_heads = 0;            ///< of keys and values, each for as many neighbouring heads; 0: each its own
+    std::optional<double> scale{};  ///< factor on query . key; by default 1 / sqrt(head width)
+    double rotary_base = 0;         ///< base of rotary positions (RoPE), for example 10000; 0: none
+    Index key_heads = 0;            ///< heads of keys and values, shared by neighbouring query heads; 0: `heads`
   };
 
-  /// @throws ConfigError for a size below 1 or unless 0 <= dropout < 1, or for a rotary base that is not above 1
-  /// @throws ShapeError unless `heads` divides `width` or head_width is given, or where rotary positions have heads of
-  /// an odd width
+  /// @throws ConfigError for a size below 1, unless 0 <= dropout < 1, or for a rotary base that is not above 1
+  /// @throws ShapeError unless `heads` divides `width` or head_width is given, or if rotary positions have heads of an
+  /// odd width
   explicit MultiHeadAttention(Options const& options)
       : head_width_(width_of_head(options)),
         sharers_(options.key_heads == 0 ? 1 : options.heads / options.key_heads),
@@ -72,17 +72,17 @@ class MultiHeadAttention {
     each("output", output_);
   }
 
-  /// Self-attention. A `bias` is added to the scores by distance: see RelativePositionBias.
-  /// @shape x.tokens [slots, width]   @shape bias [heads, 2 * x.layout.length - 1], or a null one   @shape returns as x
-  /// @throws ShapeError when x has another width or bias another shape
+  /// Self-attention. `bias` is added to the scores by distance: see RelativePositionBias.
+  /// @shape x.tokens [slots, width]   @shape bias [heads, 2 * x.layout.length - 1], or null   @shape returns as x
+  /// @throws ShapeError if x has another width or bias another shape
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
                                             VariableOf<Context, 2> bias = {}) const {
     return forward(context, x, x, bias);
   }
 
-  /// Attention to the tokens of `memory`, which has as many sequences.
-  /// @shape bias [heads, x.layout.length + memory.layout.length - 1], or a null one   @shape returns as x
+  /// Attention to the tokens of `memory`, which has one sequence for each sequence of x.
+  /// @shape bias [heads, x.layout.length + memory.layout.length - 1], or null   @shape returns as x
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
                                             SequenceOf<Context> const& memory, VariableOf<Context, 2> bias = {}) const {
@@ -101,7 +101,7 @@ class MultiHeadAttention {
         context.expect_whole_sequences("attention");
       if (context.keeps_tokens() && !is_memory) {
         key.value = context.append(key.value, keys), value.value = context.append(value.value, keys);
-        causal = context.earlier_tokens() == 0;  // one that comes behind others meets all of them
+        causal = context.earlier_tokens() == 0;  // a token that follows others attends to all of them
         keys = SequenceLayout<HostSpace>::padded(context.earlier_tokens() + keys.length, {}, keys.positions);
       }
     }
@@ -141,7 +141,7 @@ class MultiHeadAttention {
                                          {to_query, to_key, target(value), target(bias)},
                                          back.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)}));
       if (!angles.data) return;
-      auto const turn_back = [&](auto const& to, auto const& of, auto const& layout) {  // nobody else added to these
+      auto const turn_back = [&](auto const& to, auto const& of, auto const& layout) {  // sole writer
         if (to.data)
           kernel::Rotary<typename Context::Space>::template run<Operand>(c.stream(), layout, angles, kernel::Turn::back,
                                                                          {to.data, of.value.extent});
@@ -151,14 +151,14 @@ class MultiHeadAttention {
     });
     return output_.forward(context, x.with(mixed));
   }
-  /// Says that it takes a Sequence.
+  /// Rejects an argument that is no Sequence at compile time.
   template <class Context, detail::NotSequence<Context> X>
   SequenceOf<Context> forward(Context&, X const& x) const {
     return detail::require_sequence<Context>(x);
   }
 
  private:
-  /// Turns queries and keys in place, where positions are rotary, and returns the angles.
+  /// Rotates queries and keys in place if positions are rotary, and returns the angles.
   template <class Context, class Sequence, class Variable>
   [[nodiscard]] TensorView<typename Context::Real, 2, typename Context::Space> turn(Context& context, Sequence const& x,
                                                                                     Sequence const& memory,
@@ -184,7 +184,7 @@ class MultiHeadAttention {
     return angles;
   }
 
-  /// map(x); of a memory, where sequences go on token by token, what it was when they began.
+  /// Returns map(x). For a memory during prediction token by token, returns the value from the first pass.
   template <class Context, class Variable>
   [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
     if constexpr (Context::Space::host_accessible)
@@ -194,7 +194,7 @@ class MultiHeadAttention {
     return map.forward(context, x);
   }
 
-  /// `distances` that a bias needs, 0 without one.
+  /// @param distances number of distances that a bias needs; 0 without a bias
   void check(Index rows, Index memory_rows, Extents<2> bias, Index distances) const {
     expect<ShapeError>(rows == memory_rows, [&] {
       return name() + ": " + std::to_string(rows) + " sequences attend to " + std::to_string(memory_rows) +

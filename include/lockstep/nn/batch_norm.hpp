@@ -21,29 +21,29 @@ using kernel::Activation;
 
 struct BatchNormOptions {
   double epsilon = 1e-5;
-  double momentum = 0.1;                     ///< share of the new statistics in the running ones
-  Activation activation = Activation::none;  ///< in the same pass over memory; gelu is not offered
-  /// Over the rows of all ranks or devices: PyTorch's SyncBatchNorm. Two small exchanges for each micro-batch.
+  double momentum = 0.1;                     ///< weight of the new statistics in the running averages
+  Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
+  /// Computes statistics over the rows of all ranks or devices, like PyTorch's SyncBatchNorm. Costs two small exchanges
+  /// for each micro-batch.
   bool synchronized = false;
 };
 
-/// y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias), for each channel (the last axis). In training
-/// mean and variance are those of all samples and places of the micro-batch on this replica, and running averages of
-/// them are kept in buffers; in evaluation they are the running ones.
+/// Batch normalisation: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias) for each channel (the
+/// last axis). In training, mean and variance are taken over all samples and positions of the micro-batch on this
+/// replica. Buffers keep running averages of both, which evaluation uses.
 ///
-/// So a sample's output in training depends on the samples beside it: the gradient is not that of a larger batch cut
-/// into pieces, and results depend on how the batch is split over ranks and micro-batches; under Reproducible, over
-/// shards. The buffers are the replica's own; the first one's are what is evaluated and saved. A micro-batch with a
-/// single value per channel is normalised to zero and leaves the running statistics alone, as one without samples does.
+/// In training, a sample's output thus depends on the other samples of its micro-batch. Results and gradients therefore
+/// depend on the split of the batch over ranks and micro-batches; under Reproducible, over shards. Each replica has its
+/// own buffers; evaluations and checkpoints use the first replica's. A micro-batch with a single value per channel is
+/// normalised to zero and leaves the running statistics unchanged, like one without samples.
 ///
-/// With `synchronized` mean and variance are those of all replicas' micro-batches: outputs, gradients and buffers are,
-/// but for roundings, those of one device with all their samples, and alike on all replicas.
+/// With `synchronized`, mean and variance are taken over all replicas' micro-batches. Except for rounding, outputs,
+/// gradients and buffers then equal those of one device with all samples. They are equal on all replicas.
 ///
-/// Of a Sequence mean and variance are those of its tokens alone: padding is left out, of whatever length, and gives
-/// zeros.
+/// For a Sequence, mean and variance are taken over its tokens alone. Padding of any length is skipped and gives zeros.
 /// @shape weight, bias, running_mean, running_var [channels]
 /// @determinism bitwise for one split of the batch, for any number of threads
-/// @collective in training, with `synchronized`: all ranks run it as often
+/// @collective in training, with `synchronized`: all ranks must call it equally often
 /// @source Ioffe, Szegedy: Batch Normalization (2015); the running variance is divided by n - 1, as in PyTorch
 class BatchNorm {
  public:
@@ -73,25 +73,26 @@ class BatchNorm {
 
   [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
+  /// Normalises each channel.
   /// @shape x […, channels]   @shape returns as x
-  /// @throws ShapeError when x has other channels
+  /// @throws ShapeError if x has other channels
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return normalize(context, x, {});
   }
-  /// Over the tokens of all sequences.
+  /// Normalises over the tokens of all sequences.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(normalize(context, x.tokens, x.layout));
   }
-  /// Says that it takes a Variable.
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
   template <class Context, detail::OfBatch X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
     return detail::refuse_batch<VariableOf<Context, 2>>(x);
   }
 
  private:
-  /// Rows that are no tokens of the layout are left out.
+  /// Normalises x. Skips rows that are no tokens of the layout.
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> normalize(Context& context, VariableOf<Context, Rank> x,
                                                     SequenceLayout<typename Context::Space> const& layout) const {
@@ -120,7 +121,7 @@ class BatchNorm {
       if (!by.group)
         return Kernel::template backward<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, to,
                                                   dx.write, dweight, weight.write, dbias, bias.write, partial, layout);
-      auto const sums = back.temporary(Extents<2>{1 + by.group->size(), 2 * channels()});  // of all, then their means
+      auto const sums = back.temporary(Extents<2>{1 + by.group->size(), 2 * channels()});  // all sums, then their means
       auto* const means = sums.data + by.group->size() * 2 * channels();
       Kernel::template sums<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, dweight,
                                      weight.write, dbias, bias.write, partial, means, layout);
@@ -132,7 +133,8 @@ class BatchNorm {
     return y;
   }
 
-  /// What normalises a micro-batch. Of a group, which is null for a replica alone, the moments of all as well.
+  /// Statistics that normalise a micro-batch. For a replica group also the moments of all replicas; the group is null
+  /// for a single replica.
   template <class Context>
   struct Measured {
     typename kernel::BatchNorm<typename Context::Space>::template Statistics<typename Context::Real> statistics;
@@ -140,7 +142,7 @@ class BatchNorm {
     double const* moments = nullptr;
   };
 
-  /// Those of the tokens at hand, towards which the running ones move, or the running ones themselves.
+  /// Returns the micro-batch's statistics and updates the running ones, or returns the running ones in evaluation.
   template <class Context>
   [[nodiscard]] Measured<Context> statistics(Context& context,
                                              TensorView<Operand<Context> const, 2, typename Context::Space> x,
@@ -156,7 +158,7 @@ class BatchNorm {
       Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, measured.statistics);
       return measured;
     }
-    auto const momentum = context.replaying() ? 0 : options_.momentum;  // the same rows count once
+    auto const momentum = context.replaying() ? 0 : options_.momentum;  // these rows are counted already
     Staging work(context);
     auto* const partial = work.temporary(Extents<1>{Kernel::partial_elements(x.extent[0], channels())}).data;
     if (options_.synchronized) measured.group = context.group();

@@ -12,23 +12,24 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct BinaryCrossEntropyOptions {
-  double positive_weight = 1;  ///< on the part of the targets that is 1: above 1 where positives are rare
-  std::span<float const> positive_weights{};  ///< [width] on the host: one for each label instead
-  double factor = 1;                          ///< on loss and gradient, not on the weight: for an auxiliary loss
+  double positive_weight = 1;                 ///< factor on the part of targets that are 1; above 1 for rare positives
+  std::span<float const> positive_weights{};  ///< [width] on the host: one factor for each label instead
+  double factor = 1;                          ///< multiplies loss and gradient, not the weight: for an auxiliary loss
 };
 
-/// For labels that do not exclude each other, one logit each: sum over the elements of
-/// -(positive_weight t log s(x) + (1 - t) log(1 - s(x))) with s(x) = 1 / (1 + e^-x) of the logit x and its target t,
-/// and their number: the mean is that of torch.nn.functional.binary_cross_entropy_with_logits with pos_weight, be it
-/// one for all labels or one for each. Exact to rounding for any finite logit, as no s(x) is computed first: the model
-/// ends with nn::Linear. Shapes, padding and errors as of elementwise_loss.
+/// Binary cross-entropy for labels that do not exclude each other, with one logit each. The loss is the sum over the
+/// elements of
+/// -(positive_weight t log s(x) + (1 - t) log(1 - s(x))) for a logit x with target t. Here s(x) = 1 / (1 + e^-x). The
+/// weight is the number of elements. The mean equals torch.nn.functional.binary_cross_entropy_with_logits with
+/// pos_weight, one number for all labels or one for each. Accurate for any finite logit, because s(x) is never
+/// computed: end the model with nn::Linear. Shapes, padding and errors as in elementwise_loss.
 /// @shape logits a Variable [rows, width] or a Sequence   @shape target as many numbers in [0, 1]: a view, or a batch's
 /// column
 /// @determinism bitwise, for any number of threads
-/// @throws RowError (at Contract::normal, on the host) for a target outside [0, 1], with its place; on a device such a
-/// target makes the loss nan
-/// @throws ConfigError for a positive weight that is negative or not finite, and for positive_weight beside
-/// positive_weights   @throws ShapeError for more or fewer positive_weights than labels
+/// @throws RowError (at Contract::normal, on the host) for a target outside [0, 1], with its position; on a device such
+/// a target makes the loss nan
+/// @throws ConfigError for a positive weight that is negative or not finite, and for positive_weight in addition to
+/// positive_weights   @throws ShapeError if the number of positive_weights is not the number of labels
 template <class Context, class Prediction, class Target>
 [[nodiscard]] LossOf<Context> binary_cross_entropy_with_logits(Context& context, Prediction const& logits,
                                                                Target const& target,

@@ -7,15 +7,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A tensor that a model keeps but does not learn, such as the running statistics of BatchNorm: no gradient, no
-/// optimizer. Forward writes it in training and reads it in evaluation. Like a Parameter it is named by `visit` and
-/// holds no pointer: the values lie in an arena of each replica, and `ParameterLayout` fills in the place.
+/// A tensor that a model keeps but does not learn, such as the running statistics of BatchNorm. It has no gradient and
+/// no optimizer state. Forward writes it in training and reads it in evaluation. `visit` names buffers like parameters.
+/// A buffer holds no pointer: each replica has an arena for the values, and `ParameterLayout` fills in the offset.
 ///
-/// Replicas are not reduced: each keeps what its own samples gave. Before an evaluation, and in what is saved, the
-/// first replica's (rank 0's) count for all.
+/// Buffers are not reduced over replicas: each replica keeps the values from its own samples. Evaluations and
+/// checkpoints use the values of the first replica (rank 0).
 struct Buffer {
   std::vector<Index> shape;
-  Initializer initializer{};  ///< zeros unless it says otherwise
+  Initializer initializer{};  ///< zeros by default
   Index offset = -1;          ///< first element in the arena
 
   [[nodiscard]] Index size() const {

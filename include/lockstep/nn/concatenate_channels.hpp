@@ -13,12 +13,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = x and the others side by side: row r is row r of each, one after the other, as torch.cat along the last axis.
-/// Pictures are joined place by place: a U-Net's skip connection. Where it feeds a Linear, one Linear for each part and
-/// `add` are the same without the copy.
+/// Concatenates channels, as torch.cat along the last axis: row r of y is row r of x followed by row r of each other.
+/// Images are concatenated pixel by pixel, as in a U-Net's skip connection. Before a Linear, one Linear for each part
+/// and `add` compute the same without the copy.
 /// @shape x, others [rows, …, any width]   @shape returns [rows, …, sum of the widths]
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when extents other than the last differ
+/// @throws ShapeError if extents other than the last differ
 template <class Context, int Rank, class... Others>
 requires(sizeof...(Others) > 0)
     [[nodiscard]] VariableOf<Context, Rank> concatenate_channels(Context& context, VariableOf<Context, Rank> x,
@@ -58,7 +58,7 @@ requires(sizeof...(Others) > 0)
   return y;
 }
 
-/// The same for each token of sequences that have one layout.
+/// Concatenates the channels of each token. All sequences must have one layout.
 template <class Context, class... Others>
 requires(sizeof...(Others) > 0)
     [[nodiscard]] SequenceOf<Context> concatenate_channels(Context& context, SequenceOf<Context> const& x,

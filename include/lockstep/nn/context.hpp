@@ -49,13 +49,15 @@ enum class Mode {
   evaluation,  ///< records nothing
 };
 
-/// What one replica adds to the shared, immutable model: parameter values, gradients, activations, the tape of backward
-/// closures, mode and random key. Not thread-safe: one thread runs forward and backward; kernels spread over `stream`.
-/// Activations live in an arena: once the largest batch has been seen, a step allocates nothing. What nobody reads any
-/// more makes room in it: gradients and values that backward is done with, and what layers `release` or `set_aside`.
+/// State that one replica adds to the shared, immutable model: parameter values, gradients, activations, the tape of
+/// backward closures, mode and random key. Not thread-safe: one thread runs forward and backward; kernels use the
+/// threads of `stream`. Activations live in an arena: after the largest batch, a step allocates nothing. The arena
+/// reuses memory that is no longer read: gradients and values that backward has finished with, and values that layers
+/// `release` or `set_aside`.
 ///
 /// Activations and their gradients are stored as Scalar: float, double, bfloat16 or float16. Parameters, their
-/// gradients and buffers are Real: float for the last two, else Scalar. Layers compute in Real, by nn::Staging.
+/// gradients and buffers are Real: float for 16-bit activations, otherwise Scalar. Layers compute in Real, through
+/// nn::Staging.
 template <class Scalar_, class Space_>
 class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<Scalar_>, public InReplicaGroup {
   static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> ||
@@ -77,33 +79,34 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
       stream_ = Stream(stream.pool(), &kernel::bfloat16_products);
   }
 
-  /// Says where values and gradients of `parameters` parameters lie. All gradients are dense.
+  /// Binds the values and gradients of `parameters` parameters. All gradients are dense.
   void bind(Real const* values, Real* gradients, std::size_t parameters) {
     values_ = values;
     gradients_.bind(gradients, parameters);
   }
-  /// The same for the parameters of a layout, whose gradients get the form that they ask for.
+  /// Binds the values and gradients of a layout's parameters; each gradient has the form that its parameter requests.
   void bind(Real const* values, Real* gradients, ParameterLayout const& layout) {
     values_ = values;
     gradients_.bind(gradients, layout);
   }
 
-  /// Says where the values also lie as Scalar, for products on a device: nn::Staging::factor. Without it they are
-  /// rounded whenever they are multiplied with.
+  /// Binds a copy of the values as Scalar, for matrix products on a device (nn::Staging::factor). Without it, values
+  /// are rounded for every product.
   void bind_shadow(Scalar const* shadow) noexcept { shadow_ = shadow; }
 
-  /// Says where the values of the model's buffers lie; only needed for a model that has any.
+  /// Binds the values of the model's buffers. Only needed for a model with buffers.
   void bind_buffers(Real* buffers) noexcept { buffers_ = buffers; }
 
   [[nodiscard]] Stream stream() const noexcept { return stream_; }
   [[nodiscard]] Mode mode() const noexcept { return mode_; }
   [[nodiscard]] bool recording() const noexcept { return mode_ == Mode::training; }
-  /// For what follows of this forward pass, as nn::Frozen has it. Returns the mode until now.
+  /// Sets the mode for the rest of this forward pass, as nn::Frozen does. Returns the previous mode.
   Mode set_mode(Mode mode) noexcept { return std::exchange(mode_, mode); }
 
   // ---- for layers: forward
 
-  /// @throws ConfigError for one that the model's visit does not name
+  /// Returns the value of a parameter.
+  /// @throws ConfigError if the model's visit does not name the parameter
   template <int Rank>
   [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
     expect<ConfigError>(p.offset >= 0, [&] { return detail::not_visited(p.shape); });
@@ -111,7 +114,8 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     std::copy_n(p.shape.begin(), Rank, view.extent.begin());
     return view;
   }
-  /// A buffer of the model, to read or to write.
+  /// Returns a buffer of the model, to read or to write.
+  /// @throws ConfigError if the model's visit does not name the buffer
   template <int Rank>
   [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
     expect<ConfigError>(b.offset >= 0, [&] { return detail::not_visited(b.shape); });
@@ -119,7 +123,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     std::copy_n(b.shape.begin(), Rank, view.extent.begin());
     return view;
   }
-  /// A new activation, uninitialised.
+  /// Returns a new activation, uninitialised.
   template <int Rank>
   [[nodiscard]] Variable<Rank> variable(Extents<Rank> extent) {
     Variable<Rank> v{temporary<Scalar>(extent), nullptr};
@@ -129,13 +133,13 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     v.slot->value = v.value.data;
     return v;
   }
-  /// Memory for this micro-batch that needs no gradient, uninitialised. Also for backward closures.
+  /// Returns memory of this micro-batch without a gradient, uninitialised. May be called in backward closures.
   template <class T, std::size_t Rank>
   [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
     if (tracer_) tracer_.took(elements(extent) * Index{sizeof(T)});
     return {memory_.template take<T>(elements(extent)), extent};
   }
-  /// A tensor of the batch enters the graph: no gradient flows into it. Converted when its type is not the context's.
+  /// Returns a tensor of the batch as a graph input: no gradient flows into it. Converts it if its type is not Scalar.
   template <class T, int Rank>
   [[nodiscard]] Variable<Rank> input(TensorView<T, Rank, Space> x) {
     if constexpr (std::is_same_v<std::remove_const_t<T>, Scalar>) {
@@ -147,17 +151,17 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
       return {out, nullptr};
     }
   }
-  /// A key for the next random operation of this forward pass: the same for every replica, another for every call. On a
-  /// device the key is made there, by whoever uses a mask.
+  /// Returns the key of this forward pass's next random operation: equal on all replicas, different for each call. On a
+  /// device, the kernels that use the mask make the key.
   [[nodiscard]] std::uint64_t next_key() noexcept requires(Space::host_accessible) { return next_mask(0).key; }
-  /// The same as a mask that drops an element whose 16 bits are below `dropped`.
+  /// Returns the next operation's key as a mask that drops elements whose 16 random bits are below `dropped`.
   [[nodiscard]] kernel::DropoutMask next_mask(std::uint32_t dropped) noexcept {
     return step_key_.mask(++random_operations_, dropped);
   }
 
-  /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them): `f(context)` runs
-  /// when output's gradient is complete, and not at all when nobody used it. A closure holds views and references only.
-  /// A parameter that the model does not visit counts as absent: so a layer can name those that an option leaves out.
+  /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them). `f(context)` runs
+  /// when output's gradient is complete, and never if no consumer wrote one. A closure holds views and references only.
+  /// Parameters that the model does not visit are ignored, so a layer can name parameters that an option omits.
   template <int Rank, class... P, class F>
   void on_backward(Variable<Rank> output, std::tuple<P const&...> parameters, F f) {
     static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
@@ -167,18 +171,19 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
          output.slot, detail::addresses(parameters), typeid(F).name());
   }
 
-  /// For a closure that names no parameters, as it fills their gradients in an order of its own: forward expects one
-  /// use of p or several, and backward tells when one is over.
+  /// Counts uses of p for a closure that names no parameters because it fills their gradients in its own order. Forward
+  /// calls `expect_use` once for each use; backward calls `used` after each.
   void expect_use(Parameter const& p) { gradients_.expect_use(p); }
   void used(Parameter const& p) { gradients_.used(p, sink_); }
 
-  /// Nobody reads x's value any more, neither what follows of this forward pass nor backward: its memory is for what
-  /// comes next. For a layer that made x of layers that it knows, and hands it to nobody else.
+  /// Marks x's value as dead: neither the rest of this forward pass nor backward reads it, so its memory may be reused.
+  /// Call it only if x was made by known layers and passed to no other.
   template <int Rank>
   void release(Variable<Rank> const& x) {
     memory_.give_back(x.slot ? std::exchange(x.slot->value, nullptr) : x.value.data, x.value.size());
   }
-  /// Says that `f(context, view)` writes x's value once more, the same to the bit, of what backward reads in any case.
+  /// Registers `f(context, view)`, which recomputes x's value, bit-identical, from values that backward keeps in any
+  /// case.
   template <int Rank, class F>
   void can_make_again(Variable<Rank> const& x, F f) {
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
@@ -192,13 +197,13 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
                                         maker.f(context, View<Rank>{maker.x.slot->value, maker.x.value.extent});
                                       }});
   }
-  /// What follows of this forward pass does not read x's value: if it can be made again, its memory is for what comes
-  /// next. As `release`, where all that backward runs reads it by `value_of`, as nn::Linear and the norms do.
+  /// Frees x's value until backward if it can be recomputed; the rest of this forward pass must not read it. Without
+  /// recording, the same as `release`. Every backward that reads x must use `value_of`, as nn::Linear and the norms do.
   template <int Rank>
   void set_aside(Variable<Rank> const& x) {
     if (!recording() || (x.slot && x.slot->maker >= 0)) release(x);
   }
-  /// In a backward closure: x's value, made again if it was set aside.
+  /// Returns x's value in a backward closure. Recomputes it if it was set aside.
   template <int Rank>
   [[nodiscard]] View<Rank> value_of(Variable<Rank> const& x) {
     if (!x.slot || x.slot->maker < 0) return x.value;
@@ -209,9 +214,9 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     return {x.slot->value, x.value.extent};
   }
 
-  /// What `f(context)` returns, a Variable or a Sequence, and nothing else that it made: that memory is given back at
-  /// once, and f runs again, alike to the bit, when backward gets there. `inputs` are all variables that f takes
-  /// gradients to. The parameters that it uses are counted now. A Sequence's layout must outlive f.
+  /// Returns the result of `f(context)`, a Variable or a Sequence, and frees all other memory that f used. Backward
+  /// runs f again, with bit-identical results. `inputs` must name all variables that f passes gradients to. The uses of
+  /// f's parameters are counted now. A Sequence's layout must outlive f.
   template <class F, int... Ranks>
   [[nodiscard]] auto recompute(F f, Variable<Ranks> const&... inputs) {
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
@@ -231,11 +236,11 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     if (recording()) put_off(f, random, output, inputs...);
     return detail::with_tokens(made, output);
   }
-  /// Whether this forward pass is one that `recompute` repeats: a layer that counts its passes counts it once.
+  /// Returns whether this forward pass is a repetition by `recompute`. A layer that counts its passes must skip it.
   [[nodiscard]] bool replaying() const noexcept { return replaying_; }
 
-  /// An object of this context that outlives the micro-batch: made at the first call for this owner and type, found
-  /// again at later ones. For storage that a layer, itself immutable, fills anew each time without allocating.
+  /// Returns an object of this context that outlives the micro-batch. The first call for an owner and type makes it,
+  /// later calls return it. For storage that an immutable layer fills in each pass without allocating.
   template <class T>
   [[nodiscard]] T& kept(void const* owner) {
     return kept_.template of<T>(owner);
@@ -243,18 +248,18 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
 
   // ---- for layers: backward
 
-  /// The target of a parameter's gradient: the first writer of a step overwrites, later ones add.
+  /// Returns the destination of a parameter's gradient: the first writer of a step overwrites, later writers add.
   [[nodiscard]] GradientTarget<Real> gradient(Parameter const& p) { return gradients_.target(p); }
-  /// The same for a table of which the writer touches only some rows. The writer enters them when it has written them.
+  /// Returns the destination for a writer that touches only some rows of a table and inserts them after writing.
   [[nodiscard]] RowGradientTarget<Real> gradient_by_rows(Parameter const& p) { return gradients_.target_by_rows(p); }
-  /// The target of an activation's gradient; empty when no gradient flows there.
+  /// Returns the destination of an activation's gradient; empty if no gradient flows there.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
     this->expect_scaled();
     return memory_.target(v.slot);
   }
-  /// The same for a layer whose backward makes x's gradient from that of its output y element by element: if nothing
-  /// was written to it yet, it takes the memory of y's, which nobody else reads any more.
+  /// Returns the destination for a layer whose backward computes x's gradient elementwise from the gradient of its
+  /// output y. If x's gradient is not written yet, it takes the memory of y's gradient, which no other closure reads.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient_in_place(Variable<Rank> const& x, Variable<Rank> const& y) {
     if (!x.slot || x.slot->data || x.slot->reserved || x.slot->size != y.slot->size || y.slot->producers > 1)
@@ -263,26 +268,27 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     y.slot->passed_on = true;
     return {x.slot->data, Write::overwrite};
   }
-  /// The same where x's value is what its gradient is made of, and nobody else reads or writes either.
+  /// Returns the destination for a layer that computes x's gradient from x's value in place. No other closure may read
+  /// or write either.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient_in_value(Variable<Rank> const& x) {
     x.slot->data = std::exchange(x.slot->value, nullptr);
     return {x.slot->data, Write::overwrite};
   }
 
-  // ---- for who runs the model
-  /// Forgets which gradients were written: the next writers overwrite.
+  // ---- for the code that runs the model
+  /// Resets the written flags of gradients: the next writers overwrite.
   void begin_step() { gradients_.begin_step(); }
-  /// Gives all activations back. `key` seeds this micro-batch's random operations.
+  /// Frees all activations. `key` seeds this micro-batch's random operations.
   void begin_micro_batch(Mode mode, std::uint64_t key) {
     mode_ = mode;
     step_key_.set(stream_, key);
     begin_micro_batch_again();
   }
-  /// The same micro-batch once more, from its start.
+  /// Restarts the current micro-batch, with equal mode and key.
   void begin_micro_batch_again() {
     stream_.join();
-    if (memory_.in_pieces() || staging_.in_pieces()) stream_.synchronize();  // the pieces are given back, once unused
+    if (memory_.in_pieces() || staging_.in_pieces()) stream_.synchronize();  // rewind frees the pieces
     memory_.rewind(), staging_.rewind(), tape_.clear();
     gradients_.begin_micro_batch();
     random_operations_ = 0;
@@ -290,27 +296,27 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     this->in_backward(false);
     if (tracer_) tracer_.begin_pass();
   }
-  /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use. Afterwards the values of
-  /// variables are gone: gradients have taken their memory.
+  /// Runs the recorded closures in reverse; calls `sink` for each parameter after its last use. Invalidates the values
+  /// of variables: gradients reuse their memory.
   void backward(ReadySink sink) {
     sink_ = tracer_.around(sink);
     this->in_backward(true);
     tape_.run(0, *this, tracer_), stream_.join();
   }
-  /// Writes down in `timeline` when each operation of the passes begun from here on ran; a null one ends it.
-  /// `now(self)` is a moment of the space's work. The loss ends where `end_forward` says.
+  /// Records in `timeline` when each operation of the following passes ran; null stops recording. `now(self)` returns
+  /// the current time of the space's work. `end_forward` marks the end of the loss.
   void trace(Timeline* timeline, double (*now)(void* self), void* self) { tracer_.start(timeline, {now, self}); }
   void end_forward() { tracer_.end_forward(); }
-  /// Null unless the pass is traced; then `ended` tells of an operation that registers no backward.
+  /// Returns null unless the pass is traced. Operations without a backward report their end to it, by `ended`.
   [[nodiscard]] detail::Tracer<Space>* tracer() noexcept { return tracer_ ? &tracer_ : nullptr; }
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return gradients_.written(ordinal); }
-  /// The same of all parameters; and to have it so, for who does a pass again without running the model. A pass depends
-  /// on it, on the batch, on what lies in the space's memory, and on where.
+  /// Flags of all parameters by ordinal, to read or to restore when a recorded pass is replayed without the model. A
+  /// pass depends on these flags, on the batch, and on the contents and addresses of the space's memory.
   [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return gradients_.written(); }
   void set_written(std::span<std::uint8_t const> written) noexcept { gradients_.set_written(written); }
-  /// Another number after activations got other memory.
+  /// Returns a number that changes when the activations' memory moves.
   [[nodiscard]] std::uint64_t memory_moves() const noexcept { return memory_.allocations() + staging_.allocations(); }
-  /// The parameters whose gradient goes by rows, in the arena's order, and which rows this step has touched.
+  /// Returns the tables whose gradient is stored by rows, in the arena's order, with the rows that this step touched.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return gradients_.touched(); }
   [[nodiscard]] std::size_t activation_bytes() const noexcept {
     return memory_.capacity_bytes() + staging_.capacity_bytes();
@@ -325,12 +331,12 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   };
   [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), tape_.mark()}; }
   void rewind(Mark const& mark) {
-    stream_.join();  // what goes on beside has memory of this pass
+    stream_.join();  // forked work uses memory of this pass
     memory_.rewind(mark.memory), tape_.rewind(mark.tape);
   }
 
   using Operation = detail::Operation<Context, Scalar>;
-  /// An operation that a closure of the type is backward of.
+  /// Pushes an operation onto the tape. `type` names its backward closure.
   void push(typename detail::Tape<Context>::Entry const& backward, GradientSlot<Scalar>* output,
             detail::Parameters parameters, char const* type) {
     for (auto const* p : parameters)
@@ -345,7 +351,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     memory_.give_back(*operation.output);
     for (auto const* p : operation.parameters) used(*p);
   }
-  /// Has backward run f again, for the gradient of `output`.
+  /// Registers a closure that runs f again in backward, for the gradient of `output`.
   template <class F, int Rank, int... Ranks>
   void put_off(F f, std::uint64_t random, Variable<Rank> const& output, Variable<Ranks> const&... inputs) {
     struct Closure {
@@ -364,7 +370,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
                 }});
     if (tracer_) tracer_.registered(tape_.size() - 1, typeid(F).name(), {}, replaying_);
   }
-  /// Forward and backward of what was put off; `gradient` is that of its output.
+  /// Runs forward and backward of a recomputed f; `gradient` is its output's gradient.
   template <class F>
   void replay(F const& f, std::uint64_t random, Scalar* gradient) {
     auto const start = mark();
@@ -381,14 +387,14 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
 
   Stream stream_;
   Real const* values_ = nullptr;
-  Scalar const* shadow_ = nullptr;  // of values_
+  Scalar const* shadow_ = nullptr;  // values_ as Scalar
   Real* buffers_ = nullptr;
   ParameterGradients<Real, Space> gradients_;
   detail::ActivationMemory<Space> memory_;
-  memory::Scratch<memory::DefaultResource<Space>> staging_;  // of the layer at hand, in Real
-  detail::Tape<Context> tape_;                               // closures and slots: the host reads them
+  memory::Scratch<memory::DefaultResource<Space>> staging_;  // of the current layer, in Real
+  detail::Tape<Context> tape_;                               // closures and slots, read by the host
   detail::Tracer<Space> tracer_;
-  std::vector<detail::Staged<Real, Scalar, Space>> staged_;  // of the layer at hand
+  std::vector<detail::Staged<Real, Scalar, Space>> staged_;  // of the current layer
   KeptObjects kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;

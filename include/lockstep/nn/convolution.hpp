@@ -18,29 +18,30 @@ struct ConvolutionOptions {
   PerAxis<Dims> kernel = 3;
   PerAxis<Dims> stride = 1;
   PerAxis<Dims> padding = 0;   ///< zeros on either side
-  Bias bias = Bias::learned;   ///< none where a BatchNorm follows, which would take it away again
-  PerAxis<Dims> dilation = 1;  ///< places from one element of the kernel to the next
-  Index groups = 1;            ///< of neighbouring channels; an output sees the inputs of its own group
-  bool causal = false;  ///< over one dimension: dilation * (kernel - 1) zeros stand before and none behind, so that a
-                        ///< place sees none that comes later
+  Bias bias = Bias::learned;   ///< choose none before a BatchNorm, which cancels it
+  PerAxis<Dims> dilation = 1;  ///< distance between neighbouring elements of the kernel
+  Index groups = 1;            ///< number of groups of neighbouring channels; an output reads the inputs of its group
+  bool causal = false;  ///< one dimension only: pads dilation * (kernel - 1) zeros before and none after, so that an
+                        ///< output never reads later inputs
 };
 
-/// A convolution over `Dims` dimensions of space. Activations lie channels last: [rows, height, width, channels] for a
-/// picture. The weight has PyTorch's order and start: U(-1/sqrt(n), 1/sqrt(n)) for n = inputs / groups * elements of
-/// the kernel.
-/// @shape weight [outputs, inputs / groups, kernel…]   @shape bias [outputs], or there is none
-/// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor
+/// Convolution over `Dims` spatial dimensions. Activations are channels last: [rows, height, width, channels] for an
+/// image. The weight has PyTorch's order and initialiser: U(-1/sqrt(n), 1/sqrt(n)) for n = inputs / groups * elements
+/// of the kernel.
+/// @shape weight [outputs, inputs / groups, kernel…]   @shape bias [outputs], or absent
+/// @determinism bitwise, for any number of threads; with oneDNN, for a fixed library and processor type
 template <int Dims>
 class Convolution : public detail::ConvolutionBase<Dims> {
   using Base = detail::ConvolutionBase<Dims>;
   using Base::bias_, Base::weight_, Base::groups_, Base::flat;
 
  public:
-  using Base::forward;  // says what it takes, of anything else
+  using Base::forward;  // overloads that reject other arguments
   using Options = ConvolutionOptions<Dims>;
 
-  /// @throws ConfigError unless channels, kernel, stride, dilation and groups are at least 1 and the padding at least
-  /// 0, the groups divide inputs and outputs, and what is causal has one dimension and no padding of its own
+  /// @throws ConfigError unless channels, kernel, stride, dilation and groups are at least 1, the padding at least 0,
+  /// and groups divides inputs and outputs
+  /// @throws ConfigError for a causal convolution with several dimensions or a padding
   Convolution(Index inputs, Index outputs, Options const& options = {})
       : Base("Convolution", inputs, outputs, outputs, inputs / groups_of(inputs, outputs, options), options) {
     groups_ = options.groups;
@@ -54,9 +55,10 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   [[nodiscard]] Index inputs() const noexcept { return groups_ * weight_.shape[1]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
 
+  /// Returns the convolution of x.
   /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent + padding on both
   /// sides - dilation (kernel - 1) - 1) / stride + 1
-  /// @throws ShapeError when x has other channels, or is smaller than what the kernel reaches over
+  /// @throws ShapeError if x has other channels, or is smaller than the kernel's reach
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
@@ -84,12 +86,12 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     });
     return y;
   }
-  /// Of sequences, padded to one length: a series whose tokens see each other and nothing of the padding, so that a
-  /// sequence's result is what it is alone. Each then has as many tokens as the window has places in it, one without
-  /// tokens none. One that is causal, with a stride of 1, goes on with sequences token by token.
-  /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result as above of the length
-  /// @throws ShapeError when x has other channels, is ragged, or has a length smaller than what the kernel reaches
-  /// over
+  /// Convolution over the tokens of sequences that are padded to one length. Padding reads as zeros, so a sequence's
+  /// result does not depend on the batch's length. A sequence's result has as many tokens as the window has positions
+  /// in it; a sequence without tokens has none. A causal convolution with a stride of 1 supports prediction token by
+  /// token.
+  /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result of the length as above
+  /// @throws ShapeError if x has other channels, is ragged, or has a length smaller than the kernel's reach
   template <class Context>
   requires(Dims == 1) [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     using Kernel = kernel::ClearPadding<typename Context::Space>;
@@ -105,7 +107,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
              "batches";
     });
     auto const tokens = detail::without_padding(context, x);
-    bool const any = x.layout.length > 0;  // else sequences have no places, as a batch without rows
+    bool const any = x.layout.length > 0;  // otherwise sequences have no positions, like a batch without rows
     auto const y = forward(context, tokens.reshape(Extents<3>{any ? x.layout.rows : 0, x.layout.length, x.width()}));
     auto layout = x.layout;
     layout.length = any ? y.extent(1) : 0, layout.slots = layout.rows * layout.length;
@@ -119,7 +121,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   }
 
  private:
-  /// The groups, if they and all else can be.
+  /// Returns the groups after checking them and the other options.
   [[nodiscard]] static Index groups_of(Index inputs, Index outputs, Options const& o) {
     expect<ConfigError>(o.dilation.least() >= 1 && o.groups >= 1, [&] {
       return "Convolution: dilation " + to_string(o.dilation.values) + ", " + std::to_string(o.groups) +
@@ -147,7 +149,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   [[nodiscard]] Index before() const noexcept { return this->padding_.values[0]; }
   [[nodiscard]] Index behind() const noexcept { return this->padding_after_.values[0]; }
 
-  /// Keeps the last tokens of each sequence, as many as the next one sees: zeros stand before the first.
+  /// Keeps as many last tokens of each sequence as the next token reads. Zeros precede the first token.
   template <class Context>
   void keep_last(Context& context, SequenceOf<Context> const& x) const {
     auto const kept = context.carried(x.layout, before() * inputs());
@@ -155,7 +157,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
       keep_last(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
                 kept.data + row * before() * inputs());
   }
-  /// The same of one sequence, of which `tokens` come next.
+  /// Updates the kept tokens of one sequence with the `tokens` tokens at x.
   template <class Scalar, class Real>
   void keep_last(Scalar const* x, Index tokens, Real* kept) const {
     auto const width = inputs(), stay = std::max<Index>(0, before() - tokens), added = before() - stay;
@@ -163,7 +165,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     std::transform(x + (tokens - added) * width, x + tokens * width, kept + stay * width,
                    [](Scalar value) { return static_cast<Real>(value); });
   }
-  /// One token more of each sequence, of what was kept and itself.
+  /// Computes one more token of each sequence from the kept tokens and the new one.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> next(Context& context, SequenceOf<Context> const& x) const {
     using Scalar = typename Context::Scalar;
@@ -188,7 +190,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     return x.with(y);
   }
 
-  /// Places from the kernel's first element to its last.
+  /// Returns the distance from the kernel's first element to its last, plus 1.
   [[nodiscard]] Index reach(std::size_t axis) const noexcept {
     return this->dilation_.values[axis] * (this->kernel_.values[axis] - 1) + 1;
   }

@@ -21,12 +21,12 @@ using kernel::CrossEntropyOptions;
 
 namespace detail {
 
-/// Shares of all classes in place of a label.
+/// Whether labels are shares of all classes instead of class indices.
 template <class T>
 inline constexpr bool is_share =
     std::is_floating_point_v<T> || std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
 
-/// An absent label is left out where what the collate writes for it is the ignored one.
+/// Rejects absent labels unless the collate's value for them is the ignored label.
 template <class Space, class Labels>
 void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
   if constexpr (!is_share<std::remove_cvref_t<decltype(*numbers_of(labels).data)>>)
@@ -69,18 +69,18 @@ template <class Context, class Label, int Rank>
 
 }  // namespace detail
 
-/// Sum over the tokens of -log softmax(logits)[label]; padding and ignored labels count nothing. The weight is the sum
-/// of the labels' class weights, the number of tokens without them, so that the mean is that of
-/// torch.nn.functional.cross_entropy with the same weights, smoothing and ignored label.
-/// While recording, the gradient of the sum is left beside the logits at once: one pass serves forward and backward.
+/// Cross-entropy: the sum over the tokens of -log softmax(logits)[label]. Padding and ignored labels count nothing. The
+/// weight is the sum of the labels' class weights, by default the number of tokens. The mean thus equals
+/// torch.nn.functional.cross_entropy with the same weights, smoothing and ignored label. While recording, forward also
+/// writes the gradient of the sum next to the logits: one pass serves forward and backward.
 ///
-/// Labels that are numbers with a fraction are shares of all classes instead, as mixed pictures and teachers have them:
-/// the loss is -sum over the classes of share * log softmax(logits), the weight the number of tokens, as in PyTorch. A
-/// class weight multiplies the class's share, and label smoothing takes its part of all shares and spreads it.
+/// Floating-point labels are shares of all classes, for example from mixed images or a teacher. The loss is then -sum
+/// over the classes of share * log softmax(logits). The weight is the number of tokens, as in PyTorch. A class weight
+/// multiplies the class's share. Label smoothing spreads a part of all shares evenly.
 /// @shape logits.tokens [slots, classes]   @shape labels [slots] or, padded, [rows, length]: integers in [0, classes);
 /// shares as many as logits, outermost first: a column of std::array<float, classes>, or nn::softmax(…).value
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when there are more or fewer labels than slots, or class weights than classes
+/// @throws ShapeError if the number of labels is not the number of slots, or of class weights not of classes
 /// @throws RowError (at Contract::normal) for a label outside the classes, or a share that is negative or not finite,
 /// with row, label and range   @throws ConfigError for shares with an ignored label
 template <class Context, class Label, int Rank>
@@ -90,7 +90,7 @@ template <class Context, class Label, int Rank>
   return detail::cross_entropy(context, logits, labels, {}, options);
 }
 
-/// The same for one label per row, or per place of a picture: the weight is their number.
+/// Cross-entropy with one label per row, or per pixel of an image. The weight is the number of labels.
 /// @shape logits [rows, …, classes]   @shape labels [rows, …]
 template <class Context, class Label, int LogitsRank, int Rank>
 [[nodiscard]] LossOf<Context> cross_entropy(Context& context, VariableOf<Context, LogitsRank> logits,
@@ -99,9 +99,9 @@ template <class Context, class Label, int LogitsRank, int Rank>
   return cross_entropy(context, detail::as_tokens(logits), labels, options);
 }
 
-/// The same for a column of a batch: anything that holds the labels as `.values`.
-/// @throws ShapeError (on the host) when a sequence has more or fewer labels than tokens; RowError for a row without a
-/// label, as of a std::optional, that is not ignored
+/// Cross-entropy with a column of a batch: any object that holds the labels as `.values`.
+/// @throws ShapeError (on the host) if a sequence has more or fewer labels than tokens; RowError for a row whose
+/// std::optional label is empty and not ignored
 template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Column const& labels,
@@ -118,12 +118,12 @@ requires requires(Column const& column) { column.values; }
   }
 }
 
-/// The same with a factor on the loss of each row or token, such as how much a sample counts, or in reinforcement
-/// learning what an action has gained. It is on loss and gradient and not on the weight: the mean is that of PyTorch's
-/// losses with reduction='none', times the factors.
+/// Cross-entropy with a factor for each row or token, for example a sample weight or an action's advantage in
+/// reinforcement learning. Factors multiply loss and gradient, not the weight: the mean equals PyTorch's losses with
+/// reduction='none', times the factors.
 /// @shape logits, labels as above, labels as a column or a view   @shape factors [rows] or [slots]: a column or a view
 /// of floats
-/// @throws ShapeError when there are more or fewer factors than rows of logits
+/// @throws ShapeError if the number of factors is not the number of rows of logits
 template <class Context, class Logits, class Labels, class Factors>
 requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
     [[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Labels const& labels,
@@ -141,7 +141,7 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
     return detail::cross_entropy(context, detail::as_tokens(logits), detail::numbers_of(labels), flat, options);
 }
 
-/// Labels are no texts: says so.
+/// Rejects strings as labels at compile time.
 template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.characters; }
 LossOf<Context> cross_entropy(Context&, Logits const&, Column const&, CrossEntropyOptions const& = {}) {

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// What a model that learned by nn::ctc_loss reads in a sequence of a prediction: of each token the class of the
-/// largest logit, the first of equals, told once where it is said several times in a row, blanks left out.
+/// Decodes one sequence of a model that was trained with nn::ctc_loss. Takes the class of the largest logit of each
+/// token, or the first on ties; merges repetitions; removes blanks.
 /// @shape logits.tokens [slots, classes], on the host
 template <class Sequence>
 [[nodiscard]] std::vector<std::int32_t> ctc_best_path(Sequence const& logits, Index row, Index blank = 0) {

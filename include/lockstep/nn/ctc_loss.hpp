@@ -15,15 +15,15 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 using kernel::CtcOptions;
 
-/// Connectionist temporal classification: the sum over the sequences of -log of the probability that the labels are
-/// read from the logits of its tokens, whichever tokens say them; for texts without times, of speech, writing or signs.
-/// The weight is the number of sequences. The sum is that of torch.nn.functional.ctc_loss of log_softmax(logits) with
-/// reduction='sum'; PyTorch's mean divides each sequence by its labels besides.
-/// While recording, the gradient of the sum is left beside the logits at once.
+/// Connectionist temporal classification, for labels without times in speech, handwriting or signs. The loss is the sum
+/// over the sequences of -log of the probability that the logits of the tokens spell the labels, over all alignments.
+/// The weight is the number of sequences. The sum equals torch.nn.functional.ctc_loss of log_softmax(logits) with
+/// reduction='sum'. PyTorch's mean also divides each sequence by its number of labels. While recording, forward also
+/// writes the gradient of the sum next to the logits.
 /// @shape logits.tokens [slots, classes], one class of which is the blank
 /// @shape labels a column of sequences of integers, padded or ragged, in [0, classes) without the blank
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when logits and labels are of differently many sequences; ConfigError for a blank that is no
+/// @throws ShapeError if logits and labels have different numbers of sequences; ConfigError for a blank that is no
 /// class
 /// @throws RowError (at Contract::normal) for a label outside the classes, or for fewer tokens than labels need
 template <class Context, class Labels>

@@ -5,8 +5,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// What x holds, through which no gradient flows: the same memory, as PyTorch's detach, and nothing is computed. Who
-/// made x learns from x's other uses only, and not at all where there is none.
+/// Returns x without its gradient, like PyTorch's detach: the same memory, nothing is computed. The layers that made x
+/// learn only from x's other uses.
 template <class Scalar, int Rank, class Space>
 [[nodiscard]] Variable<Scalar, Rank, Space> detach(Variable<Scalar, Rank, Space> const& x) noexcept {
   return {x.value, nullptr};

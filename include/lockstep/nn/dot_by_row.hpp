@@ -12,11 +12,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// z[r] = a[r] . b[r], as (a * b).sum(-1) in PyTorch: how a user fits an item, or, of rows that l2_normalize has made,
-/// the cosine of their angle. dot_products has every row meet every other.
+/// Scalar product of each pair of rows: z[r] = a[r] . b[r], as (a * b).sum(-1) in PyTorch. Use it for the score of a
+/// user and an item. For rows from l2_normalize it is their cosine similarity. dot_products multiplies every row with
+/// every other.
 /// @shape a, b [rows, width]   @shape returns [rows, 1]
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the shapes differ
+/// @throws ShapeError if the shapes differ
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> dot_by_row(Context& context, VariableOf<Context, 2> a, VariableOf<Context, 2> b) {
   using Operand = nn::Operand<Context>;
@@ -45,7 +46,7 @@ template <class Context>
   });
   return z;
 }
-/// The same for each token of sequences that have one layout.
+/// Scalar product for each token. Both sequences must have one layout.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> dot_by_row(Context& context, SequenceOf<Context> const& a,
                                              SequenceOf<Context> const& b) {

@@ -11,11 +11,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Every row of a times every row of b: y[i, j] = factor * (sum over the channels c of a[i, c] b[j, c]). Of rows that
-/// nn::l2_normalize made these are cosine similarities: the logits of a contrastive loss. a and b may be the same.
+/// Scalar products of every row of a with every row of b: y[i, j] = factor * sum over c of a[i, c] b[j, c]. For rows
+/// from nn::l2_normalize they are cosine similarities, the logits of a contrastive loss. a and b may be the same
+/// variable.
 /// @shape a [rows, width]   @shape b [others, width]   @shape returns [rows, others]
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the widths differ
+/// @throws ShapeError if the widths differ
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> dot_products(Context& context, VariableOf<Context, 2> a, VariableOf<Context, 2> b,
                                                   double factor = 1) {

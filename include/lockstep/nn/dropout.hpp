@@ -13,9 +13,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// In training, y = x * keep / (1 - p) with keep = 1 for a random 1 - p of the elements and 0 for the others, new in
-/// every forward pass; in evaluation, and with p = 0, the identity. The mask is recomputed in backward, never stored.
-/// @determinism bitwise: a sample meets the same mask on any rank, in any row, with any padding
+/// Dropout. In training, y = x * keep / (1 - p), with keep = 1 for a random 1 - p of the elements and 0 for the others.
+/// The mask differs in every forward pass. In evaluation, or with p = 0, the identity. Backward recomputes the mask
+/// instead of storing it.
+/// @determinism bitwise: a sample gets the same mask on any rank, in any row, with any padding
 class Dropout {
  public:
   /// @throws ConfigError unless 0 <= probability < 1
@@ -23,14 +24,14 @@ class Dropout {
 
   void visit(auto&&) {}
 
-  /// The mask of this forward pass, for layers that fuse dropout into their own kernels; inactive in evaluation.
+  /// Returns this forward pass's mask, for layers that fuse dropout into their own kernels. Inactive in evaluation.
   template <class Context>
   [[nodiscard]] kernel::DropoutMask mask(Context& context) const {
-    auto const mask = context.next_mask(mask_.dropped);  // even when unused: later layers' masks do not depend on it
+    auto const mask = context.next_mask(mask_.dropped);  // always drawn: later masks must not depend on it
     return context.mode() == Mode::training && mask_.active() ? mask : kernel::DropoutMask{};
   }
-  /// The same, for the tokens of sequences.
-  /// @throws ShapeError when there is dropout, and a sequence has no position, which is its random key
+  /// Returns the mask for the tokens of sequences.
+  /// @throws ShapeError if the mask is active and a sequence has no position, which is its random key
   template <class Context>
   [[nodiscard]] kernel::RowDropout<typename Context::Space> mask(
       Context& context, kernel::SequenceLayout<typename Context::Space> const& layout) const {
@@ -47,9 +48,9 @@ class Dropout {
     return x.with(forward(context, x.tokens, x.layout));
   }
 
-  /// The same for one vector or picture per sample, each element of which is kept or not by itself.
-  /// @shape x [rows, …, channels]   @shape positions [rows], each sample's place in the epoch: the random key
-  /// @throws ShapeError when there are more or fewer positions than rows
+  /// Drops the elements of one vector or image per sample independently.
+  /// @shape x [rows, …, channels]   @shape positions [rows], each sample's position in the epoch: the random key
+  /// @throws ShapeError if the number of positions is not the number of rows
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x,
                                                   TensorView<Index const, 1, typename Context::Space> positions) const {
@@ -82,7 +83,7 @@ class Dropout {
     return y;
   }
 
-  kernel::DropoutMask mask_;  // its key is drawn at forward
+  kernel::DropoutMask mask_;  // forward draws its key
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -12,14 +12,14 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 namespace detail {
 
-/// A rule whose value tells its slope.
+/// A rule whose slope follows from its value.
 template <class Rule>
 concept ActivationByValue = requires(Rule const& rule, float x) {
   { rule(x) } -> std::same_as<float>;
   { rule.backward(x, x) } -> std::same_as<float>;
 };
 
-/// The rule as kernels take it.
+/// Returns the rule in the form that kernels take.
 template <class Rule>
 [[nodiscard]] auto activation_of(Rule const& rule) {
   static_assert(
@@ -41,9 +41,10 @@ template <class Rule>
 
 }  // namespace detail
 
-/// y = rule(x) elementwise, an activation by one of kernel/activation_rules.hpp or by a rule of your own: an object
-/// with a `name` whose operator gives value and slope at one x, kernel::ActivationAt<T>. Forward then keeps the slopes
-/// while recording. Where y tells the slope, the operator may give the value alone, and `backward(dy, y)` the gradient.
+/// Activation y = rule(x), elementwise. `rule` is a rule of kernel/activation_rules.hpp or your own: an object with a
+/// `name` and an operator that returns value and slope at x as kernel::ActivationAt<T>. While recording, forward then
+/// keeps the slopes. If the slope follows from y, the operator may return the value alone, and `backward(dy, y)`
+/// returns the gradient.
 /// @determinism bitwise, for any number of threads
 template <class Context, class Rule, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> elementwise(Context& context, Rule const& rule, VariableOf<Context, Rank> x) {

@@ -18,7 +18,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 namespace detail {
 
-/// The loss, given targets by what `target_of(prediction)` makes of the prediction's numbers as the kernel reads them.
+/// Computes the loss with the targets that `target_of(prediction)` returns for the prediction as the kernel reads it.
 template <class Context, class Rule, class TargetOf>
 [[nodiscard]] LossOf<Context> loss_of_elements(Context& context, Rule const& rule,
                                                SequenceOf<Context> const& prediction, double factor,
@@ -40,7 +40,7 @@ template <class Context, class Rule, class TargetOf>
   return LossOf<Context>::of(context, sums, weights);
 }
 
-/// The same of targets; factors and who is present may be null views.
+/// Computes the loss of given targets. `factors` and `present` may be null views.
 template <class Context, class Rule, class Target, int Rank>
 [[nodiscard]] LossOf<Context> loss_of_targets(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
                                               TensorView<Target, Rank, typename Context::Space> target, double factor,
@@ -63,14 +63,14 @@ template <class Context, class Rule, class Target, int Rank>
 
 }  // namespace detail
 
-/// Sum over the tokens' elements of what `rule`, one of kernel/loss_rules.hpp or one of your own, makes of the
-/// prediction and its target, times `factor`; the weight is the number of elements. Padding counts nothing. While
-/// recording, the gradient of the sum is left beside the prediction at once: one pass serves forward and backward.
+/// Sum over the tokens' elements of rule(prediction, target), times `factor`; the weight is the number of elements.
+/// `rule` is a rule of kernel/loss_rules.hpp or your own. Padding counts nothing. While recording, forward also writes
+/// the gradient of the sum next to the prediction: one pass serves forward and backward.
 /// @shape prediction.tokens [slots, width]   @shape target [slots, width], any extents with as many numbers, outermost
 /// first
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when target has another number of elements, or the rule another number of columns
-/// @throws RowError (at Contract::normal, on the host) for a target that the rule does not take, with its place
+/// @throws ShapeError if target has another number of elements, or the rule another number of columns
+/// @throws RowError (at Contract::normal, on the host) for a target that the rule rejects, with its position
 template <class Context, class Rule, class Target, int Rank>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
                                                SequenceOf<Context> const& prediction,
@@ -79,7 +79,7 @@ template <class Context, class Rule, class Target, int Rank>
   return detail::loss_of_targets(context, rule, prediction, target, factor, {});
 }
 
-/// The same for one vector per row, or per place of a picture.
+/// Loss of one vector per row, or per pixel of an image.
 /// @shape prediction [rows, …, width]   @shape target as many numbers, outermost first
 template <class Context, class Rule, class Target, int PredictionRank, int Rank>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
@@ -89,9 +89,9 @@ template <class Context, class Rule, class Target, int PredictionRank, int Rank>
   return elementwise_loss(context, rule, detail::as_tokens(prediction), target, factor);
 }
 
-/// The same for a column of a batch: anything that holds the targets as `.values`.
-/// @throws ShapeError (on the host) when a sequence has more or fewer targets than tokens; RowError for a row without a
-/// target, as of a std::optional
+/// Loss with a column of a batch as targets: any object that holds them as `.values`.
+/// @throws ShapeError (on the host) if a sequence has more or fewer targets than tokens; RowError for a row whose
+/// std::optional target is empty
 template <class Context, class Rule, class Prediction, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
@@ -102,19 +102,19 @@ requires requires(Column const& column) { column.values; }
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 
-/// Targets of which some are missing: what `where_present` returns.
+/// Targets of which some are missing: the result of `where_present`.
 template <class Column>
 struct WherePresent {
   Column targets;
 };
-/// In place of the targets of any loss of elements, a column of std::optional numbers: rows without one count nothing,
-/// in the loss and its weight, and get the gradient zero.
+/// Excludes missing targets from an elementwise loss: pass a column of std::optional numbers through this function.
+/// Rows without a number count nothing in loss and weight, and their gradient is zero.
 template <class Column>
 requires requires(Column const& column) { column.present; }
 [[nodiscard]] WherePresent<Column> where_present(Column const& targets) { return {targets}; }
 
 namespace detail {
-/// Of targets that a column or a view has for each token, or a column for some.
+/// Computes the loss of a column or a view with a target for each token, or of a column with some missing.
 template <class Context, class Rule, class Target>
 [[nodiscard]] LossOf<Context> loss_of_target(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
                                              Target const& target, double factor,
@@ -134,6 +134,7 @@ template <class Context, class Rule, class Column>
 }
 }  // namespace detail
 
+/// Loss with missing targets.
 /// @shape prediction [rows, 1]
 template <class Context, class Rule, class Column>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, 2> prediction,
@@ -141,21 +142,22 @@ template <class Context, class Rule, class Column>
   return detail::loss_of_target(context, rule, detail::as_tokens(prediction), known, factor);
 }
 
-/// Targets with a factor for each row, place or token: what `weighed` returns.
+/// Targets with a factor for each row, pixel or token: the result of `weighed`.
 template <class Target, class Factors>
 struct Weighed {
   Target target;
   Factors factors;
 };
-/// In place of the targets of any loss of elements: the loss of each row or token times its factor, such as how much a
-/// sample counts. Factors are on loss and gradient and not on the weight, as cross_entropy's are. The targets may be
-/// what `where_present` returns.
+/// Weights the targets of an elementwise loss: multiplies the loss of each row or token by its factor, for example a
+/// sample weight. Factors multiply loss and gradient, not the weight, like cross_entropy's. `target` may be the result
+/// of `where_present`.
 /// @shape factors [rows] or [slots]: a column or a view of floats
 template <class Target, class Factors>
 [[nodiscard]] Weighed<Target, Factors> weighed(Target const& target, Factors const& factors) {
   return {target, factors};
 }
-/// @throws ShapeError when there are more or fewer factors than rows or tokens; RowError for a row without a target
+/// Loss with weighted targets.
+/// @throws ShapeError if the number of factors is not the number of rows or tokens; RowError for a row without a target
 /// whose factor is not 0
 template <class Context, class Rule, class Prediction, class Target, class Factors>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
@@ -181,7 +183,7 @@ template <class Context, class Rule, class Prediction, class Target, class Facto
     return loss(detail::as_tokens(prediction));
 }
 
-/// The same of a rule without targets: a penalty of what the model makes, sequences, rows or pictures.
+/// Loss of a rule without targets: a penalty on the prediction, which may be sequences, rows or images.
 template <class Context, kernel::LossOfPrediction Rule>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
                                                SequenceOf<Context> const& prediction, double factor = 1) {
@@ -193,7 +195,7 @@ template <class Context, kernel::LossOfPrediction Rule, int Rank>
   return elementwise_loss(context, rule, detail::as_tokens(prediction), factor);
 }
 
-/// Targets take no gradient: says what takes their place.
+/// Rejects Variables as targets at compile time, because targets take no gradient.
 template <class Context, class Rule, class Prediction, int Rank>
 LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, VariableOf<Context, Rank> const&,
                                  double = 1) {

@@ -10,12 +10,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A table with a learned row per id; starts as N(0, 0.02). It computes nothing by itself: `of` says what to look up,
-/// and FusedEmbedding does so while it puts sequences together.
+/// A table with a learned row per id; starts as N(0, 0.02). It computes nothing itself: `of` names the ids, and
+/// FusedEmbedding looks them up while it assembles sequences.
 /// @shape weight [rows, width]
 class Embedding {
  public:
-  /// The rows that a column of ids names. Refers to the table: both live as long as the model.
+  /// Rows that a column of ids names. Refers to the table: valid as long as the model.
   template <class Column>
   struct Lookup {
     Parameter const& table;
@@ -33,7 +33,7 @@ class Embedding {
 
   void visit(auto&& each) { each("weight", weight_); }
 
-  /// Says how it is looked up.
+  /// Rejects forward at compile time and explains how to look ids up.
   template <class Context, class... X>
   SequenceOf<Context> forward(Context&, X const&...) const {
     static_assert(!std::is_same_v<Context, Context>,
@@ -47,8 +47,8 @@ class Embedding {
   [[nodiscard]] Lookup<Column> of(Column const& column) const {
     return {weight_, column};
   }
-  /// The same in a table that another layer learns. A language model that ends in a Linear{width, vocabulary} looks its
-  /// tokens up in the weight of that: its input and output are tied.
+  /// Looks ids up in a table that another layer learns. A language model that ends in a Linear{width, vocabulary} can
+  /// look its tokens up in that layer's weight, so that input and output are tied.
   /// @shape table [rows, width]
   template <class Column>
   [[nodiscard]] static Lookup<Column> of(Parameter const& table, Column const& column) {

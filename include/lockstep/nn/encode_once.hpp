@@ -5,10 +5,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// What `encode()` returns: a Sequence, the memory that a decoder attends to. Where a train::Predictor goes on token by
-/// token, `begin` runs it, on whole sequences, and keeps what it made; `next` takes that in its place, so that what the
-/// encoder reads may be absent from the batch. Everywhere else it is a call, and nothing more.
-/// @determinism that of encode
+/// Returns the result of `encode()`, a Sequence: the memory that a decoder attends to. When a train::Predictor predicts
+/// token by token, its `begin` runs encode on whole sequences and keeps the memory. Its `next` reuses the memory, so
+/// the encoder's inputs may be absent from the batch. Otherwise this is a plain call.
+/// @determinism as encode
 template <class Context, class Encode>
 [[nodiscard]] SequenceOf<Context> encode_once(Context& context, Encode const& encode) {
   if constexpr (Context::Space::host_accessible)

@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = e^x elementwise, as torch.exp; backward sees y, so nothing is kept for it. Of floats, y is 0 below -87.33 and
+/// Elementwise y = e^x, as torch.exp. Backward reads y; forward keeps nothing else. For floats, y is 0 below -87.33 and
 /// infinity above 88.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>

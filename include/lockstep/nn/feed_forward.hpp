@@ -15,13 +15,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = second(dropout(activation(first(x)))) at every slot of a sequence: the feed-forward part of a transformer. The
-/// activation and its dropout are made while the product before them is in cache; forward keeps their slopes instead of
-/// their inputs, so that backward only multiplies.
+/// y = second(dropout(activation(first(x)))) at every slot of a sequence: the feed-forward part of a transformer.
+/// Activation and dropout run while the first matrix product is in cache. Forward keeps the slopes instead of the
+/// inputs, so that backward only multiplies.
 /// @determinism bitwise, for any number of threads
 class FeedForward {
  public:
-  /// @throws ConfigError unless width and inner are at least 1, 0 <= dropout < 1 and there is an activation
+  /// @throws ConfigError unless width and inner are at least 1, 0 <= dropout < 1 and activation is not none
   FeedForward(Index width, Index inner, double dropout = 0, Activation activation = Activation::gelu)
       : first_(checked(width, inner), inner), second_(inner, width), dropout_(dropout), activation_(activation) {
     expect<ConfigError>(activation != Activation::none, [] {
@@ -34,8 +34,9 @@ class FeedForward {
     each("second", second_);
   }
 
+  /// Returns the transformed tokens.
   /// @shape x [slots, width]   @shape returns as x
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     auto const dropout = dropout_.mask(context, x.layout);
@@ -45,8 +46,8 @@ class FeedForward {
     auto const input = x.tokens;
     auto const made = first_.forward(context, input, activation_, dropout);
     auto const hidden = made.y;
-    // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
-    // slope.
+    // hidden's gradient slot holds the gradient before the activation: the second layer's backward has multiplied by
+    // the slope.
     first_.on_backward(context, hidden,
                        [this, input, hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
 
@@ -61,7 +62,7 @@ class FeedForward {
   }
 
  private:
-  /// In words of the caller, who knows of no linear maps.
+  /// Checks the sizes and names the options that the caller knows.
   static Index checked(Index width, Index inner) {
     expect<ConfigError>(width >= 1 && inner >= 1, [&] {
       return "FeedForward: the width is " + std::to_string(width) + " and the one inside (feed_forward) " +
@@ -69,8 +70,8 @@ class FeedForward {
     });
     return width;
   }
-  /// Keeps only what stands before the activation, which backward applies once more: for as many rows at a time as fit
-  /// the cache, so that what stands behind it never is all there.
+  /// Keeps only the values before the activation; backward applies it again. Works on as many rows at a time as fit the
+  /// cache, so that the activated values never exist in full.
   template <class Context>
   SequenceOf<Context> make_again(Context& context, SequenceOf<Context> const& x) const {
     using Kernel = kernel::Linear<typename Context::Space>;

@@ -12,10 +12,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The block as it is: its parameters and buffers stay what they are, and it computes as in evaluation, so without
-/// dropout and with BatchNorm's running statistics. Nothing of it is kept for backward, and no gradient flows through
-/// it. Parameters keep the names that they have without it. For a part that was learned elsewhere: Trainer::load.
-/// @determinism that of the block
+/// Freezes a block: its parameters and buffers never change. It computes as in evaluation, without dropout and with
+/// BatchNorm's running statistics. Nothing is kept for backward, and no gradient flows through it. Parameters keep the
+/// names that they have without this wrapper. For pretrained parts: Trainer::load.
+/// @determinism as the block
 template <class Block>
 class Frozen {
  public:
@@ -23,6 +23,7 @@ class Frozen {
 
   void visit(auto&& each) { block_.visit(each); }
 
+  /// Applies the block in evaluation mode.
   /// @shape takes and returns what the block does: Variables or Sequences
   template <class Context, class... Inputs>
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
@@ -30,7 +31,7 @@ class Frozen {
         requires { block_.forward(context, inputs...); },
         "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; one that predicts of a "
         "batch gets a forward that its predict calls; see docs/how-to/fine-tune.md");
-    struct Evaluated {  // also where the block throws
+    struct Evaluated {  // restores the mode even if the block throws
       Context& context;
       Mode before;
       ~Evaluated() { context.set_mode(before); }
@@ -42,7 +43,7 @@ class Frozen {
   }
 
  private:
-  /// In a trace, the block is one operation: no layer of it registers a backward.
+  /// Traces the block as one operation: none of its layers registers a backward.
   template <class Tracer>
   void end_operation(Tracer& tracer, char const* type) const {
     int first = -1, last = -1;
@@ -55,7 +56,7 @@ class Frozen {
         node.visit([&](std::string_view, auto& child) { self(self, child); });
       }
     };
-    look(look, const_cast<Block&>(block_));  // visit names, and changes nothing
+    look(look, const_cast<Block&>(block_));  // this visitor changes nothing
     tracer.ended(type, first, last);
   }
   static void freeze(auto& node) {

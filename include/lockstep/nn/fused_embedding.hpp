@@ -21,16 +21,16 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 using kernel::Counted;
 using kernel::Norm;
 
-/// The first layer of a model on sequences, in one pass: looks ids up, puts segments together, adds positions and
-/// types, normalises and drops out. Token i of segment s becomes
+/// First layer of a model on sequences, in one pass: looks ids up, assembles segments, adds positions and types,
+/// normalises and drops out. Token i of segment s becomes
 ///   dropout(norm(scale * (sum of the rows of its parts) + position[its position] + type[s])).
 ///
-/// A text:           embedding.forward(context, batch[&Article::tokens], batch.positions())
-/// Two texts:        embedding.forward(context, nn::concatenate(batch[&Pair::question], batch[&Pair::answer]), ...)
-/// A trajectory:     embedding.forward(context, nn::interleave(returns, states, action.of(batch[&Step::actions])), ...)
-/// where `returns` and `states` are Sequences that a Linear projected, and `action` is an nn::Embedding.
-/// Categories:       embedding.forward(context, nn::sum(town.of(batch[&Home::town]), kind.of(batch[&Home::kind])), ...)
-/// where a sample has one id of each: sequences of one token, whose `.tokens` are [rows, width].
+/// - One text: embedding.forward(context, batch[&Article::tokens], batch.positions())
+/// - Two texts: embedding.forward(context, nn::concatenate(batch[&Pair::question], batch[&Pair::answer]), ...)
+/// - A trajectory: embedding.forward(context, nn::interleave(returns, states, action.of(batch[&Step::actions])), ...),
+///   where `returns` and `states` are Sequences that a Linear projected, and `action` is an nn::Embedding
+/// - Categories: embedding.forward(context, nn::sum(town.of(batch[&Home::town]), kind.of(batch[&Home::kind])), ...) for
+///   samples with one id of each kind: sequences of one token, whose `.tokens` are [rows, width]
 ///
 /// Tables start as N(0, 0.02). Padding slots are zero and give no gradient.
 /// @determinism bitwise, for any number of threads: the gradients use no atomics
@@ -39,18 +39,18 @@ class FusedEmbedding {
   struct Options {
     Index vocabulary = 0;                 ///< rows of the layer's own token table, for bare columns of ids; 0: none
     Index length = 0;                     ///< rows of the position table; 0: none
-    Index width = 0;                      ///< channels of all
+    Index width = 0;                      ///< channels of every token
     double dropout = 0;                   ///< probability
     Index types = 0;                      ///< rows of the type table, one per segment; 0: none
-    Counted positions = Counted::tokens;  ///< what a position counts
-    double scale = 1;                     ///< of the parts
-    Norm norm = Norm::none;               ///< of the sum
+    Counted positions = Counted::tokens;  ///< unit that positions count
+    double scale = 1;                     ///< factor on the sum of the parts
+    Norm norm = Norm::none;               ///< norm of the sum
     double epsilon = 1e-5;                ///< of the norm
     GradientForm token_gradient = GradientForm::by_rows;
   };
 
-  /// @throws ConfigError when the width is below 1, another size below 0, epsilon not above 0, or the probability
-  /// outside [0, 1)
+  /// @throws ConfigError if the width is below 1, another size below 0, epsilon not above 0, or the probability outside
+  /// [0, 1)
   explicit FusedEmbedding(Options const& options)
       : token_(table(options.vocabulary, options.width, options.token_gradient)),
         position_(table(options.length, options.width, GradientForm::dense)),
@@ -82,11 +82,11 @@ class FusedEmbedding {
 
   [[nodiscard]] Index width() const noexcept { return options_.width; }
 
-  /// `what` is Segments, or a Sum or part of one for a single segment.
-  /// @shape positions [rows], each sample's place in the epoch: dropout's key
+  /// Returns the embedded sequences. `what` is Segments, or a Sum or a single part for one segment.
+  /// @shape positions [rows], each sample's position in the epoch: dropout's key
   /// @throws DataError (at Contract::normal) for an id outside its table, a sequence longer than the position table, or
   /// interleaved segments of unequal length
-  /// @throws ShapeError when parts disagree in rows, slots or width, or there are more segments than types
+  /// @throws ShapeError if parts disagree in rows, slots or width, or there are more segments than types
   template <class Context, class What>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, What const& what,
                                             TensorView<Index const, 1, typename Context::Space> positions) const {
@@ -96,7 +96,7 @@ class FusedEmbedding {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, Segments<arrangement, Segment...> const& segments,
                                             TensorView<Index const, 1, typename Context::Space> positions) const {
     using Parts = detail::EmbeddingParts<Context>;
-    static_assert(sizeof(Parts) <= 4096);  // it is copied into the tape
+    static_assert(sizeof(Parts) <= 4096);  // the tape stores a copy
     expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
       return named().layer("FusedEmbedding") + ": " + std::to_string(sizeof...(Segment)) + " segments and " +
              std::to_string(options_.types) + " types; each segment needs its own";
@@ -121,13 +121,13 @@ class FusedEmbedding {
   static Parameter table(Index rows, Index width, GradientForm gradient) {
     return {.shape = {rows, width}, .initializer = Initializer::normal(0.02), .gradient_form = gradient};
   }
-  /// A table that the model has, for messages.
+  /// Returns a table that the model has, for messages.
   [[nodiscard]] Parameter const& named() const noexcept {
     if (options_.vocabulary > 0) return token_;
     return options_.length > 0 ? position_ : type_;
   }
 
-  /// The layer's own parameters.
+  /// Fills in the layer's own parameters.
   template <class Context, class Inputs>
   void complete(Context& context, Inputs& inputs) const {
     using Real = typename Context::Real;
@@ -143,7 +143,7 @@ class FusedEmbedding {
     if (options_.norm == Norm::layer) inputs.bias = context.template value<1>(bias_);
   }
 
-  /// From the one of this pass's first tokens on.
+  /// Returns the position table from the row of this pass's first tokens.
   template <class Context>
   [[nodiscard]] auto positions(Context& context) const {
     auto table = context.template value<2>(position_);

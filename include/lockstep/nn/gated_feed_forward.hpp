@@ -12,8 +12,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// y = down(dropout(gelu(gate(x)) * up(x))) at every slot of a sequence: the feed-forward part of T5 1.1. Activation,
-/// dropout and product are made while the matrix products before them are in cache; forward keeps both factors' slopes
-/// instead of their inputs.
+/// dropout and multiplication run while the preceding matrix products are in cache. Forward keeps the slopes of both
+/// factors instead of their inputs.
 /// @determinism bitwise, for any number of threads
 /// @source Shazeer: GLU Variants Improve Transformer (2020), GEGLU
 class GatedFeedForward {
@@ -22,7 +22,7 @@ class GatedFeedForward {
     Index width;                ///< channels of every token
     Index inner;                ///< channels of the gates
     double dropout = 0;         ///< probability
-    Bias bias = Bias::learned;  ///< of the three linear maps
+    Bias bias = Bias::learned;  ///< of the three linear layers
   };
 
   /// @throws ConfigError unless width and inner are at least 1 and 0 <= dropout < 1
@@ -38,8 +38,9 @@ class GatedFeedForward {
     each("down", down_);
   }
 
+  /// Returns the transformed tokens.
   /// @shape x [slots, width]   @shape returns as x
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     using Scalar = typename Context::Scalar;
@@ -62,7 +63,7 @@ class GatedFeedForward {
       Gated::template forward<Operand>(context.stream(), from, up_.weight(work), up_.bias(work), gates, slopes,
                                        work.write(hidden.value));
     }
-    // Run in reverse: the second one makes the gradients that the first one takes.
+    // Backward runs in reverse: the second closure computes the gradients that the first one takes.
     gate_.on_backward(context, hidden, [this, input, slope](Context& c) { gate_.backward(c, input, slope); });
     up_.on_backward(context, hidden, [this, input, hidden, gate, slope](Context& c) {
       Extents<1> const flat{gate.size()};

@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = x Phi(x) elementwise, Phi the integral of the standard normal distribution (exact, not the tanh formula). While
-/// recording, forward also keeps the slopes; backward multiplies by them.
+/// GELU, elementwise y = x Phi(x) with the exact Phi, the cumulative distribution of the standard normal, not the tanh
+/// formula. While recording, forward also keeps the slopes for backward.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> gelu(Context& context, VariableOf<Context, Rank> x) {

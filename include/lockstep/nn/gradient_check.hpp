@@ -18,30 +18,30 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct GradientCheckOptions {
-  double step = 1e-5;      ///< of the central difference
-  double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|, or as sums are rounded
+  double step = 1e-5;      ///< h of the central difference
+  double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|, or up to the rounding of sums
   double relative = 1e-6;
-  Index max_per_parameter = 64;  ///< elements looked at in each parameter, spread over rows and columns
-  std::uint64_t seed = 1;        ///< of random operations; the same in every evaluation, so dropout is a constant mask
+  Index max_per_parameter = 64;  ///< elements checked in each parameter, spread over rows and columns
+  std::uint64_t seed = 1;        ///< of random operations; equal in every evaluation, so dropout is a constant mask
   int threads = 1;
 };
 
 struct GradientCheckResult {
   Index checked = 0;
-  double worst = 0;   ///< largest |numeric - analytic| / (absolute + relative * |analytic|); at most 1 when all is well
+  double worst = 0;   ///< largest |numeric - analytic| / (absolute + relative * |analytic|); at most 1 on success
   std::string where;  ///< "head.weight[17]: numeric 0.25, analytic 0.5"
   [[nodiscard]] bool ok() const noexcept { return checked > 0 && worst <= 1; }
 };
 
 namespace detail {
 
-/// As nn::check_gradients, of the loss that `compute` returns.
+/// Implements nn::check_gradients for the loss that `compute` returns.
 [[nodiscard]] inline GradientCheckResult check_gradients(
     std::function<Loss<HostSpace>(Context<double, HostSpace>&)> const& compute, ParameterLayout const& layout,
     std::vector<double>& values, GradientCheckOptions const& options) {
   ThreadPool pool(options.threads);
   Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  std::vector<double> gradients(static_cast<std::size_t>(layout.size()), std::nan(""));  // an older step's, as it were
+  std::vector<double> gradients(static_cast<std::size_t>(layout.size()), std::nan(""));  // unset
   context.bind(values.data(), gradients.data(), layout);
   std::vector<double> buffers(static_cast<std::size_t>(layout.buffer_size()));
   initialize_buffers(layout, buffers.data());
@@ -52,11 +52,11 @@ namespace detail {
   };
 
   context.begin_step();
-  // Two sums of this size, each off by some roundings, are subtracted: losses over many elements are large.
+  // The difference of two sums of this size has their rounding errors: losses over many elements are large.
   double const rounding = 8 * 0x1p-53 * std::abs(loss_sum()) / options.step;
   double const absolute = std::max(options.absolute, rounding);
   context.backward({});
-  for (std::size_t i = 0; i < layout.entries().size(); ++i)  // what nobody writes is zero, and so are untouched rows
+  for (std::size_t i = 0; i < layout.entries().size(); ++i)  // unwritten gradients and untouched rows are zero
     if (auto const& entry = layout.entries()[i]; !context.written(i))
       std::fill_n(gradients.begin() + entry.offset, entry.size, 0.0);
   for (auto const& table : context.touched())
@@ -69,7 +69,7 @@ namespace detail {
   for (auto const& entry : layout.entries()) {
     if (entry.frozen) continue;
     Index const count = std::min(entry.size, options.max_per_parameter);
-    // In steps that have no factor in common with any extent: all columns have their turn, and no element two.
+    // The step has no factor in common with any extent: it visits all columns and no element twice.
     Index step = std::max<Index>(1, entry.size / options.max_per_parameter);
     while (std::gcd(step, entry.size) > 1) ++step;
     for (Index k = 0; k < count; ++k) {
@@ -85,9 +85,9 @@ namespace detail {
       double const analytic = gradients[at];
       double const error = std::abs(numeric - analytic) / (absolute + options.relative * std::abs(analytic));
       ++result.checked;
-      if (!std::isnan(result.worst) && !(error <= result.worst)) {  // a nan is the worst of all
+      if (!std::isnan(result.worst) && !(error <= result.worst)) {  // nan is the worst
         result.worst = error;
-        char numbers[80];  // small gradients are gradients, too
+        char numbers[80];  // keeps the digits of small gradients
         std::snprintf(numbers, sizeof numbers, "]: numeric %.9g, analytic %.9g", numeric, analytic);
         result.where = entry.name + "[" + std::to_string(i) + numbers;
       }
@@ -98,11 +98,10 @@ namespace detail {
 
 }  // namespace detail
 
-/// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for
-/// the given parameter values (`layout.size()` elements, changed meanwhile and restored). Where a function has a kink,
-/// as relu and max pooling have, an element whose step crosses it looks wrong: check such a model with gelu in their
-/// place, or with values that are no such borders. A layer that overwrites a gradient (Write::overwrite) is to write
-/// all of it: what it leaves out is nan.
+/// Compares the gradient of the model's backward, in double, with central differences of its loss sum. `values` holds
+/// `layout.size()` elements, which are changed during the check and restored. Near a kink, as in relu and max pooling,
+/// an element whose step crosses it looks wrong. Check such a model with gelu instead, or with other values. A layer
+/// that overwrites a gradient (Write::overwrite) must write all of it: unwritten elements are nan.
 /// @source f'(x) ~ (f(x + h) - f(x - h)) / 2h: truncation h^2 f'''/6, rounding 2^-53 |f| / h; h = 1e-5 balances both
 template <class Model, class Batch>
 [[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout,

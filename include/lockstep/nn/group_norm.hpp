@@ -18,14 +18,14 @@ using kernel::Activation;
 
 struct GroupNormOptions {
   double epsilon = 1e-5;
-  Activation activation = Activation::none;  ///< in the same pass over memory; gelu is not offered
+  Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
 };
 
-/// y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias), mean and variance over all places of a sample
-/// and a group of neighbouring channels: with one group a LayerNorm over the whole sample, with as many as there are
-/// channels an InstanceNorm. A sample's output does not depend on the samples beside it, as BatchNorm's does: small
-/// batches do no harm, the gradient is that of any larger batch cut into pieces, and training and evaluation compute
-/// the same.
+/// Group normalisation: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias). Mean and variance are
+/// taken over all positions of a sample and a group of neighbouring channels. One group is a LayerNorm over the whole
+/// sample; as many groups as channels are an InstanceNorm. Unlike BatchNorm's, a sample's output does not depend on
+/// other samples. Small batches therefore train equally well, splits of a batch do not change the gradient, and
+/// training and evaluation compute the same.
 /// @shape weight, bias [channels]
 /// @determinism bitwise, for any number of threads
 /// @source Wu, He: Group Normalization (2018)
@@ -59,8 +59,9 @@ class GroupNorm {
 
   [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
+  /// Normalises each group of channels of each sample.
   /// @shape x [rows, …, channels]   @shape returns as x
-  /// @throws ShapeError when x has other channels
+  /// @throws ShapeError if x has other channels
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     using Real = typename Context::Real;
@@ -94,7 +95,7 @@ class GroupNorm {
     });
     return y;
   }
-  /// Says that it takes a Variable.
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
   template <class Context, detail::OfBatch X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
     return detail::refuse_batch<VariableOf<Context, 2>>(x);

@@ -19,7 +19,7 @@ struct ActivationsOf<Model> {
 };
 }  // namespace detail
 
-/// What a model's activations are stored as: its own `using Activations = …;`, or else float.
+/// Storage type of a model's activations: the model's own `using Activations = …;`, by default float.
 template <class Model>
 using ActivationsOf = typename detail::ActivationsOf<Model>::type;
 
@@ -37,17 +37,18 @@ class StoredAs : public Model {
 };
 }  // namespace detail
 
-/// The same model with its activations and their gradients stored as bfloat16, in half the memory:
-/// `Trainer{nn::InBfloat16{Classifier{config}}, …}`. Parameters, their gradients and the optimizer's state stay float,
-/// and so does all arithmetic; what is saved fits the model itself.
+/// Stores a model's activations and their gradients as bfloat16, in half the memory:
+/// `Trainer{nn::InBfloat16{Classifier{config}}, …}`. Parameters, their gradients, the optimizer's state and all
+/// arithmetic stay float. Checkpoints are those of the model itself.
 template <class Model>
 class InBfloat16 : public detail::StoredAs<Model, bfloat16> {
  public:
   explicit InBfloat16(Model model) : detail::StoredAs<Model, bfloat16>(std::move(model)) {}
 };
 
-/// The same as float16: of eight times the precision, and of numbers from 2^-24 to 65504 only, so that a trainer scales
-/// the loss (optim::LossScaler). For GPUs whose products do not take bfloat16.
+/// Stores a model's activations as float16: eight times the precision of bfloat16, but only numbers from 2^-24 to
+/// 65504. A trainer therefore scales the loss (optim::LossScaler). For GPUs whose matrix products do not support
+/// bfloat16.
 template <class Model>
 class InFloat16 : public detail::StoredAs<Model, float16> {
  public:

@@ -9,13 +9,13 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct HuberLossOptions {
-  double delta = 1;   ///< the distance from the target beyond which the loss grows no faster: the gradient's bound
-  double factor = 1;  ///< on loss and gradient, not on the weight: for an auxiliary loss
+  double delta = 1;   ///< distance from the target beyond which the loss is linear; bounds the gradient
+  double factor = 1;  ///< multiplies loss and gradient, not the weight: for an auxiliary loss
 };
 
-/// Sum over the elements of d^2 / 2 where d = |prediction - target| is at most delta, and delta (d - delta / 2) beyond,
-/// and their number: the mean is that of torch.nn.functional.huber_loss. With the factor 1 / delta it is that of
-/// smooth_l1_loss with beta = delta. Shapes, padding and errors as of elementwise_loss.
+/// Huber loss: the sum over the elements of d^2 / 2 for d = |prediction - target| up to delta, and of delta
+/// (d - delta / 2) beyond. The weight is the number of elements; the mean equals torch.nn.functional.huber_loss. With
+/// the factor 1 / delta it equals smooth_l1_loss with beta = delta. Shapes, padding and errors as in elementwise_loss.
 /// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
 /// column
 /// @determinism bitwise, for any number of threads

@@ -17,20 +17,20 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 template <int Dims>
 struct ImageInputOptions {
-  PerAxis<Dims> extent = 1;            ///< of a sample, in places
-  std::vector<double> mean{0.5};       ///< of each channel, where white is 1; as many as there are channels
-  std::vector<double> deviation{0.5};  ///< likewise
+  PerAxis<Dims> extent = 1;            ///< of a sample, in pixels or voxels
+  std::vector<double> mean{0.5};       ///< mean of each channel; white is 1; one number per channel
+  std::vector<double> deviation{0.5};  ///< standard deviation of each channel
 };
 
-/// Pictures or clips of bytes enter the graph: y = (x / 255 - mean) / deviation, for each channel. A batch stays bytes
-/// until here. A sample's bytes lie place by place, channels last. No gradient flows in.
+/// Converts images or videos of bytes to activations: y = (x / 255 - mean) / deviation, for each channel. Batches stay
+/// bytes until here. Bytes are in row-major order, channels last. No gradient flows in.
 /// @determinism bitwise, for any number of threads
 template <int Dims>
 class ImageInput {
  public:
   using Options = ImageInputOptions<Dims>;
 
-  /// @throws ConfigError unless extents are at least 1, there are as many means as deviations, at least one, and
+  /// @throws ConfigError unless extents are at least 1, there is at least one mean and one deviation for each mean, and
   /// deviations are above 0
   explicit ImageInput(Options options) : options_(std::move(options)) {
     auto const& [extent, mean, deviation] = options_;
@@ -48,11 +48,12 @@ class ImageInput {
   void visit(auto&&) {}
 
   [[nodiscard]] Index channels() const noexcept { return static_cast<Index>(options_.mean.size()); }
-  /// Bytes of one sample.
+  /// Returns the bytes of one sample.
   [[nodiscard]] Index sample_size() const noexcept { return elements(options_.extent.values) * channels(); }
 
+  /// Returns the normalised images.
   /// @shape x [rows, …], sample_size() bytes in each row   @shape returns [rows, extent…, channels]
-  /// @throws ShapeError when a row has another size
+  /// @throws ShapeError if a row has another size
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(
       Context& context, TensorView<std::uint8_t const, Rank, typename Context::Space> x) const {
@@ -77,7 +78,7 @@ class ImageInput {
     return context.input(y);
   }
 
-  /// The same for a column of a batch: anything that holds the bytes as `.values`.
+  /// Normalises a column of a batch: any object that holds the bytes as `.values`.
   /// @throws RowError (at Contract::normal) for a sample shorter than the others, with its row
   template <class Context, class Column>
   requires requires(Column const& column) { column.values; }

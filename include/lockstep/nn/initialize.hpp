@@ -35,10 +35,10 @@ void write_start(ParameterLayout::Entry const& entry, Philox const& random, Scal
 }
 }  // namespace detail
 
-/// Writes the start of every parameter into a host arena of `layout.size()` elements; padding stays as it is.
-/// `threads` share large ones.
-/// @determinism bitwise, for any number of threads: an element depends on seed, parameter name and its index only,
-/// whatever else the model holds
+/// Writes the initial values of every parameter into a host arena of `layout.size()` elements; leaves padding
+/// unchanged. `threads` threads share large arenas.
+/// @determinism bitwise, for any number of threads: an element depends only on the seed, the parameter's name and the
+/// element's index, not on other parameters
 template <class Scalar>
 void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* values, int threads = 1) {
   constexpr Index grain = Index{1} << 16;
@@ -51,7 +51,7 @@ void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* value
   }
 }
 
-/// The same in an arena of its own, with zeros between.
+/// Returns the initial values of every parameter in a new arena, with zeros as padding.
 [[nodiscard]] inline std::vector<float> initial_values(ParameterLayout const& layout, std::uint64_t seed,
                                                        int threads = 1) {
   std::vector<float> values(static_cast<std::size_t>(layout.size()));
@@ -59,7 +59,8 @@ void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* value
   return values;
 }
 
-/// Writes the start of every buffer into a host arena of `layout.buffer_size()` elements; no seed changes it.
+/// Writes the initial values of every buffer into a host arena of `layout.buffer_size()` elements. Independent of the
+/// seed.
 template <class Scalar>
 void initialize_buffers(ParameterLayout const& layout, Scalar* buffers) {
   for (auto const& entry : layout.buffers())

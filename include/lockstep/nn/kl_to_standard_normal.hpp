@@ -5,14 +5,14 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct KlToStandardNormalOptions {
-  double factor = 1;  ///< of the loss and its gradient: beta, of a beta-VAE
+  double factor = 1;  ///< multiplies loss and gradient: the beta of a beta-VAE
 };
 
-/// The Kullback-Leibler divergence of N(mean, e^(2 log_deviation)) from N(0, 1), summed over the elements:
-/// (mean^2 + e^(2 s) - 1) / 2 - s. The weight is the number of elements of the mean. A variational autoencoder adds it
-/// to what it reconstructs: reconstruction.with_auxiliary(divergence), the sum of both sums over the weight of the
-/// first.
-/// @shape mean, log_deviation [rows, width] both, or two Sequences alike
+/// Kullback-Leibler divergence of N(mean, e^(2 log_deviation)) from N(0, 1), summed over the elements:
+/// (mean^2 + e^(2 s) - 1) / 2 - s with s = log_deviation. The weight is the number of elements of the mean. A
+/// variational autoencoder adds it to its reconstruction loss: reconstruction.with_auxiliary(divergence). That adds the
+/// sums and keeps the weight of the reconstruction.
+/// @shape mean, log_deviation both [rows, width], or two Sequences of equal layout
 /// @determinism bitwise, for any number of threads
 /// @source Kingma, Welling: Auto-Encoding Variational Bayes (2014)
 template <class Context, class Prediction>

@@ -13,11 +13,11 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct L2NormalizeOptions {
-  double epsilon = 1e-12;  ///< what a row is divided by that is shorter
+  double epsilon = 1e-12;  ///< divisor of rows that are shorter
 };
 
-/// Each row divided by its length: y[r] = x[r] / max(|x[r]|, epsilon), as torch.nn.functional.normalize. A product of
-/// such rows is their cosine similarity.
+/// Divides each row by its length: y[r] = x[r] / max(|x[r]|, epsilon), as torch.nn.functional.normalize. The scalar
+/// product of two such rows is their cosine similarity.
 /// @shape x and the result [rows, width]
 /// @determinism bitwise, for any number of threads
 /// @throws ConfigError for an epsilon that is not above 1e-30, the least whose reciprocal is safe in float
@@ -48,7 +48,7 @@ template <class Context>
   });
   return y;
 }
-/// The same for each token.
+/// Divides each token by its length.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> l2_normalize(Context& context, SequenceOf<Context> const& x,
                                                L2NormalizeOptions const& options = {}) {

@@ -17,8 +17,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = weight * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance over each row. The residual form
-/// normalises x + dropout(added) in the same pass. Starts as the identity map of the normalised row.
+/// Layer normalisation: y = weight * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance over each
+/// row. The residual form normalises x + dropout(added) in the same pass. The weights start as 1, the bias as 0.
 /// @shape weight, bias [width]
 /// @determinism bitwise, for any number of threads
 /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
@@ -40,8 +40,9 @@ class LayerNorm {
 
   [[nodiscard]] Index width() const noexcept { return weight_.shape[0]; }
 
+  /// Normalises each row.
   /// @shape x [rows, width]   @shape returns as x
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
     return normalize(context, x, VariableOf<Context, 2>{}, {});
@@ -50,37 +51,38 @@ class LayerNorm {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));
   }
-  /// Of each place of a picture, a clip or a series by itself.
+  /// Normalises the channels of each pixel, voxel or time step.
   /// @shape x [rows, …, width]   @shape returns as x
   template <class Context, int Rank>
   requires(Rank > 2)
       [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
   }
-  /// Says that it takes a Variable.
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
   template <class Context, detail::OfBatch X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
     return detail::refuse_batch<VariableOf<Context, 2>>(x);
   }
 
-  /// norm(x + added).
+  /// Returns norm(x + added).
   /// @shape x, added [rows, width]
-  /// @throws ShapeError when the shapes differ or the width is another
+  /// @throws ShapeError if the shapes differ or the width is not the layer's
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
                                                VariableOf<Context, 2> added) const {
     return normalize(context, x, added, {});
   }
 
-  /// norm(x + dropout(added)). Where activations have 16 bits the sum is stored rounded, and its moments are those of
-  /// before: a row that deviates from its mean by less than that rounding has no exact gradient.
+  /// Returns norm(x + dropout(added)). For 16-bit activations the sum is stored rounded, but its moments are those
+  /// before rounding. The gradient of a row that deviates from its mean by less than the rounding is therefore not
+  /// exact.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
                                             SequenceOf<Context> const& added, Dropout const& dropout) const {
     return x.with(normalize(context, x.tokens, added.tokens, dropout.mask(context, x.layout)));
   }
 
-  /// The same where nobody else reads `added`, nor backward: the sum takes its memory.
+  /// Returns norm(x + dropout(added)); the sum overwrites `added`, which no other layer and no backward may read.
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward_in_place(Context& context, SequenceOf<Context> const& x,
                                                      SequenceOf<Context> const& added, Dropout const& dropout) const {
@@ -90,7 +92,7 @@ class LayerNorm {
   }
 
  private:
-  /// `sum` is memory for x + added, or null: then it gets its own.
+  /// @param sum memory for x + added; null allocates it
   template <class Context>
   VariableOf<Context, 2> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> added,
                                    kernel::RowDropout<typename Context::Space> dropout,
@@ -113,7 +115,7 @@ class LayerNorm {
         context.stream(), work.read(x.value), {.value = work.read(added.value), .dropout = dropout},
         context.template value<1>(weight_), context.template value<1>(bias_), static_cast<Real>(epsilon_),
         work.write(joins ? sum : decltype(sum){}), moments, work.write(y.value));
-    // What was stored rounded would be made anew of less than it was made of.
+    // A sum that was stored rounded would not give the same y again.
     if constexpr (std::is_same_v<typename Context::Scalar, Real>)
       context.can_make_again(
           y, [this, x, sum, joins](Context& c, auto to) { this->normalize_again(c, joins ? sum : c.value_of(x), to); });
@@ -121,8 +123,8 @@ class LayerNorm {
       Staging back(c);
       auto const from = back.read(added.value.data ? sum : c.value_of(x));
       auto const dy = back.read(y.gradient());
-      c.release(y);  // those who read it have run
-      // x's gradient may take the place of y's, unless it is also that of what was added.
+      c.release(y);  // all closures that read it have run
+      // x's gradient may replace y's, unless it is also the gradient of `added`.
       bool const apart = x.slot != added.slot;
       auto const dx = apart ? back.gradient_in_place(x, y) : back.gradient(x);
       auto const dadded = back.gradient(added);
@@ -136,7 +138,7 @@ class LayerNorm {
     return y;
   }
 
-  /// y, of the sum that backward keeps.
+  /// Recomputes y from the sum that backward keeps.
   template <class Context>
   void normalize_again(Context& c, typename Context::template View<2> sum, typename Context::template View<2> y) const {
     using Real = typename Context::Real;

@@ -14,8 +14,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = weight * x, with a learned factor for each channel that starts near zero: what ends a residual branch of a deep
-/// model, which thus starts as nearly the identity.
+/// y = weight * x, with a learned factor for each channel that starts near zero. At the end of each residual branch, it
+/// lets a deep model start as nearly the identity.
 /// @shape weight [channels]
 /// @determinism bitwise, for any number of threads
 /// @source Touvron et al.: Going deeper with Image Transformers (2021)
@@ -33,8 +33,9 @@ class LayerScale {
 
   [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
+  /// Returns weight * x.
   /// @shape x [rows, …, channels]   @shape returns as x
-  /// @throws ShapeError when x has another number of channels
+  /// @throws ShapeError if x has another number of channels
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return multiply(context, x.as_rows()).reshape(x.value.extent);

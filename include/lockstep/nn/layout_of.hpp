@@ -11,14 +11,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A column of sequences padded to one length, as data::PadCollate makes of a std::vector.
+/// A column of sequences padded to one length, as data::PadCollate makes from a std::vector.
 template <class C, class Space>
 concept PaddedSequences = requires(C const& column) {
   { column.values.extent[1] } -> std::convertible_to<Index>;                            // [rows, length, ...]
   { column.lengths } -> std::convertible_to<TensorView<std::int32_t const, 1, Space>>;  // [rows]
 };
 
-/// A column of sequences that lie end to end, as data::RaggedCollate makes of a std::vector.
+/// A column of concatenated sequences, as data::RaggedCollate makes from a std::vector.
 template <class C, class Space>
 concept RaggedSequences = requires(C const& column) {
   { column.values.extent[0] } -> std::convertible_to<Index>;                     // [offsets[rows], ...]
@@ -26,8 +26,8 @@ concept RaggedSequences = requires(C const& column) {
   { column.longest } -> std::convertible_to<Index>;
 };
 
-/// A column of one number for each sample, as any collate makes of a number: sequences of one token. A column of
-/// optionals is none, for what its absent ones read as may be an id.
+/// A column of one number for each sample, as any collate makes from a number: sequences of one token. Excludes columns
+/// of optionals, because an absent value may read as a valid id.
 template <class C>
 concept SingleElements = requires(C const& column) {
   { column.values.extent } -> std::same_as<Extents<1> const&>;  // [rows]
@@ -38,9 +38,9 @@ concept SingleElements = requires(C const& column) {
 template <class C, class Space>
 concept SequenceColumn = PaddedSequences<C, Space> || RaggedSequences<C, Space> || SingleElements<C>;
 
-/// Where the elements of a column's sequences lie.
-/// @shape positions [rows], each sample's place in the epoch: dropout's key
-/// @throws ShapeError when the column's parts disagree in rows, or padding stands at the start of its sequences
+/// Returns the layout of a column's sequences.
+/// @shape positions [rows], each sample's position in the epoch: dropout's key
+/// @throws ShapeError if the column's parts disagree in rows, or padding precedes the tokens of its sequences
 template <class Space, SequenceColumn<Space> Column>
 [[nodiscard]] SequenceLayout<Space> layout_of(Column const& column, TensorView<Index const, 1, Space> positions) {
   if constexpr (RaggedSequences<Column, Space>) {

@@ -10,10 +10,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = x where x > 0 and slope * x elsewhere, as torch.nn.functional.leaky_relu; backward sees y, so nothing is kept
-/// for it.
+/// Elementwise y = x for x > 0 and slope * x otherwise, as torch.nn.functional.leaky_relu. Backward reads y; forward
+/// keeps nothing else.
 /// @determinism bitwise, for any number of threads
-/// @throws ConfigError for a slope below 0, with which y does not tell the sign of x
+/// @throws ConfigError for a slope below 0, because y then does not determine the sign of x
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> leaky_relu(Context& context, VariableOf<Context, Rank> x, double slope = 0.01) {
   expect<ConfigError>(slope >= 0,

@@ -22,15 +22,15 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 using kernel::Activation;
 
-/// Whether a linear map adds something of its own.
+/// Whether a layer adds a learned bias.
 enum class Bias {
   learned,  ///< one number per output
-  none,     ///< it does not
+  none,     ///< no bias
 };
 
-/// y = x weight^T + bias for every row, or every slot of a sequence. Starts as PyTorch's: U(-1/sqrt(inputs),
+/// y = x weight^T + bias for every row, or every slot of a sequence. Initialised like PyTorch's: U(-1/sqrt(inputs),
 /// 1/sqrt(inputs)).
-/// @shape weight [outputs, inputs]   @shape bias [outputs], or there is none
+/// @shape weight [outputs, inputs]   @shape bias [outputs], or absent
 /// @determinism bitwise, for any number of threads
 class Linear {
  public:
@@ -53,7 +53,7 @@ class Linear {
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[1]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
   [[nodiscard]] Parameter const& weight() const noexcept { return weight_; }
-  /// As this layer's kernels take it, and the bias, which is null where there is none.
+  /// Returns weight and bias in the form that this layer's kernels take. The bias is null if the layer has none.
   template <class Context>
   [[nodiscard]] TensorView<Operand<Context> const, 2, typename Context::Space> weight(Staging<Context>& work) const {
     return work.template factor<2>(weight_);
@@ -64,8 +64,9 @@ class Linear {
     return work.template factor<1>(bias_);
   }
 
+  /// Returns x weight^T + bias.
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
     check(x.value.extent);
@@ -81,8 +82,8 @@ class Linear {
     return x.with(forward(context, x.tokens));
   }
 
-  /// Of each place of a picture, a clip or a series, as a convolution with a kernel of 1 is; perhaps activated, as
-  /// below.
+  /// Applies the layer, optionally with an activation, to each pixel, voxel or time step, like a convolution with a
+  /// kernel of 1.
   /// @shape x [rows, …, inputs]   @shape returns [rows, …, outputs]
   template <class Context, int Rank>
   requires(Rank > 2)
@@ -91,7 +92,7 @@ class Linear {
     return detail::by_place(x, [&](auto const& rows) { return forward(context, rows, activation); });
   }
 
-  /// Says what it takes, of anything else.
+  /// Rejects any other argument at compile time and explains what the layer takes.
   template <class Context, class X>
   requires(!detail::is_picture<X> && !std::is_convertible_v<X const&, nn::VariableOf<Context, 2>> &&
            !std::is_convertible_v<X const&, SequenceOf<Context>>) VariableOf<Context, 2> forward(Context&, X const&)
@@ -107,17 +108,17 @@ class Linear {
     return {};
   }
 
-  /// activation(x weight^T + bias), made while the product is in cache: as nn::gelu or nn::relu after the above, in one
-  /// pass less.
+  /// Returns activation(x weight^T + bias). Applies the activation while the matrix product is in cache: one pass less
+  /// than nn::gelu or nn::relu after the layer.
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
                                                Activation activation) const {
     if (activation == Activation::none) return forward(context, x);
     auto const made = forward(context, x, activation, {});
     on_backward(context, made.y, [this, x, made](Context& c) {
-      // Nobody else reads the gradient of y, nor what forward kept: either may become that of what was activated.
+      // No other closure reads y's gradient or the kept slopes: the gradient before the activation overwrites either.
       Extents<1> const flat{made.y.value.size()};
       typename Context::template View<2> dh{made.y.slot->data, made.y.value.extent};
       {
@@ -142,14 +143,14 @@ class Linear {
     return x.with(forward(context, x.tokens, activation));
   }
 
-  /// An activated output, and the slope that takes the gradient of it to that of what was activated.
+  /// An activated output, and the slope by which its gradient is multiplied in backward.
   template <class Context>
   struct Activated {
     VariableOf<Context, 2> y;
     kernel::Slope<typename Context::Scalar, typename Context::Space> slope;
   };
-  /// dropout(activation(x weight^T + bias)), of gelu or relu, for layers that fuse this one with others: they register
-  /// its backward.
+  /// Returns dropout(activation(x weight^T + bias)), for gelu or relu. For layers that fuse this layer with others and
+  /// register its backward.
   template <class Context>
   [[nodiscard]] Activated<Context> forward(Context& context, VariableOf<Context, 2> x, Activation activation,
                                            kernel::RowDropout<typename Context::Space> dropout) const {
@@ -168,14 +169,14 @@ class Linear {
     return made;
   }
 
-  /// Registers the backward of a layer that made `output` from this one's parameters.
+  /// Registers the backward of a layer that made `output` from this layer's parameters.
   template <class Context, class F>
   void on_backward(Context& context, VariableOf<Context, 2> output, F f) const {
     context.on_backward(output, std::tie(weight_, bias_), f);
   }
 
-  /// The backward pass from the gradient of y, for layers that fuse this one with others: x's gradient is multiplied by
-  /// `slope` where one is given.
+  /// Runs the backward pass from the gradient of y, for layers that fuse this layer with others. Multiplies x's
+  /// gradient by `slope`, if given.
   template <class Context>
   void backward(Context& c, VariableOf<Context, 2> x,
                 TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
@@ -194,7 +195,8 @@ class Linear {
         {dweight.data, {outputs(), inputs()}}, dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
   }
 
-  /// The same from what gelu made x of, which stands in `before`: its gradient takes its place. x's value is not read.
+  /// Runs the backward pass for x = gelu(before) without reading x: recomputes x from `before`, whose value the
+  /// gradient of `before` overwrites.
   template <class Context>
   void backward_through_gelu(Context& c, VariableOf<Context, 2> before,
                              TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const {

@@ -15,14 +15,14 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct LogitScaleOptions {
-  double start = 1 / 0.07;  ///< the factor that training starts with
-  double max = 100;         ///< the factor is never more
+  double start = 1 / 0.07;  ///< initial factor
+  double max = 100;         ///< upper bound of the factor
 };
 
-/// y = e^s * x elementwise, with a learned number s: the temperature of a contrastive loss. Where e^s is more than
-/// `max`, the factor is `max`, and s takes a gradient only where a step against it leads back; what a device or a
-/// micro-batch adds to the gradient is judged by itself. A model whose visit says `scale_.visit(each)` has the number
-/// as its own "logit_scale", as CLIP has.
+/// Elementwise y = min(e^s, max) * x with a learned number s: the temperature of a contrastive loss. While e^s exceeds
+/// `max`, s takes a gradient only if a step against it decreases s. This is decided for each device's and each
+/// micro-batch's gradient separately. If the model's visit calls `scale_.visit(each)`, the parameter is named
+/// "logit_scale", as in CLIP.
 /// @shape logit_scale [], a single number, as PyTorch saves it   @shape x any, returns as x
 /// @determinism bitwise, for any number of threads
 /// @source Radford et al.: Learning Transferable Visual Models From Natural Language Supervision (2021)

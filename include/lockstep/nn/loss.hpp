@@ -9,16 +9,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A loss is a sum and a weight, never a mean: sums of sums and sums of weights are exact for any split of the batch
-/// over micro-batches and ranks. Gradients are those of the sum; the optimizer divides by the weight of the whole step.
+/// A loss as a sum and a weight, never a mean. Sums and weights add up exactly for any split of the batch over
+/// micro-batches and ranks. Gradients are gradients of the sum; the optimizer divides by the weight of the whole step.
 template <class Space>
 struct Loss;
 
-/// What models and losses return in a context.
+/// Loss in a context's space: the result of models and losses.
 template <class Context>
 using LossOf = Loss<typename Context::Space>;
 
-/// Says how losses are joined.
+/// Rejects operators at compile time and explains how to combine losses.
 template <class Space>
 Loss<Space> operator+(Loss<Space> const& a, Loss<Space> const&) {
   static_assert(!std::is_same_v<Space, Space>,
@@ -43,7 +43,7 @@ struct Loss<HostSpace> {
   double sum = 0;
   double weight = 0;
 
-  /// Adds up what a kernel found for the parts of a batch, in order.
+  /// Adds up the results of a kernel for the parts of a batch, in order.
   /// @shape sums, weights [parts]
   template <class Context>
   [[nodiscard]] static Loss of(Context const&, TensorView<double const, 1, HostSpace> sums,
@@ -53,25 +53,25 @@ struct Loss<HostSpace> {
     return loss;
   }
 
-  /// The loss of another part of the batch.
+  /// Adds the loss of other samples of the batch: sums and weights.
   Loss& operator+=(Loss const& other) noexcept {
     sum += other.sum;
     weight += other.weight;
     return *this;
   }
-  /// This loss and an auxiliary one on the same batch: the sums are added, and this one's weight serves both. Give the
-  /// auxiliary loss its factor where it is computed, so that its gradient has it too.
+  /// Returns this loss plus an auxiliary loss on the same samples: adds the sums and keeps this loss's weight. Pass the
+  /// auxiliary loss's factor where it is computed, so that its gradient includes the factor.
   [[nodiscard]] Loss with_auxiliary(Loss const& other) const noexcept { return {sum + other.sum, weight}; }
   [[nodiscard]] double mean() const noexcept { return weight == 0 ? 0 : sum / weight; }
 };
 
-/// On a device sum and weight stay there: nobody waits for a forward pass. Lives as long as the micro-batch's
-/// activations; who runs the model adds it to totals of its own.
+/// A loss on a device: sum and weight stay there, so that no forward pass waits. Valid as long as the micro-batch's
+/// activations; the code that runs the model adds it to its own totals.
 template <>
 struct Loss<CudaSpace> {
   double* totals = nullptr;  ///< [2], on the device: sum, weight
-  void* context = nullptr;   ///< that it was made in
-  /// New totals: a, plus the first `count` of b, the sum or both.
+  void* context = nullptr;   ///< the context that made it
+  /// Returns new totals: a, plus the first `count` totals of b (1: the sum only, 2: sum and weight).
   double* (*joined)(void* context, double const* a, double const* b, Index count) = nullptr;
 
   /// @shape sums, weights [parts]
@@ -94,13 +94,13 @@ struct Loss<CudaSpace> {
             }};
   }
 
-  /// As on the host; one that was made of nothing is zero.
+  /// Adds the loss of other samples of the batch. A default-constructed loss counts as zero.
   Loss& operator+=(Loss const& other) {
     if (!totals) return *this = other;
     if (other.totals) totals = joined(context, totals, other.totals, 2);
     return *this;
   }
-  /// As on the host.
+  /// Returns this loss plus an auxiliary loss on the same samples; keeps this loss's weight.
   [[nodiscard]] Loss with_auxiliary(Loss const& other) const {
     return {joined(context, totals, other.totals, 1), context, joined};
   }

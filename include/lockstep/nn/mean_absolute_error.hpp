@@ -5,11 +5,11 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct MeanAbsoluteErrorOptions {
-  double factor = 1;  ///< on loss and gradient, not on the weight: for an auxiliary loss
+  double factor = 1;  ///< multiplies loss and gradient, not the weight: for an auxiliary loss
 };
 
-/// The L1 loss: sum over the elements of |prediction - target|, and their number; the mean is that of
-/// torch.nn.functional.l1_loss. Shapes, padding and errors as of elementwise_loss.
+/// L1 loss: the sum over the elements of |prediction - target|. The weight is the number of elements; the mean equals
+/// torch.nn.functional.l1_loss. Shapes, padding and errors as in elementwise_loss.
 /// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
 /// column
 /// @determinism bitwise, for any number of threads

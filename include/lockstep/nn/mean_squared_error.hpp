@@ -5,11 +5,11 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct MeanSquaredErrorOptions {
-  double factor = 1;  ///< on loss and gradient, not on the weight: for an auxiliary loss
+  double factor = 1;  ///< multiplies loss and gradient, not the weight: for an auxiliary loss
 };
 
-/// Sum over the elements of (prediction - target)^2, and their number: the mean is that of
-/// torch.nn.functional.mse_loss. Shapes, padding and errors as of elementwise_loss.
+/// Sum over the elements of (prediction - target)^2. The weight is the number of elements; the mean equals
+/// torch.nn.functional.mse_loss. Shapes, padding and errors as in elementwise_loss.
 /// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
 /// column
 /// @determinism bitwise, for any number of threads

@@ -12,9 +12,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// z = x * y elementwise: a gate. Backward reads both sides. They may be the same.
+/// Elementwise z = x * y: a gate. Backward reads both sides, which may be the same variable.
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the shapes differ
+/// @throws ShapeError if the shapes differ
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> multiply(Context& context, VariableOf<Context, Rank> x,
                                                  VariableOf<Context, Rank> y) {
@@ -28,11 +28,11 @@ template <class Context>
   return x.with(multiply(context, x.tokens, y.tokens));
 }
 
-/// Every token of a sequence times the factors of its sequence: z[s, c] = x[s, c] * factors[r, c] for the slots s of
-/// sequence r, as made by nn::mean_pool and what follows it.
+/// Multiplies every token by the factors of its sequence: z[s, c] = x[s, c] * factors[r, c] for the slots s of sequence
+/// r. Use it with factors computed from nn::mean_pool.
 /// @shape x [slots, width]   @shape factors [rows, width]   @shape returns as x
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the factors are not those of as many sequences and channels
+/// @throws ShapeError if the factors do not have one row per sequence and the channels of x
 template <class Context>
 [[nodiscard]] SequenceOf<Context> multiply(Context& context, SequenceOf<Context> const& x,
                                            VariableOf<Context, 2> factors) {
@@ -60,8 +60,8 @@ template <class Context>
   });
   return x.with(z);
 }
-/// Every place of a picture, a clip or a series times the factors of its row, channel by channel: squeeze and
-/// excitation, where they are made of nn::global_average_pool.
+/// Multiplies every pixel, voxel or time step by the factors of its row, channel by channel. With factors computed from
+/// nn::global_average_pool this is squeeze and excitation.
 /// @shape x [rows, extent…, channels]   @shape factors [rows, channels]   @shape returns as x
 template <class Context, int Rank>
 requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> multiply(Context& context, VariableOf<Context, Rank> x,

@@ -13,7 +13,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 namespace detail {
 
-/// The losses that a batch's forward pass has named.
+/// The named losses of one batch's forward pass.
 template <class Space>
 class NamedLosses {
  public:
@@ -25,7 +25,7 @@ class NamedLosses {
     else
       at->second += loss;
   }
-  /// @throws ConfigError when there is none of that name
+  /// @throws ConfigError if no loss has that name
   [[nodiscard]] Loss<Space> const& of(std::string_view name) {
     auto const at = find(name);
     if (at != losses_.end()) return at->second;
@@ -52,9 +52,9 @@ template <class Context>
 
 }  // namespace detail
 
-/// Gives a part of a model's loss a name, by which a train::LossPart shows it in evaluations:
-/// `reconstruction.with_auxiliary(nn::named_loss(context, "kl", kl))`. Losses of the same name add up, as those of
-/// other samples do. In training it does nothing.
+/// Names a part of a model's loss, so that a train::LossPart can report it in evaluations:
+/// `reconstruction.with_auxiliary(nn::named_loss(context, "kl", kl))`. Losses of equal name are added. Has no effect in
+/// training.
 /// @returns the loss
 template <class Context>
 LossOf<Context> named_loss(Context& context, std::string_view name, LossOf<Context> const& loss) {

@@ -8,13 +8,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// How a parameter starts.
+/// Initial values of a parameter or buffer.
 struct Initializer {
   enum class Kind {
     constant,  ///< every element is `scale`
     uniform,   ///< U(-scale, scale)
     normal,    ///< N(0, scale^2)
-    given,     ///< those at `values`
+    given,     ///< the elements at `values`
   };
   Kind kind = Kind::constant;
   double scale = 0;
@@ -23,37 +23,38 @@ struct Initializer {
   [[nodiscard]] static constexpr Initializer constant(double value) { return {Kind::constant, value}; }
   [[nodiscard]] static constexpr Initializer uniform(double bound) { return {Kind::uniform, bound}; }
   [[nodiscard]] static constexpr Initializer normal(double deviation) { return {Kind::normal, deviation}; }
-  /// The elements themselves, row-major, such as a table that was learned elsewhere. They stay there as long as anybody
-  /// starts the model.
+  /// Copies the elements, row-major, from `values`, for example a pretrained table. `values` must stay valid as long as
+  /// the model may be initialised.
   [[nodiscard]] static constexpr Initializer given(float const* values) { return {Kind::given, 0, values}; }
   /// U(-1/sqrt(fan_in), 1/sqrt(fan_in)): PyTorch's default for Linear weights and biases.
   [[nodiscard]] static Initializer fan_in(Index inputs) { return uniform(1 / std::sqrt(static_cast<double>(inputs))); }
 };
 
-/// What a gradient is made of.
+/// Form of a parameter's gradient.
 enum class GradientForm {
   dense,    ///< every element is written
-  by_rows,  ///< of a table, only the rows that a step touches; the others count as zero and are nowhere read
+  by_rows,  ///< table: a step writes only the rows that it touches; all other rows count as zero and are never read
 };
 
-/// A learned tensor of a model: a shape, a start and a place in the arenas. It holds no pointer, so a model is a plain
-/// immutable value that any number of replicas share; `ParameterLayout` fills in place and name.
+/// A learned tensor of a model: a shape, an initializer and an offset in the arenas. It holds no pointer. A model is
+/// therefore a plain immutable value that any number of replicas share. `ParameterLayout` fills in offset and name.
 struct Parameter {
   std::vector<Index> shape;
   Initializer initializer;
   Index offset = -1;  ///< first element in the arena
   int ordinal = -1;   ///< number in forward order
   GradientForm gradient_form = GradientForm::dense;
-  std::string name{};   ///< in its model: "encoder.0.attention.query.weight"
-  bool frozen = false;  ///< no optimizer changes it: nn::Frozen
+  std::string name{};   ///< path in its model: "encoder.0.attention.query.weight"
+  bool frozen = false;  ///< excluded from the optimizer: nn::Frozen
 
   [[nodiscard]] Index size() const {
     Index elements = 1;
     for (auto extent : shape) elements *= extent;
     return elements;
   }
-  /// "Linear encoder.0.attention.query" for a weight of that name, for messages: the kind alone without a model. The
-  /// layer lies `levels` above the parameter.
+  /// Returns the name of a layer for messages: "Linear encoder.0.attention.query" for a weight of that layer. Returns
+  /// `kind` alone if the parameter has no name yet.
+  /// @param levels how far the layer is above the parameter
   [[nodiscard]] std::string layer(std::string const& kind, int levels = 1) const {
     auto dot = name.rfind('.');
     for (; levels > 1 && dot != std::string::npos; --levels) dot = dot == 0 ? dot - 1 : name.rfind('.', dot - 1);

@@ -16,9 +16,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Where each parameter lies in the arenas, and each buffer in an arena of its own. The parameters' order is the
-/// reverse of the forward order, so backward fills the gradient arena from its start and any byte range of it can leave
-/// as soon as it is full.
+/// Offsets of all parameters in the arenas, and of all buffers in their own arena. Parameters are in reverse forward
+/// order. Backward thus fills the gradient arena from its start, and any byte range can be sent as soon as it is full.
 class ParameterLayout {
  public:
   struct Entry {
@@ -30,14 +29,14 @@ class ParameterLayout {
     GradientForm gradient_form = GradientForm::dense;
     bool frozen = false;
 
-    /// Whether this is a table whose gradient goes by rows.
+    /// Returns whether this is a table whose gradient is stored by rows.
     [[nodiscard]] bool by_rows() const noexcept { return gradient_form == GradientForm::by_rows && size > 0; }
   };
-  /// Every parameter starts on a multiple of this many elements: a cache line of float32.
+  /// Alignment of each parameter in elements: one cache line of float32.
   static constexpr Index alignment = 16;
 
-  /// Visits the model, names its parameters and buffers and writes their places into them.
-  /// @throws ConfigError when two of them share a name or one is visited twice
+  /// Visits the model, names its parameters and buffers, and writes their offsets into them.
+  /// @throws ConfigError if two have equal names, one has an empty name, or one is visited twice
   template <class Model>
   [[nodiscard]] static ParameterLayout of(Model& model) {
     ParameterLayout layout;
@@ -47,21 +46,22 @@ class ParameterLayout {
     return layout;
   }
 
-  /// In forward order; a parameter's ordinal is its index here.
+  /// Returns the parameters in forward order. A parameter's ordinal is its index here.
   [[nodiscard]] std::vector<Entry> const& entries() const noexcept { return entries_; }
-  /// Elements of an arena, padding included.
+  /// Returns the number of elements of an arena, padding included.
   [[nodiscard]] Index size() const noexcept { return size_; }
-  /// Elements at the arena's beginning in which all that learns lies: behind them all is frozen.
+  /// Returns the number of elements at the beginning of the arena that hold all learned parameters. All later
+  /// parameters are frozen.
   [[nodiscard]] Index learned_size() const noexcept {
     for (auto const& entry : entries_)
       if (!entry.frozen) return entry.offset + padded(entry.size);
     return 0;
   }
-  /// The buffers, in forward order; most models have none.
+  /// Returns the buffers in forward order. Most models have none.
   [[nodiscard]] std::vector<Entry> const& buffers() const noexcept { return buffers_; }
-  /// Elements of the arena of buffers, padding included.
+  /// Returns the number of elements of the buffer arena, padding included.
   [[nodiscard]] Index buffer_size() const noexcept { return buffer_size_; }
-  /// Learned elements, without padding.
+  /// Returns the number of parameter elements, without padding.
   [[nodiscard]] Index parameters() const noexcept {
     Index n = 0;
     for (auto const& entry : entries_) n += entry.size;
@@ -70,7 +70,7 @@ class ParameterLayout {
   [[nodiscard]] static constexpr Index padded(Index size) { return (size + alignment - 1) / alignment * alignment; }
 
  private:
-  /// Those of a model, in forward order, as the entries are.
+  /// The model's parameters and buffers, in forward order like the entries.
   struct Found {
     std::vector<Parameter*> parameters;
     std::vector<Buffer*> buffers;

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A size for each axis of space, outermost first: one number for all of them, or {depth, height, width}.
+/// A size for each spatial axis, outermost first: one number for all axes, or {depth, height, width}.
 template <int Dims>
 struct PerAxis {
   Extents<Dims> values{};
@@ -21,13 +21,13 @@ struct PerAxis {
       : values{static_cast<Index>(each)...} {}
 
   friend bool operator==(PerAxis const&, PerAxis const&) = default;
-  /// As the last of three axes; those before them get `rest`.
+  /// Returns the values as the last of three axes; the axes before them get `rest`.
   [[nodiscard]] constexpr Extents<3> in_space(Index rest) const noexcept {
     Extents<3> out{rest, rest, rest};
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) out[axis_in_space(axis)] = values[axis];
     return out;
   }
-  /// Which of those three axis `axis` is.
+  /// Returns the index of `axis` among those three axes.
   [[nodiscard]] static constexpr std::size_t axis_in_space(std::size_t axis) noexcept {
     return 3 - static_cast<std::size_t>(Dims) + axis;
   }

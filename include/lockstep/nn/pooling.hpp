@@ -10,7 +10,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The mean over the tokens of each sequence, padding left out; a sequence without tokens gives zeros.
+/// Returns the mean over the tokens of each sequence, without padding; zeros for a sequence without tokens.
 /// @shape returns [rows, width]
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, SequenceOf<Context> const& x) {
@@ -52,8 +52,8 @@ template <class Context>
 }
 }  // namespace detail
 
-/// The first token of each sequence, where a model puts a token of its own to gather the others; a sequence without
-/// tokens gives zeros.
+/// Returns the first token of each sequence, for models that begin sequences with a token that gathers the others.
+/// Zeros for a sequence without tokens.
 /// @shape returns [rows, width]
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> first_token(Context& context, SequenceOf<Context> const& x) {
@@ -65,8 +65,8 @@ template <class Context, detail::NotSequence<Context> X>
   return first_token(context, detail::require_sequence<Context>(x));
 }
 
-/// The last token of each sequence, which of all has seen the others under causal attention; a sequence without tokens
-/// gives zeros.
+/// Returns the last token of each sequence, which under causal attention has read all others. Zeros for a sequence
+/// without tokens.
 /// @shape returns [rows, width]
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> last_token(Context& context, SequenceOf<Context> const& x) {

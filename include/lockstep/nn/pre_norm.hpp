@@ -9,9 +9,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = x + dropout(part(norm(x))): a part of a transformer whose residual stream is never normalised. The norm is named
-/// "norm", beside the part's own names.
-/// @determinism that of the part
+/// y = x + dropout(part(norm(x))): a transformer part with pre-normalisation, whose residual stream is never
+/// normalised. The norm is named "norm", next to the part's own names.
+/// @determinism as the part
 template <class Norm, class Part>
 class PreNorm {
  public:
@@ -24,9 +24,9 @@ class PreNorm {
     part_.visit(each);
   }
 
-  /// What else the part takes, such as a memory or a bias, follows x.
+  /// Applies the part to norm(x). `more` are further arguments of the part, such as a memory or a bias.
   /// @shape x.tokens [slots, width]   @shape returns as x
-  /// @throws ShapeError when x has another width than norm or part
+  /// @throws ShapeError if x does not have the width of norm and part
   template <class Context, class... More>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x, More const&... more) const {
     return add(context, x, part_.forward(context, norm_.forward(context, x), more...), dropout_);

@@ -7,11 +7,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The block, with its activations computed twice: forward keeps its output only, and backward computes the rest again.
-/// A model of n blocks then holds the activations of one of them at a time, for about a third more time. Results and
-/// gradients are the same to the bit, dropout included. Parameters keep the names that they have without it.
-/// The block computes no loss, and what it returns is not laid out by memory of its own.
-/// @determinism that of the block
+/// Activation checkpointing: forward keeps only the block's output, and backward computes the block again. A model of n
+/// blocks then holds the activations of one block at a time and takes about a third more time. Results and gradients
+/// are bit-identical, dropout included. Parameters keep the names that they have without this wrapper. The block must
+/// not compute a loss, and its result's layout must not use memory that the block allocates.
+/// @determinism as the block
 template <class Block>
 class Recompute {
  public:
@@ -19,6 +19,7 @@ class Recompute {
 
   void visit(auto&& each) { block_.visit(each); }
 
+  /// Applies the block.
   /// @shape takes and returns what the block does: Variables or Sequences
   template <class Context, class... Inputs>
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {

@@ -19,13 +19,16 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 using kernel::Direction;
 
-/// A recurrent layer: y is the state behind each token, which begins at zero for every sequence and is read on token by
-/// token, in either direction. Padding is not read. One direction beside the other is
-/// `concatenate_channels(context, forwards.forward(context, x), backwards.forward(context, x))`; the last state is
-/// `last_token` of y, or `first_token` where it was read backwards. Predictor::next goes on with the states of a layer
-/// that reads forwards. Parameters, names apart, and their initialisers are those of torch.nn.LSTM and torch.nn.GRU:
-/// U(-1/sqrt(width), 1/sqrt(width)). The recurrence is computed in Real whatever activations are stored as. A batch
-/// goes on as long as its longest sequence does: let those of like length meet (data::LengthBucketedSampler).
+/// Recurrent layer: y holds the state after each token. The state begins at zero for every sequence and is updated
+/// token by token, in either direction. Padding is not read.
+///
+/// - Bidirectional: `concatenate_channels(context, forwards.forward(context, x), backwards.forward(context, x))`.
+/// - Last state: `last_token` of y, or `first_token` of y for the backward direction.
+/// - Prediction token by token: Predictor::next continues from the states of a forward layer.
+///
+/// Parameters and their initialisers are those of torch.nn.LSTM and torch.nn.GRU, under other names: U(-1/sqrt(width),
+/// 1/sqrt(width)). The recurrence is computed in Real for any storage type. A batch takes as many steps as its longest
+/// sequence has tokens; group sequences of similar length with data::LengthBucketedSampler.
 /// @shape input.weight [gates * width, inputs]   @shape hidden.weight [gates * width, width]
 /// @shape input.bias, hidden.bias [gates * width]; the gates of an LSTM are input, forget, cell, output, of a GRU
 /// reset, update, new
@@ -56,8 +59,9 @@ class Recurrent {
   [[nodiscard]] Index inputs() const noexcept { return input_weight_.shape[1]; }
   [[nodiscard]] Index width() const noexcept { return hidden_weight_.shape[1]; }
 
+  /// Returns the states after each token.
   /// @shape x.tokens [slots, inputs]   @shape returns [slots, width], zero in padding
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     using Space = typename Context::Space;
@@ -100,14 +104,14 @@ class Recurrent {
                         [this, x, y, pass](Context& c) { backward(c, x, y, pass); });
     return x.with(y);
   }
-  /// Says that it takes a Sequence.
+  /// Rejects an argument that is no Sequence at compile time.
   template <class Context, detail::NotSequence<Context> X>
   SequenceOf<Context> forward(Context&, X const& x) const {
     return detail::require_sequence<Context>(x);
   }
 
  private:
-  /// What the cell kept behind the last token, for those that come next.
+  /// Keeps the cell's state after the last token, for the tokens that follow.
   template <class Real, class Space>
   void keep_last(kernel::RecurrentPass<Real, Space> const& pass) const {
     for (Index row = 0; row < pass.layout.rows; ++row)
@@ -143,7 +147,8 @@ class Recurrent {
                   {dx.data, x.tokens.value.extent}, dx.write);
   }
 
-  /// What a product with a weight, of these gradients and that input, adds to the gradients of weight and bias.
+  /// Adds a matrix product's contribution to the gradients of its weight and bias. `dy` is the product's gradient, `x`
+  /// its input.
   template <class Context>
   static void to_parameters(Context& c, Staging<Context>& work,
                             TensorView<typename Context::Real const, 2, typename Context::Space> dy,

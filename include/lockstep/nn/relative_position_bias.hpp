@@ -14,8 +14,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A learned bias of attention by the distance between key and query, as in T5: one number per bucket of distances and
-/// head. Made once and passed to several layers, they share it. Starts as N(0, 0.02).
+/// Learned attention bias by the distance between key and query, as in T5: one number per bucket of distances and head.
+/// Compute it once and pass it to several layers to share it. Starts as N(0, 0.02).
 /// @shape table [buckets, heads]
 /// @determinism bitwise, for any number of threads
 /// @source Raffel et al.: Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer (2020)
@@ -24,11 +24,11 @@ class RelativePositionBias {
   struct Options {
     Index heads;           ///< of the attention
     Index buckets = 32;    ///< an even number unless causal
-    Index farthest = 128;  ///< all distances from here on share a bucket
+    Index farthest = 128;  ///< this distance and all larger ones share a bucket
     bool causal = false;   ///< for causal attention: all buckets are for keys before the query
   };
 
-  /// @throws ConfigError for a size below 1 or buckets that do not fit
+  /// @throws ConfigError for a size below 1 or an unsuitable number of buckets
   explicit RelativePositionBias(Options const& options)
       : table_{{options.buckets, options.heads}, Initializer::normal(0.02)},
         buckets_{.count = options.buckets, .farthest = options.farthest, .causal = options.causal} {
@@ -42,8 +42,8 @@ class RelativePositionBias {
 
   void visit(auto&& each) { each("table", table_); }
 
-  /// What MultiHeadAttention::forward takes for attention to a memory, the keys. Where sequences go on token by token,
-  /// the queries are behind those before.
+  /// Returns the bias of MultiHeadAttention::forward for attention to a memory, the keys. During prediction token by
+  /// token, the queries follow earlier tokens.
   /// @shape returns [heads, queries.length + keys.length - 1]
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, SequenceLayout<typename Context::Space> const& queries,
@@ -64,7 +64,7 @@ class RelativePositionBias {
     });
     return bias;
   }
-  /// For self-attention. Where sequences go on token by token, the keys are those before, too.
+  /// Returns the bias for self-attention. During prediction token by token, the keys include earlier tokens.
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, SequenceOf<Context> const& x) const {
     auto keys = x.layout;

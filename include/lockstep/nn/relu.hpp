@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = max(0, x) elementwise; backward sees y, so nothing is kept for it.
+/// Elementwise y = max(0, x). Backward reads y; forward keeps nothing else.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> relu(Context& context, VariableOf<Context, Rank> x) {

@@ -8,21 +8,21 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The replicas of a run within a pass in training, for layers that need more than the samples of their own: all
-/// replicas do the same passes, so each comes to the same exchanges in the same order. An exchange waits for what is
-/// queued before it, and is over when it returns.
+/// The replicas of a run during a training pass, for layers that need other replicas' samples. All replicas run equal
+/// passes, so all reach the exchanges in one order. An exchange waits for the work queued before it and is complete
+/// when it returns.
 class ReplicaGroup {
  public:
   [[nodiscard]] virtual int size() const noexcept = 0;
-  /// Which of them this one is, from 0.
+  /// Returns this replica's index, from 0.
   [[nodiscard]] virtual int rank() const noexcept = 0;
-  /// all = the `bytes` of each replica, one behind the other, in the memory of the replica's space.
-  /// @collective   @throws what its engine does where replicas part, or what ended another replica's pass
+  /// Concatenates the `bytes` of each replica in `all`, in the memory of the replica's space.
+  /// @collective   @throws the engine's error if replicas diverge, or the error that ended another replica's pass
   virtual void all_gather(void const* mine, void* all, std::size_t bytes) = 0;
-  /// The same of one number each, on the host.
+  /// Concatenates one number of each replica, on the host.
   virtual void all_gather(Index mine, Index* all) = 0;
-  /// out[i] = the sum over all replicas' in[rank * count + i], in the balanced tree; in the space's memory.
-  /// @collective   @throws as all_gather   @determinism bitwise, on GPUs over NCCL for one number of ranks
+  /// Computes out[i] = the sum over all replicas' in[rank * count + i], in the balanced tree, in the space's memory.
+  /// @collective   @throws as all_gather   @determinism bitwise; on GPUs over NCCL for a fixed number of ranks
   virtual void reduce_scatter(float const* in, float* out, Index count) = 0;
   virtual void reduce_scatter(double const* in, double* out, Index count) = 0;
 
@@ -33,14 +33,15 @@ class ReplicaGroup {
   double seconds_ = 0;
 };
 
-/// What a context knows of its group: nothing, where a replica is alone.
+/// A context's replica group; null if the replica is alone.
 class InReplicaGroup {
  public:
-  /// Null where there is no other replica. Not for evaluation, in which replicas may see unequal numbers of batches.
+  /// Returns null if there is no other replica. Not for evaluation, in which replicas may have unequal numbers of
+  /// batches.
   [[nodiscard]] ReplicaGroup* group() const noexcept { return group_; }
-  /// Says what the replica is one of: null, or a group that outlives the context.
+  /// Binds the replica's group: null, or a group that outlives the context.
   void bind_group(ReplicaGroup* group) noexcept { group_ = group && group->size() > 1 ? group : nullptr; }
-  /// For how long the group has been waited for, since the last call.
+  /// Returns the seconds spent in exchanges of the group since the last call.
   [[nodiscard]] double take_exchange_seconds() noexcept { return group_ ? group_->take_seconds() : 0; }
 
  private:

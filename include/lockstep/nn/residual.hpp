@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = x + block(x). Parameters keep the names that they have without it.
-/// @determinism that of the block
+/// y = x + block(x). Parameters keep the names that they have without this wrapper.
+/// @determinism as the block
 template <class Block>
 class Residual {
  public:
@@ -15,8 +15,8 @@ class Residual {
 
   void visit(auto&& each) { block_.visit(each); }
 
-  /// @shape x as the block takes and returns it: rows, a Sequence or pictures
-  /// @throws ShapeError when the block returns another shape
+  /// Returns x + block(x). x is any input of the block: rows, a Sequence or images.
+  /// @throws ShapeError if the block returns another shape
   template <class Context, class X>
   [[nodiscard]] X forward(Context& context, X const& x) const {
     return add(context, x, block_.forward(context, x));

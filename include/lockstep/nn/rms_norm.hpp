@@ -17,7 +17,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = weight * x / sqrt(mean(x^2) + epsilon), the mean over each row. Starts as the identity map of the divided row.
+/// Root mean square normalisation: y = weight * x / sqrt(mean(x^2) + epsilon), with the mean over each row. The weights
+/// start as 1.
 /// @shape weight [width]
 /// @determinism bitwise, for any number of threads
 /// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
@@ -35,8 +36,9 @@ class RMSNorm {
 
   [[nodiscard]] Index width() const noexcept { return weight_.shape[0]; }
 
+  /// Normalises each row.
   /// @shape x [rows, width]   @shape returns as x
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
     return normalize(context, x, x, {}, {}).normalized;
@@ -45,27 +47,27 @@ class RMSNorm {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));
   }
-  /// Of each place of a picture, a clip or a series by itself.
+  /// Normalises the channels of each pixel, voxel or time step.
   /// @shape x [rows, …, width]   @shape returns as x
   template <class Context, int Rank>
   requires(Rank > 2)
       [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
   }
-  /// Says that it takes a Variable.
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
   template <class Context, detail::OfBatch X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
     return detail::refuse_batch<VariableOf<Context, 2>>(x);
   }
 
-  /// What a residual stream is made of: the stream itself, for the next addition, and what the next part sees of it.
+  /// Result of `join`: the residual stream for the next addition, and its norm for the next part.
   template <class Context>
   struct Joined {
     SequenceOf<Context> sum, normalized;
   };
 
-  /// sum = x + dropout(added) and its norm, in one pass.
-  /// @throws ShapeError when the shapes differ or the width is another
+  /// Computes sum = x + dropout(added) and the norm of sum, in one pass over memory.
+  /// @throws ShapeError if the shapes differ or the width is not the layer's
   template <class Context>
   [[nodiscard]] Joined<Context> join(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& added,
                                      Dropout const& dropout) const {
@@ -84,7 +86,7 @@ class RMSNorm {
     VariableOf<Context, 2> sum, normalized;
   };
 
-  /// Without something added, `sum` is x itself.
+  /// `sum` is x itself if nothing is added.
   template <class Context>
   Both<Context> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> sum,
                           VariableOf<Context, 2> added, kernel::RowDropout<typename Context::Space> dropout) const {
@@ -102,8 +104,8 @@ class RMSNorm {
         work.write(joins ? sum.value : typename Context::template View<2>{}), reciprocals, work.write(y.value));
     if (joins) context.on_backward(sum, std::tuple{}, [=](Context& c) { pass_on(c, x, sum, added, dropout); });
     context.on_backward(y, std::tie(weight_), [=, this](Context& c) {
-      // What flows into the sum from elsewhere leaves through this closure, in the same pass; nothing is left for its
-      // own.
+      // This closure also passes on gradients that flow into the sum from elsewhere, so the sum's own closure has
+      // nothing left to do.
       Staging back(c);
       TensorView<Operand<Context> const, 2, typename Context::Space> beside;
       if (joins && sum.slot->data) {
@@ -121,7 +123,7 @@ class RMSNorm {
     return {sum, y};
   }
 
-  /// The gradient of the sum when nobody used its norm.
+  /// Passes on the gradient of the sum if no layer used its norm.
   template <class Context>
   static void pass_on(Context& c, VariableOf<Context, 2> x, VariableOf<Context, 2> sum, VariableOf<Context, 2> added,
                       kernel::RowDropout<typename Context::Space> dropout) {

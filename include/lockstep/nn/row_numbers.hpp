@@ -12,8 +12,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The numbers first, first + 1, … of as many rows: the labels of a loss over pairs, in which each row belongs to the
-/// one of its own number, where `first` is that of nn::all_gather.
+/// Returns the numbers first, first + 1, …: the labels of a loss over pairs in which row i of this batch matches row
+/// first + i. With nn::all_gather, pass its `first`.
 /// @shape returns [rows]
 /// @determinism bitwise
 /// @throws ShapeError for numbers that no std::int32_t holds

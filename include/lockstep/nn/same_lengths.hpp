@@ -16,7 +16,7 @@ template <class Space>
 struct SpaceOfLayout<SequenceLayout<Space>> {
   using type = Space;
 };
-/// The numbers of a column, or of a view.
+/// Returns the numbers of a column, or the view itself.
 template <class Numbers>
 [[nodiscard]] auto numbers_of(Numbers const& numbers) {
   if constexpr (requires { numbers.values; })
@@ -26,10 +26,9 @@ template <class Numbers>
 }
 }  // namespace detail
 
-/// Each token of `sequences` needs an element of a column of its own, such as a label: where the column is one of
-/// sequences, row by row, since padding would stand for what is missing. Nothing is asked of rows without a layout, nor
-/// where lengths lie on a device.
-/// @throws ShapeError, naming `who` and the row, when a sequence has more or fewer elements than tokens
+/// Checks that a column of sequences has one element, such as a label, for each token of `sequences`, row by row.
+/// Without the check, padding would replace missing elements. Skips rows without a layout, and lengths on a device.
+/// @throws ShapeError, naming `who` and the row, if a sequence has more or fewer elements than tokens
 template <class Sequences, class Column>
 void expect_same_lengths(char const* who, Sequences const& sequences, Column const& column) {
   if constexpr (requires { sequences.layout.lengths; }) {
@@ -39,7 +38,7 @@ void expect_same_lengths(char const* who, Sequences const& sequences, Column con
       for (Index row = 0; row < layout.rows; ++row) {
         Index elements = 0;
         if constexpr (RaggedSequences<Column, Space>) {
-          if (column.offsets.extent[0] != layout.rows + 1) return;  // sequences of others: their total is compared
+          if (column.offsets.extent[0] != layout.rows + 1) return;  // other sequences: the caller compares the total
           elements = column.offsets(row + 1) - column.offsets(row);
         } else {
           if (column.lengths.extent[0] != layout.rows) return;

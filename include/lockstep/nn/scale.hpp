@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = factor * x elementwise. One that is learned is LogitScale.
+/// Elementwise y = factor * x. For a learned factor see LogitScale.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> scale(Context& context, VariableOf<Context, Rank> x, double factor) {

@@ -12,10 +12,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The tokens of one segment out of sequences that `interleave` put together: those of the states, say, to predict an
-/// action from. `segment` is the layout that its own tokens had.
+/// Returns the tokens of one segment of sequences that `interleave` assembled, for example the states from which a
+/// model predicts actions.
+/// @param number index of the segment, from 0
+/// @param segment layout of the segment's own tokens
 /// @shape x.tokens [segment.slots * segments, width]   @shape returns tokens [segment.slots, width]
-/// @throws ShapeError when the slots of x are no multiple of the segment's, or there are too few segments
+/// @throws ShapeError if the slots of x are no multiple of the segment's slots, or if x has no segment `number`
 template <class Context>
 [[nodiscard]] SequenceOf<Context> segment_of(Context& context, SequenceOf<Context> const& x, Index number,
                                              SequenceLayout<typename Context::Space> const& segment) {

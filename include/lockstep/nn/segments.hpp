@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// What the tokens of one segment are the sum of: a column of ids (of the layer's own table), an Embedding's lookup, or
-/// a Sequence, all of the same sequences.
+/// Parts whose sum is the tokens of one segment. A part is a column of ids (for the layer's own table), an Embedding's
+/// lookup, or a Sequence. All parts must belong to the same sequences.
 template <class... Part>
 struct Sum {
   std::tuple<Part...> parts;
@@ -17,18 +17,18 @@ template <class... Part>
   return {{parts...}};
 }
 
-/// What sequences are put together from, for FusedEmbedding: each segment is a Sum or a single part of one.
+/// Segments from which FusedEmbedding assembles sequences: each is a Sum, or a single part.
 template <kernel::Arrangement arrangement_, class... Segment>
 struct Segments {
   static constexpr kernel::Arrangement arrangement = arrangement_;
   std::tuple<Segment...> all;
 };
-/// Step by step, one token of each: a0 b0 c0 a1 b1 c1.
+/// Interleaves the segments token by token: a0 b0 c0 a1 b1 c1.
 template <class... Segment>
 [[nodiscard]] Segments<kernel::Arrangement::interleaved, Segment...> interleave(Segment const&... segments) {
   return {{segments...}};
 }
-/// All of the first, then all of the second: a0 a1 b0 b1.
+/// Concatenates the segments of each sequence: a0 a1 b0 b1.
 template <class... Segment>
 [[nodiscard]] Segments<kernel::Arrangement::concatenated, Segment...> concatenate(Segment const&... segments) {
   return {{segments...}};

@@ -9,26 +9,26 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 using kernel::SequenceLayout;
 
-/// The activations of a batch of sequences, one vector per slot, padded or ragged as the layout says. What stands in
-/// padding slots is finite and never read by a layer that mixes tokens; its gradient is zero.
+/// Activations of a batch of sequences: one vector per slot, padded or ragged according to the layout. Values in
+/// padding slots are finite, and layers that mix tokens never read them. Their gradient is zero.
 template <class Scalar, class Space>
 struct Sequence {
   Variable<Scalar, 2, Space> tokens;  // [layout.slots, width]
   SequenceLayout<Space> layout;
 
   [[nodiscard]] Index width() const noexcept { return tokens.extent(1); }
-  /// The same layout around another activation.
+  /// Returns another activation with this layout.
   [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
 };
 
-/// What layers over tokens take and return in a context.
+/// Sequence of a context's element type in its space: the input and output type of layers over tokens.
 template <class Context>
 using SequenceOf = Sequence<typename Context::Scalar, typename Context::Space>;
 
 namespace detail {
 
-/// Every row of a matrix as a sequence of one token, every picture as one of its places. Without positions there is no
-/// dropout.
+/// Returns each row of a matrix as a sequence of one token, or each image as a sequence of its pixels. Dropout needs
+/// positions.
 template <class Scalar, int Rank, class Space>
 [[nodiscard]] Sequence<Scalar, Space> as_tokens(Variable<Scalar, Rank, Space> const& x,
                                                 TensorView<Index const, 1, Space> positions = {}) {
@@ -39,7 +39,7 @@ template <class Scalar, int Rank, class Space>
 
 }  // namespace detail
 
-/// Says how activations are added, subtracted and multiplied.
+/// Rejects operators at compile time and names the functions that add, subtract and multiply activations.
 template <class Scalar, class Space>
 Sequence<Scalar, Space> operator+(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
@@ -56,7 +56,8 @@ Sequence<Scalar, Space> operator*(Sequence<Scalar, Space> const& x, Sequence<Sca
   return x;
 }
 
-/// The same sequences in another space, `Move::Space`, without a gradient: every tensor is what `move(view)` gives.
+/// Returns these sequences in another space, `Move::Space`, without a gradient: each tensor is the result of
+/// `move(view)`.
 template <class Scalar, class Space, class Move>
 [[nodiscard]] Sequence<Scalar, typename Move::Space> moved(Sequence<Scalar, Space> const& x, Move const& move) {
   auto const& from = x.layout;

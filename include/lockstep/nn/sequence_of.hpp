@@ -13,10 +13,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The numbers of a batch's sequences as a Sequence, ready for a Linear: one number per step from std::vector<float>, N
-/// from std::vector<std::array<float, N>>; padded or ragged as the collate made them. No gradient flows into it.
+/// Returns a column's numbers as a Sequence, ready for a Linear: one number per step from std::vector<float>, N from
+/// std::vector<std::array<float, N>>. The collate decides whether it is padded or ragged. No gradient flows into it.
 /// @shape returns tokens [layout.slots, N]
-/// @throws ShapeError when the column's parts disagree in rows
+/// @throws ShapeError if the column's parts disagree in rows
 template <class Context, SequenceColumn<typename Context::Space> Column>
 [[nodiscard]] SequenceOf<Context> sequence_of(Context& context, Column const& column,
                                               TensorView<Index const, 1, typename Context::Space> positions) {
@@ -29,10 +29,10 @@ template <class Context, SequenceColumn<typename Context::Space> Column>
   return {context.input(column.values.reshape(Extents<2>{layout.slots, width})), layout};
 }
 
-/// The places of pictures, clips or series as the tokens of sequences, all equally long, row by row: a vision
-/// transformer's patches, of what a convolution gives. Gradients flow through it.
+/// Returns the pixels, voxels or time steps of x as the tokens of equally long sequences, in row-major order. Use it
+/// for a vision transformer's patches from a convolution. Gradients flow through it.
 /// @shape x [rows, …, channels]   @shape positions [rows]   @shape returns tokens [rows times places, channels]
-/// @throws ShapeError when there are more or fewer positions than rows
+/// @throws ShapeError if the number of positions is not the number of rows
 template <class Scalar, int Rank, class Space>
 requires(Rank > 2) [[nodiscard]] Sequence<Scalar, Space> sequence_of(Variable<Scalar, Rank, Space> const& x,
                                                                      TensorView<Index const, 1, Space> positions) {

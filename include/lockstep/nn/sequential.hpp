@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A layer under a name of its own in a Sequential.
+/// A layer with its own name in a Sequential.
 template <class Layer>
 struct Named {
   char const* name;
@@ -18,10 +18,10 @@ struct Named {
 template <class Layer>
 Named(char const*, Layer) -> Named<Layer>;
 
-/// Layers one after the other: y = c(b(a(x))) for Sequential{a, b, c}. A layer is what has `forward(context, x)`, or a
-/// function of context and x, such as `[](auto& context, auto x) { return nn::gelu(context, x); }`. Parameters are
-/// named by the layers' places, "0.weight", or by `Named{"input", a}`.
-/// @determinism that of the layers
+/// Chain of layers: y = c(b(a(x))) for Sequential{a, b, c}. A layer has `forward(context, x)`, or is a function of
+/// context and x, such as `[](auto& context, auto x) { return nn::gelu(context, x); }`. Parameter names begin with the
+/// layer's index, "0.weight", or with the name in `Named{"input", a}`.
+/// @determinism as the layers
 template <class... Layers>
 class Sequential {
  public:

@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = 1 / (1 + e^-x) elementwise, as torch.sigmoid; backward sees y, so nothing is kept for it. A loss of labels takes
-/// the logits instead: binary_cross_entropy_with_logits.
+/// Elementwise y = 1 / (1 + e^-x), as torch.sigmoid. Backward reads y; forward keeps nothing else. For a loss on labels
+/// use the logits instead: binary_cross_entropy_with_logits.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> sigmoid(Context& context, VariableOf<Context, Rank> x) {

@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = x / (1 + e^-x) elementwise, the sigmoid linear unit or swish, as torch.nn.functional.silu. While recording,
-/// forward also keeps the slopes; backward multiplies by them.
+/// Sigmoid linear unit (swish), elementwise y = x / (1 + e^-x), as torch.nn.functional.silu. While recording, forward
+/// also keeps the slopes for backward.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> silu(Context& context, VariableOf<Context, Rank> x) {

@@ -12,11 +12,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = the channels [first, first + count) of x, as x[..., first : first + count] in PyTorch: a gate's part of what one
-/// Linear makes for all gates, say.
+/// Returns the channels [first, first + count) of x, as x[..., first : first + count] in PyTorch. Use it for one gate's
+/// part of a Linear that computes all gates.
 /// @shape x [rows, …, width]   @shape returns [rows, …, count]
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when x has not these channels
+/// @throws ShapeError if x does not have these channels
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> slice_channels(Context& context, VariableOf<Context, Rank> x, Index first,
                                                        Index count) {
@@ -43,7 +43,7 @@ template <class Context, int Rank>
   return y;
 }
 
-/// The same for each token.
+/// Returns the channels [first, first + count) of each token.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> slice_channels(Context& context, SequenceOf<Context> const& x, Index first,
                                                  Index count) {

@@ -9,8 +9,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Each row's channels as shares, e^x over the sum of a row's e^x, as torch.softmax along the last axis: weights of
-/// experts, or probabilities for a loss of your own. A loss of labels takes the logits instead: cross_entropy.
+/// Softmax of each row's channels: e^x over the sum of the row's e^x, as torch.softmax along the last axis. Use it for
+/// the weights of experts, or for the probabilities in your own loss. For a loss on labels use the logits instead:
+/// cross_entropy.
 /// @shape x and the result [rows, …, channels]
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
@@ -31,7 +32,7 @@ template <class Context, int Rank>
   });
   return y;
 }
-/// The same for each token.
+/// Softmax of each token's channels.
 template <class Context>
 [[nodiscard]] SequenceOf<Context> softmax(Context& context, SequenceOf<Context> const& x) {
   return x.with(softmax(context, x.tokens));

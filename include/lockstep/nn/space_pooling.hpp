@@ -21,11 +21,11 @@ struct SpacePoolingOptions {
 };
 
 enum class Pool {
-  max,      ///< of each window; padding never wins
-  average,  ///< of each window, zeros in the padding included
+  max,      ///< of each window; padding is never the maximum
+  average,  ///< of each window, including the zeros of the padding
 };
 
-/// One value out of each window of places, channel by channel; channels lie last.
+/// Pooling over spatial windows, channel by channel; channels last.
 /// @determinism bitwise, for any number of threads
 template <int Dims, Pool how>
 class SpacePooling {
@@ -47,9 +47,10 @@ class SpacePooling {
 
   void visit(auto&&) {}
 
-  /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2 padding -
-  /// kernel) / stride + 1
-  /// @throws ShapeError when x is smaller than the kernel
+  /// Returns one value for each window.
+  /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2
+  /// padding - kernel) / stride + 1
+  /// @throws ShapeError if x is smaller than the kernel
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
@@ -103,7 +104,7 @@ using AvgPool1d = SpacePooling<1, Pool::average>;
 using AvgPool2d = SpacePooling<2, Pool::average>;
 using AvgPool3d = SpacePooling<3, Pool::average>;
 
-/// The mean over all places, channel by channel.
+/// Returns the mean over all pixels, voxels or time steps, channel by channel.
 /// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>

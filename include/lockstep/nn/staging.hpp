@@ -15,22 +15,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// What kernels read and write of a context's activations, their template argument: on the host what they compute in;
-/// on a device, whose kernels convert as they load and store, what activations are stored as.
+/// Element type in which kernels read and write a context's activations: their template argument. On the host, the
+/// compute type; on a device, the storage type, because kernels convert when they load and store.
 template <class Context>
 using Operand = std::conditional_t<Context::Space::host_accessible, typename Context::Real, typename Context::Scalar>;
 
-/// The same of losses: where activations are float16, their gradients are scaled before they are rounded.
+/// Operand of losses. For float16 activations it is Real, because gradients are scaled before they are rounded.
 template <class Context>
 using LossOperand =
     std::conditional_t<std::is_same_v<typename Context::Scalar, float16>, typename Context::Real, Operand<Context>>;
 
-/// What a layer's kernels read and write, as Operand. Where activations are stored in another type, as 16 bits are on
-/// the host, what is read is converted, and what is written is rounded, once, when this object goes out of scope. Where
-/// they are not, these are the activations themselves, and nothing is done. Also the memory that kernels need for the
-/// pass alone.
+/// Views for a layer's kernels, of type Operand. If activations are stored in another type, as 16-bit ones are on the
+/// host, reads convert. Writes are then rounded once, when this object goes out of scope. Otherwise the views are the
+/// activations themselves, at no cost. Also provides temporary memory for the kernels of one pass.
 ///
-/// One for each pass of a layer, on the context's thread; its views end with it. Later ones end before earlier ones.
+/// Make one for each pass of a layer, on the context's thread. Its views end with it. Nested ones must end in reverse
+/// order.
 template <class Context>
 class [[nodiscard]] Staging {
  public:
@@ -53,24 +53,24 @@ class [[nodiscard]] Staging {
     context_->staging_.rewind(mark_);
   }
 
-  /// What x holds now. A null view stays null.
+  /// Returns x's current values. A null view stays null.
   template <class T, int Rank>
   [[nodiscard]] TensorView<Operand const, Rank, Space> read(TensorView<T, Rank, Space> x) {
     return as<Operand>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
-  /// The same for a kernel that takes Real whatever activations are.
+  /// Returns x's current values for a kernel that takes Real regardless of the storage type.
   template <class T, int Rank>
   [[nodiscard]] TensorView<Real const, Rank, Space> read_real(TensorView<T, Rank, Space> x) {
     return as<Real>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
 
-  /// The same for a loss.
+  /// Returns x's current values for a loss.
   template <class T, int Rank>
   [[nodiscard]] TensorView<LossOperand<Context> const, Rank, Space> read_for_loss(TensorView<T, Rank, Space> x) {
     return as<LossOperand<Context>>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
 
-  /// A parameter that is multiplied with activations, stored as they are.
+  /// Returns a parameter that is multiplied with activations, in the activations' type.
   template <int Rank>
   [[nodiscard]] TensorView<Operand const, Rank, Space> factor(Parameter const& p) {
     auto const value = context_->template value<Rank>(p);
@@ -79,19 +79,19 @@ class [[nodiscard]] Staging {
     return as<Operand>(value);
   }
 
-  /// Where to write y: all of it.
+  /// Returns where to write y. The kernel must write all of it.
   template <int Rank>
   [[nodiscard]] TensorView<Operand, Rank, Space> write(TensorView<Scalar, Rank, Space> y) {
     return target<Operand>(y, Write::overwrite);
   }
 
-  /// What y holds now, to be changed in place.
+  /// Returns y's current values, to update in place.
   template <int Rank>
   [[nodiscard]] TensorView<Operand, Rank, Space> update(TensorView<Scalar, Rank, Space> y) {
     if constexpr (!std::is_same_v<Operand, Scalar>) {
       if (!y.data) return {nullptr, y.extent};
       auto const now = read(y);
-      Real* const data = const_cast<Real*>(now.data);  // memory of our own
+      Real* const data = const_cast<Real*>(now.data);  // memory of this object
       remember(data, y, Write::overwrite);
       return {data, y.extent};
     } else {
@@ -99,13 +99,13 @@ class [[nodiscard]] Staging {
     }
   }
 
-  /// Memory for the kernels of this pass, uninitialised: later passes take it again.
+  /// Returns uninitialised memory for the kernels of this pass. Later passes reuse it.
   template <class T = Real, std::size_t Rank>
   [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
     return take<T>(extent);
   }
 
-  /// Context::gradient, for kernels. Asked for in the order in which the gradients of one variable are to be added.
+  /// Context::gradient for kernels. Call it in the order in which gradients of one variable are to be added.
   template <int Rank>
   [[nodiscard]] GradientTarget<Operand> gradient(Variable<Scalar, Rank, Space> const& v) {
     return staged<Operand>(v, context_->gradient(v));
@@ -114,8 +114,8 @@ class [[nodiscard]] Staging {
   [[nodiscard]] GradientTarget<Real> gradient_real(Variable<Scalar, Rank, Space> const& v) {
     return staged<Real>(v, context_->gradient(v));
   }
-  /// Where a loss, in forward, leaves the gradient of what it was made of. It is multiplied by the context's loss scale
-  /// where there is one.
+  /// Returns where a loss writes, in forward, the gradient of its input. The gradient is multiplied by the context's
+  /// loss scale, if bound.
   template <int Rank>
   [[nodiscard]] GradientTarget<LossOperand<Context>> loss_gradient(Variable<Scalar, Rank, Space> const& v) {
     auto const to = staged<LossOperand<Context>>(v, context_->memory_.target(v.slot));
@@ -123,7 +123,7 @@ class [[nodiscard]] Staging {
       if (to) context_->staged_.back().scale = context_->loss_scale();
     return to;
   }
-  /// Context::gradient_in_place, for kernels. y's gradient is to be read first.
+  /// Context::gradient_in_place for kernels. Read y's gradient first.
   template <int Rank>
   [[nodiscard]] GradientTarget<Operand> gradient_in_place(Variable<Scalar, Rank, Space> const& x,
                                                           Variable<Scalar, Rank, Space> const& y) {

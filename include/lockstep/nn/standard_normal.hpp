@@ -11,11 +11,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Independent numbers of the standard normal distribution, as many as x has (torch.randn_like), new in every step and
-/// in every prediction of a Predictor: what a variational autoencoder or a diffusion model adds. In evaluations they
-/// are there, too, and the same each time. No gradient flows into them. Padding is zero.
-/// @throws ShapeError when a sequence has no position
-/// @determinism bitwise: a sample meets the same numbers on any rank, in any row, with any padding
+/// Returns independent standard normal numbers in the shape of x (torch.randn_like). They are new in every step and in
+/// every prediction of a Predictor. Evaluations draw the same numbers each time. For variational autoencoders and
+/// diffusion models. No gradient flows into them. Padding is zero.
+/// @throws ShapeError if a sequence has no position
+/// @determinism bitwise: a sample gets the same numbers on any rank, in any row, with any padding
 template <class Context>
 [[nodiscard]] SequenceOf<Context> standard_normal_like(Context& context, SequenceOf<Context> const& x) {
   expect<ShapeError>(x.layout.positions.size() == x.layout.rows, [&] {
@@ -30,10 +30,10 @@ template <class Context>
   return x.with({made, nullptr});
 }
 
-/// The same for one vector, picture, clip or series per sample.
-/// @shape x [rows, …, width]   @shape positions [rows], each sample's place in the epoch, batch.positions(): the random
-/// key
-/// @throws ShapeError when there is not one position for each row
+/// Returns standard normal numbers for one vector, image, video or time series per sample.
+/// @shape x [rows, …, width]   @shape positions [rows], each sample's position in the epoch, batch.positions(): the
+/// random key
+/// @throws ShapeError unless there is one position for each row
 template <class Context, int Rank>
 requires(Rank > 1) [[nodiscard]] VariableOf<Context, Rank> standard_normal_like(
     Context& context, VariableOf<Context, Rank> x, TensorView<Index const, 1, typename Context::Space> positions) {

@@ -13,9 +13,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// In training, y = x / (1 - p) for a random 1 - p of the samples and 0 for the others, new in every forward pass: what
-/// ends a residual branch, which these samples go past. In evaluation, and with p = 0, the identity.
-/// @determinism bitwise: a sample keeps its branch or not on any rank, in any row, with any padding alike
+/// Stochastic depth, at the end of a residual branch. In training, y = x / (1 - p) for a random 1 - p of the samples
+/// and 0 for the others, which skip the branch. The choice differs in every forward pass. In evaluation, or with p = 0,
+/// the identity.
+/// @determinism bitwise: a sample's choice is the same on any rank, in any row, with any padding
 /// @source Huang et al.: Deep Networks with Stochastic Depth (2016); by sample as in torchvision's mode "row"
 class StochasticDepth {
  public:
@@ -24,16 +25,16 @@ class StochasticDepth {
 
   void visit(auto&&) {}
 
-  /// Each sequence as a whole.
-  /// @throws ShapeError when the sequences have no positions
+  /// Keeps or drops each sequence as a whole.
+  /// @throws ShapeError if the sequences have no positions
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(drop(context, x.tokens, x.layout));
   }
 
-  /// Each vector, picture, clip or series as a whole.
-  /// @shape x [rows, …, channels]   @shape positions [rows], each sample's place in the epoch: the random key
-  /// @throws ShapeError when there are more or fewer positions than rows
+  /// Keeps or drops each vector, image, video or time series as a whole.
+  /// @shape x [rows, …, channels]   @shape positions [rows], each sample's position in the epoch: the random key
+  /// @throws ShapeError if the number of positions is not the number of rows
   template <class Context, int Rank>
   [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x,
                                                   TensorView<Index const, 1, typename Context::Space> positions) const {
@@ -75,7 +76,7 @@ class StochasticDepth {
     return y;
   }
 
-  Dropout dropout_;  // whose mask decides by each sample's first element
+  Dropout dropout_;  // each sample's first mask element decides
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

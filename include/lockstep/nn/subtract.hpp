@@ -7,9 +7,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// z = x - y elementwise. A gate between two states takes one product with it: y + gate * (x - y).
+/// Elementwise z = x - y. For a gate between two states use y + gate * (x - y), which needs one multiplication.
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the shapes differ
+/// @throws ShapeError if the shapes differ
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> subtract(Context& context, VariableOf<Context, Rank> x,
                                                  VariableOf<Context, Rank> y) {

@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = tanh(x) elementwise; backward sees y, so nothing is kept for it.
+/// Elementwise y = tanh(x). Backward reads y; forward keeps nothing else.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> tanh(Context& context, VariableOf<Context, Rank> x) {

@@ -12,17 +12,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// TransformerDecoderLayers one after the other, each with the same memory, named "0", "1", and so on.
+/// A stack of TransformerDecoderLayers, all with the same memory. Layers are named "0", "1", and so on.
 /// @determinism bitwise, for any number of threads
 class TransformerDecoder {
  public:
   struct Options {
-    Index layers;             ///< 0 leaves its input as it is
-    Index width;              ///< channels of every token, those of the memory too
-    Index heads;              ///< share the width equally
-    Index feed_forward;       ///< width inside each feed-forward part
-    double dropout = 0;       ///< probability
-    bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
+    Index layers;                              ///< number of layers; 0 returns the input unchanged
+    Index width;                               ///< channels of every token and of the memory
+    Index heads;                               ///< number of heads; each takes width / heads channels
+    Index feed_forward;                        ///< width inside each feed-forward part
+    double dropout = 0;                        ///< probability
+    bool norm_first = false;                   ///< as in the layer; add your own norm after the last layer
     Activation activation = Activation::gelu;  ///< of each feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
   };
@@ -47,12 +47,13 @@ class TransformerDecoder {
     for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
   }
 
+  /// Returns the transformed tokens.
   /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
-  /// @throws ShapeError when either has another width, or they have another number of sequences
+  /// @throws ShapeError if either has another width, or their numbers of sequences differ
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x,
                                             SequenceOf<Context> const& memory) const {
-    auto reader = detail::Reader::one_of_several;  // of what the caller has, who may read it once more
+    auto reader = detail::Reader::one_of_several;  // the caller may read its x again
     for (auto const& layer : layers_) {
       x = layer.forward(context, x, memory, reader);
       reader = detail::Reader::last;

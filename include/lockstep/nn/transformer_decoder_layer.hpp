@@ -10,20 +10,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Causal attention to the sequence itself, attention to a memory, and a feed-forward part:
+/// Decoder layer: causal self-attention, attention to a memory, and a feed-forward part.
 /// x1 = norm(x + dropout(attention(x))), x2 = norm(x1 + dropout(cross(x1, memory))),
-/// y = norm(x2 + dropout(feed_forward(x2))), or with `norm_first` each norm before its part: the order of
-/// torch.nn.TransformerDecoderLayer and dropout where it has it.
+/// y = norm(x2 + dropout(feed_forward(x2))). With `norm_first`, each norm precedes its part. Order and dropout are
+/// those of torch.nn.TransformerDecoderLayer.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
 class TransformerDecoderLayer {
  public:
   struct Options {
-    Index width;              ///< channels of every token, those of the memory too
-    Index heads;              ///< share the width equally
-    Index feed_forward;       ///< width inside the feed-forward part
-    double dropout = 0;       ///< probability
-    bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
+    Index width;                               ///< channels of every token and of the memory
+    Index heads;                               ///< number of heads; each takes width / heads channels
+    Index feed_forward;                        ///< width inside the feed-forward part
+    double dropout = 0;                        ///< probability
+    bool norm_first = false;                   ///< normalises the input of each part instead of the sum after it
     Activation activation = Activation::gelu;  ///< of the feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
   };
@@ -49,8 +49,9 @@ class TransformerDecoderLayer {
     each("feed_forward_norm", feed_forward_norm_);
   }
 
+  /// Returns the transformed tokens.
   /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
-  /// @throws ShapeError when either has another width, or they have another number of sequences
+  /// @throws ShapeError if either has another width, or their numbers of sequences differ
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
                                             SequenceOf<Context> const& memory) const {

@@ -12,21 +12,21 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// TransformerEncoderLayers one after the other, named "0", "1", and so on.
+/// A stack of TransformerEncoderLayers, named "0", "1", and so on.
 /// @determinism bitwise, for any number of threads
 class TransformerEncoder {
  public:
   struct Options {
-    Index layers;             ///< 0 leaves its input as it is
-    Index width;              ///< channels of every token
-    Index heads;              ///< share the width equally
-    Index feed_forward;       ///< width inside each feed-forward part
-    double dropout = 0;       ///< probability
-    bool causal = false;      ///< token i attends to tokens up to i only
-    bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
+    Index layers;                              ///< number of layers; 0 returns the input unchanged
+    Index width;                               ///< channels of every token
+    Index heads;                               ///< number of heads; each takes width / heads channels
+    Index feed_forward;                        ///< width inside each feed-forward part
+    double dropout = 0;                        ///< probability
+    bool causal = false;                       ///< token i attends only to tokens up to i
+    bool norm_first = false;                   ///< as in the layer; add your own norm after the last layer
     Activation activation = Activation::gelu;  ///< of each feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
-    double rotary_base = 0;                    ///< of rotary positions, such as 10000; 0: none
+    double rotary_base = 0;                    ///< base of rotary positions, for example 10000; 0: none
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -51,11 +51,12 @@ class TransformerEncoder {
     for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
   }
 
+  /// Returns the transformed tokens.
   /// @shape x.tokens [rows * length, width]   @shape returns as x
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x) const {
-    auto reader = detail::Reader::one_of_several;  // of what the caller has, who may read it once more
+    auto reader = detail::Reader::one_of_several;  // the caller may read its x again
     for (auto const& layer : layers_) {
       x = layer.forward(context, x, reader);
       reader = detail::Reader::last;

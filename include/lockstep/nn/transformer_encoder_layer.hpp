@@ -10,24 +10,24 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))), or with `norm_first`
-/// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))): the order of
-/// torch.nn.TransformerEncoderLayer, and dropout where it has it: on the attention weights, after the attention, after
-/// the activation and after the feed-forward part.
+/// Encoder layer: x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))). With `norm_first`:
+/// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))). Order and dropout are those of
+/// torch.nn.TransformerEncoderLayer: dropout applies to the attention weights, after the attention, after the
+/// activation and after the feed-forward part.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
 class TransformerEncoderLayer {
  public:
   struct Options {
-    Index width;              ///< channels of every token
-    Index heads;              ///< share the width equally
-    Index feed_forward;       ///< width inside the feed-forward part
-    double dropout = 0;       ///< probability
-    bool causal = false;      ///< token i attends to tokens up to i only
-    bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
+    Index width;                               ///< channels of every token
+    Index heads;                               ///< number of heads; each takes width / heads channels
+    Index feed_forward;                        ///< width inside the feed-forward part
+    double dropout = 0;                        ///< probability
+    bool causal = false;                       ///< token i attends only to tokens up to i
+    bool norm_first = false;                   ///< normalises the input of each part instead of the sum after it
     Activation activation = Activation::gelu;  ///< of the feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
-    double rotary_base = 0;                    ///< of rotary positions, such as 10000; 0: none
+    double rotary_base = 0;                    ///< base of rotary positions, for example 10000; 0: none
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
@@ -51,8 +51,9 @@ class TransformerEncoderLayer {
     each("feed_forward_norm", feed_forward_norm_);
   }
 
+  /// Returns the transformed tokens.
   /// @shape x.tokens [rows * length, width]   @shape returns as x
-  /// @throws ShapeError when x has another width
+  /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return forward(context, x, detail::Reader::one_of_several);

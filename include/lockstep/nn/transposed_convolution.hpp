@@ -15,17 +15,17 @@ template <int Dims>
 struct TransposedConvolutionOptions {
   PerAxis<Dims> kernel = 2;
   PerAxis<Dims> stride = 2;
-  PerAxis<Dims> padding = 0;         ///< places of the result that are left out on either side
-  PerAxis<Dims> output_padding = 0;  ///< places that the result has more at its end; less than the stride
+  PerAxis<Dims> padding = 0;         ///< pixels cut from the result on either side
+  PerAxis<Dims> output_padding = 0;  ///< pixels added at the end of the result; less than the stride
   Bias bias = Bias::learned;
 };
 
-/// The way back of a convolution with the same options, PyTorch's ConvTranspose: each place of x gives a kernel's worth
-/// of places, which are added up where they meet. With kernel and stride 2, as it is made unless told otherwise, a
-/// picture's sides double. Channels lie last; the weight has PyTorch's order and start: U(-1/sqrt(n), 1/sqrt(n)) for
+/// Transposed convolution, PyTorch's ConvTranspose: the input gradient of a convolution with the same options. Each
+/// pixel of x contributes a kernel-sized block, and overlapping blocks are added. The default kernel and stride of 2
+/// double an image's sides. Channels last; the weight has PyTorch's order and initialiser: U(-1/sqrt(n), 1/sqrt(n)) for
 /// n = outputs * elements of the kernel.
-/// @shape weight [inputs, outputs, kernel…]   @shape bias [outputs], or there is none
-/// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor
+/// @shape weight [inputs, outputs, kernel…]   @shape bias [outputs], or absent
+/// @determinism bitwise, for any number of threads; with oneDNN, for a fixed library and processor type
 /// @source Zeiler and others: Deconvolutional networks (2010)
 template <int Dims>
 class TransposedConvolution : public detail::ConvolutionBase<Dims> {
@@ -33,7 +33,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   using Base::bias_, Base::weight_, Base::flat;
 
  public:
-  using Base::forward;  // says what it takes, of anything else
+  using Base::forward;  // overloads that reject other arguments
   using Options = TransposedConvolutionOptions<Dims>;
 
   /// @throws ConfigError unless channels, kernel and stride are at least 1, the padding at least 0, and the output
@@ -52,9 +52,10 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[0]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[1]; }
 
+  /// Returns the transposed convolution of x.
   /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent - 1) stride + kernel
   /// + output padding - 2 padding
-  /// @throws ShapeError when x has other channels, or no place is left
+  /// @throws ShapeError if x has other channels, or the result would be empty
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
@@ -62,7 +63,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     using OfChannels = kernel::ChannelBias<typename Context::Space>;
     this->check_channels("TransposedConvolution", x.value.extent, inputs());
     auto const extent = extent_of(x.value.extent);
-    // The convolution whose way back this is: of y.
+    // The shape of the convolution of y whose input gradient this is.
     auto const shape = this->shape_of(x.extent(0), extent, outputs(), inputs());
     auto const y = context.template variable<Dims + 2>(whole(x.extent(0), extent));
     Extents<2> const places{shape.rows * shape.input_places(), outputs()};
@@ -91,7 +92,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   }
 
  private:
-  /// dx = the convolution of dy, or dx += that.
+  /// Computes dx = convolution of dy, or dx += convolution of dy.
   template <class Context, class T, class Space = typename Context::Space>
   void convolve(Context& context, Staging<Context>& back, kernel::ConvolutionShape const& shape,
                 TensorView<T const, 1, Space> dy, TensorView<T, 1, Space> dx, Write write) const {
@@ -110,7 +111,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
       extent.values[axis] = (x[axis + 1] - 1) * this->stride_.values[axis] - 2 * this->padding_.values[axis] +
                             this->kernel_.values[axis] + output_padding_.values[axis];
-      if (x[0] == 0) extent.values[axis] = std::max<Index>(0, extent.values[axis]);  // no rows may have no places
+      if (x[0] == 0) extent.values[axis] = std::max<Index>(0, extent.values[axis]);  // without rows, axes may be empty
       expect<ShapeError>(x[0] == 0 || (x[axis + 1] >= 1 && extent.values[axis] >= 1), [&] {
         return weight_.layer("TransposedConvolution") + ": the input is " + to_string(x) + ", of which a kernel " +
                to_string(this->kernel_.values) + " with padding " + to_string(this->padding_.values) +

@@ -14,15 +14,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Each place of a picture becomes a block of equal ones: PyTorch's Upsample, whose mode is "nearest" unless told
-/// otherwise. Channels lie last. It learns nothing; a convolution behind it may.
+/// Nearest-neighbour upsampling: repeats each pixel, voxel or time step `factor` times along each axis, like PyTorch's
+/// Upsample with its default mode "nearest". Channels last. Has no parameters.
 /// @determinism bitwise, for any number of threads
 template <int Dims>
 class Upsample {
   static_assert(Dims >= 1 && Dims <= 3, "Lockstep: a picture has one to three dimensions of space");
 
  public:
-  /// `factor` places for one, along each axis.
+  /// @param factor output size per input size, along each axis
   /// @throws ConfigError for a factor below 1
   explicit Upsample(PerAxis<Dims> factor = 2) : factor_(factor) {
     expect<ConfigError>(factor.least() >= 1, [&] {
@@ -32,6 +32,7 @@ class Upsample {
 
   void visit(auto&&) {}
 
+  /// Returns the upsampled x.
   /// @shape x [rows, extent…, channels]   @shape returns [rows, extent * factor…, channels]
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
@@ -56,7 +57,7 @@ class Upsample {
     });
     return y;
   }
-  /// Says that it takes a Variable.
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
   template <class Context, detail::OfBatch X>
   VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
     return detail::refuse_batch<VariableOf<Context, Dims + 2>>(x);

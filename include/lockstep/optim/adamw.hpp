@@ -5,9 +5,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// Adam with decoupled weight decay: with g the clipped gradient of the mean and t the step, from 1,
+/// Adam with decoupled weight decay. With g the clipped gradient of the mean and t the step, from 1:
 ///   m = m + (1 - beta1) (g - m)        v = beta2 v + (1 - beta2) g^2
 ///   x = (1 - rate decay) x - rate / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + epsilon)
+///
 /// Moments below 1e-29 (m) and 8e-34 (v) in float32 count as zero.
 /// @source Loshchilov and Hutter 2019, with PyTorch's defaults
 using AdamW = detail::AdamWith<detail::Decay::decoupled>;

@@ -16,11 +16,12 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 
 /// An optimizer that also keeps an exponential moving average of the parameters:
 ///   a = a + max(1 - decay, 1 / t) (x - a) after step t, from 1
-/// so that until step 1 / (1 - decay) it is the mean of all so far. `Averaged{AdamW{.learning_rate = 1e-3}, 0.999}`.
-/// The optimizer's settings are members of it. One state more, x - a, so that checkpoints have the average, and ranks
-/// share it where they share the optimizer. A trainer evaluates, and train::KeepBest saves, the average;
-/// train::averages gives it. Rows of a table that steps leave untouched, by UntouchedRows::stay, have the average that
-/// they had.
+///
+/// Until step 1 / (1 - decay), a is thus the mean of all values so far. Example:
+/// `Averaged{AdamW{.learning_rate = 1e-3}, 0.999}`. The optimizer's settings are members. The average takes one more
+/// state, x - a: checkpoints contain it, and ranks shard it if they shard the optimizer. Trainers evaluate the average,
+/// train::KeepBest saves it, and train::averages returns it. With UntouchedRows::stay, untouched rows of a table keep
+/// their average.
 /// @source Polyak, Juditsky: Acceleration of stochastic approximation by averaging (1992)
 template <class O>
 struct Averaged : O {
@@ -42,7 +43,7 @@ struct Averaged : O {
     detail::expect_setting("Averaged", "decay", decay, 1);
   }
 
-  /// One pass over the slice; allocates nothing.
+  /// Updates a slice in one pass; allocates nothing.
   /// @determinism bitwise, for any number of threads and any slicing
   template <class Scalar, class Space>
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// What multiplies the weight decay of a parameter, or whether it decays.
+/// Factor on the weight decay of each parameter, or whether it decays.
 class DecayRule : public detail::ParameterRule<DecayRule> {
  public:
   static constexpr char const* setting = "decays";
@@ -18,7 +18,7 @@ class DecayRule : public detail::ParameterRule<DecayRule> {
 
   /// Every parameter: PyTorch's default.
   [[nodiscard]] static bool all(std::string_view, std::span<Index const>) noexcept { return true; }
-  /// Parameters of two and more axes: neither biases nor the scales of norms.
+  /// Parameters of two or more axes: excludes biases and the scales of norms.
   [[nodiscard]] static bool matrices(std::string_view, std::span<Index const> shape) noexcept {
     return shape.size() >= 2;
   }

@@ -9,12 +9,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// The Euclidean norm of all gradients together, and what follows from it for a step.
+/// Euclidean norm of all gradients together, and the clipping factor that follows from it.
 struct GlobalNorm {
   double sum_of_squares = 0;
 
-  /// Measures the gradients of the loss sum in one pass, but for rows of `tables` that were not touched, which count as
-  /// zero; allocates nothing.
+  /// Measures the gradients of the loss sum in one pass; allocates nothing. Untouched rows of `tables` count as zero.
   /// @determinism bitwise, for any number of threads
   template <class Scalar, class Space>
   [[nodiscard]] static GlobalNorm of(memory::Stream<Space> stream, TensorView<Scalar, 1, Space> gradients,
@@ -23,15 +22,15 @@ struct GlobalNorm {
     return {kernel::SumOfSquares<Space>::template run<Element>(stream, gradients, tables)};
   }
 
-  /// False when an element is infinite or not a number: the step should be skipped.
+  /// Returns false if an element is infinite or nan: skip the step.
   [[nodiscard]] bool finite() const noexcept { return std::isfinite(sum_of_squares); }
-  /// |G|, of the sum's gradient.
+  /// Returns |G|, the norm of the sum's gradient.
   [[nodiscard]] double norm() const noexcept { return std::sqrt(sum_of_squares); }
 
-  /// The same of gradients that have been multiplied by a power of two.
+  /// Returns the norm of gradients before they were multiplied by `scale`, a power of two.
   [[nodiscard]] GlobalNorm unscaled(double scale) const noexcept { return {sum_of_squares / (scale * scale)}; }
 
-  /// The factor that brings the norm of the mean's gradient, |G| / weight, down to `max_norm`:
+  /// Returns the factor that reduces the norm of the mean's gradient, |G| / weight, to `max_norm`:
   ///   clip = min(1, max_norm * weight / |G|)
   [[nodiscard]] double clip(double max_norm, double weight) const noexcept {
     auto const allowed = max_norm * weight;

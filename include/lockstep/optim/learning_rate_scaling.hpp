@@ -8,12 +8,12 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 
 /// How the learning rate follows the effective batch (batch size x ranks or devices x accumulation).
 enum class LearningRateScaling {
-  none,    ///< not at all
-  linear,  ///< times effective / base: keeps the step per sample; usual with SGD, wants a warm-up
+  none,    ///< no scaling
+  linear,  ///< times effective / base: keeps the step per sample; usual with SGD; needs a warm-up
   sqrt,    ///< times sqrt(effective / base): keeps the noise per step; usual with Adam
 };
 
-/// What the learning rate is multiplied by. Both batch sizes are at least 1.
+/// Returns the factor on the learning rate. Both batch sizes must be at least 1.
 [[nodiscard]] inline double factor(LearningRateScaling scaling, Index effective_batch_size,
                                    Index base_batch_size) noexcept {
   auto const ratio = static_cast<double>(effective_batch_size) / static_cast<double>(base_batch_size);

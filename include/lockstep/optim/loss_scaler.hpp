@@ -9,30 +9,31 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// How the loss is scaled where gradients of activations are stored as float16, which knows nothing below 2^-24 and
-/// nothing above 65504. The gradient of the loss is multiplied by a scale; the optimizer, which takes parameters'
-/// gradients in float32, divides by it. A step whose gradients are not all finite is skipped, and the scale shrinks;
-/// after so many steps without one it grows. A power of two, so that of numbers that float16 holds no bit changes.
+/// Dynamic loss scaling for activation gradients in float16, which holds magnitudes from 2^-24 to 65504 only. The
+/// gradient of the loss is multiplied by a scale. The optimizer, which reads parameter gradients in float32, divides by
+/// it. A step with a gradient that is not finite is skipped and shrinks the scale. After `growth_interval` steps
+/// without a skip, the scale grows. Scales are powers of two, so scaling changes no bits of numbers within float16's
+/// range.
 /// @source Micikevicius et al. 2018; the numbers are those of PyTorch's GradScaler
 struct LossScaler {
-  double start = 0x1p16;         ///< of the scale; the three are powers of two
+  double start = 0x1p16;         ///< initial scale; all three are powers of two
   double growth = 2;             ///< factor, at least 1
   double backoff = 0.5;          ///< factor, below 1
-  Index growth_interval = 2000;  ///< steps in a row, none skipped, after which it grows
+  Index growth_interval = 2000;  ///< successful steps in a row after which the scale grows
 
-  static constexpr float least = 1, most = 0x1p64f;  ///< of the scale: beyond them it stays
+  static constexpr float least = 1, most = 0x1p64f;  ///< limits of the scale
 
-  /// Plain data, which a device changes where it lies. Without a scale nothing is scaled.
+  /// Plain data that a device can change in place. A scale of 0 means no scaling.
   struct State {
     float scale = 0;
-    std::int32_t good_steps = 0;  ///< since the scale has changed
-    std::int64_t skipped = 0;     ///< steps, of the whole run
+    std::int32_t good_steps = 0;  ///< since the last change of the scale
+    std::int64_t skipped = 0;     ///< skipped steps of the whole run
     bool operator==(State const&) const = default;
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return scale != 0; }
   };
 
   [[nodiscard]] constexpr State begin() const noexcept { return {static_cast<float>(start)}; }
-  /// After a step whose gradients were all finite, or were not.
+  /// Returns the state after a step. `finite` tells whether all its gradients were finite.
   [[nodiscard]] constexpr State after(State state, bool finite) const noexcept {
     if (finite && ++state.good_steps < growth_interval) return state;
     auto const next = state.scale * static_cast<float>(finite ? growth : backoff);

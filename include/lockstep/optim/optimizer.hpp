@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// An immutable rule for one step: how many arenas of state it needs, and what it does to a slice of them. It holds no
-/// state of its own, so that any part of the arena can be stepped anywhere.
+/// Requires an immutable update rule: its number of state arenas, and a step on a slice of the arenas. An optimizer
+/// holds no state, so any rank or device can update any part of the arena.
 template <class O, class Scalar = float, class Space = HostSpace>
 concept Optimizer = std::copy_constructible<O> &&
     requires(O const& optimizer, memory::Stream<Space> stream, Slice<Scalar, Space> slice,
@@ -21,7 +21,7 @@ concept Optimizer = std::copy_constructible<O> &&
   optimizer.step(stream, slice, scalars);
 };
 
-/// What it calls itself; nothing where it has no name.
+/// Returns the optimizer's name; empty if it has none.
 template <class O>
 [[nodiscard]] std::string name_of() {
   if constexpr (requires { O::name(); })

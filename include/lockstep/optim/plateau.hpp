@@ -6,20 +6,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// Lowers the learning rate where evaluations no longer become better. Which are the best ones is all that it knows of
-/// them, and those are remembered: a run that goes on has the rate that it had.
+/// Lowers the learning rate when evaluations stop improving. The rate depends only on which evaluations were the best
+/// so far. Checkpoints store those, so a resumed run continues with the same rate.
 struct Plateau {
-  Index patience = 0;     ///< evaluations in a row, none the best, after which it falls, and they count anew; 0 never
-  double factor = 0.1;    ///< what it is multiplied by then, below 1
-  double min_factor = 0;  ///< the product of these stays at least at this
+  Index patience = 0;     ///< evaluations without improvement before each reduction; 0: never
+  double factor = 0.1;    ///< factor on the learning rate at each reduction, below 1
+  double min_factor = 0;  ///< lower bound of the product of all factors
 };
 
-/// That product, at a moment of a run.
+/// Product of the factors at a point of a run.
 class PlateauFactor {
  public:
   explicit PlateauFactor(Plateau const& plateau) noexcept : plateau_(plateau) {}
 
-  /// The next evaluation, and whether it is the best so far.
+  /// Records the next evaluation. `best` tells whether it is the best so far.
   void take(bool best) noexcept {
     since_ = best ? 0 : since_ + 1;
     if (plateau_.patience == 0 || since_ < plateau_.patience) return;

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// What multiplies the learning rate of a parameter, or whether it learns: with 0 it stays as it is, weight decay and
-/// moments included.
+/// Factor on the learning rate of each parameter, or whether it learns. With 0 a parameter never changes: neither
+/// weight decay nor moments apply.
 class RateRule : public detail::ParameterRule<RateRule> {
  public:
   static constexpr char const* setting = "rates";
@@ -17,11 +17,11 @@ class RateRule : public detail::ParameterRule<RateRule> {
   using ParameterRule::ParameterRule;
   constexpr RateRule() : ParameterRule(same) {}
 
-  /// All learn at the optimizer's rate.
+  /// Every parameter learns at the optimizer's rate.
   [[nodiscard]] static double same(std::string_view, std::span<Index const>) noexcept { return 1; }
 };
 
-/// The factor of an optimizer for a parameter of a layout.
+/// Returns an optimizer's factor on the learning rate for a parameter of a layout.
 template <class Optimizer, class Entry>
 [[nodiscard]] double rate_of(Optimizer const& optimizer, Entry const& entry) {
   if (entry.frozen) return 0;

@@ -10,28 +10,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// How the learning rate changes over a run: a pure function of the step, so there is nothing to save or restore.
+/// Learning-rate schedule: a pure function of the step, so there is no state to save or restore.
 struct Schedule {
   enum class Kind {
     constant,             ///< stays at 1 after the warm-up
     cosine,               ///< falls along half a cosine and would reach min_factor one step after the last
-    linear,               ///< falls along a line to the same end
-    inverse_square_root,  ///< falls with the root of the step, however long the run: a half at four times the warm-up
+    linear,               ///< falls linearly to the same end
+    inverse_square_root,  ///< falls with the root of the step, for runs of any length: half at four times the warm-up
   };
   Index warmup_steps = 0;
-  Index total_steps = 0;  ///< warm-up included; only `cosine` and `linear` ask for it. 0: those of the fit
+  Index total_steps = 0;  ///< warm-up included; only for `cosine` and `linear`; 0: the steps of the fit
   Kind kind = Kind::constant;
-  double min_factor = 0;  ///< where `cosine` and `linear` end, in [0, 1]
+  double min_factor = 0;  ///< final factor of `cosine` and `linear`, in [0, 1]
 
-  /// In place of `kind`, one of your own: the factor of step t, from 1, of n steps, warm-up included. A plain function
-  /// of both, or a lambda without captures, so that a run goes on as it began.
+  /// Your own rule instead of `kind`: the factor of step t, from 1, of n steps, warm-up included. Use a plain function,
+  /// or a lambda without captures, so that a resumed run has the same rates.
   double (*rule)(Index step, Index steps) = nullptr;
 
-  /// What the learning rate is multiplied by in step t, from 1, of a fit of so many steps, which count where
-  /// total_steps is 0; with w warm-up steps of n, p = (t - 1 - w) / (n - w):
-  ///   t <= w: t / w      then 1, or m + (1 - m) (1 + cos(pi p)) / 2, or m + (1 - m) (1 - p), where m is min_factor,
+  /// Returns the factor on the learning rate in step t, from 1. `steps` counts the fit's steps and is used if
+  /// total_steps is 0. With w warm-up steps of n steps, p = (t - 1 - w) / (n - w) and m = min_factor:
+  ///   t <= w: t / w      then 1, or m + (1 - m) (1 + cos(pi p)) / 2, or m + (1 - m) (1 - p),
   ///   or sqrt(max(1, w) / t), or rule(t, n)
-  /// @throws ConfigError when the rule gives a number below 0, or none
+  /// @throws ConfigError if the rule returns a number that is negative or not finite
   [[nodiscard]] double factor(Index step, Index steps = 0) const {
     steps = total_steps > 0 ? total_steps : steps;
     if (step <= warmup_steps) return static_cast<double>(step) / static_cast<double>(warmup_steps);

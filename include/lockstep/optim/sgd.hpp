@@ -11,26 +11,27 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// Stochastic gradient descent: with h the clipped gradient of the mean,
+/// Stochastic gradient descent. With h the clipped gradient of the mean:
 ///   g = h + decay x        b = momentum b + g        x = x - rate b
-/// With Nesterov's momentum x = x - rate (g + momentum b). Without momentum the state is neither read nor written.
-/// A momentum below 1e-29 in float32 counts as zero.
+///
+/// With Nesterov's momentum, x = x - rate (g + momentum b). Without momentum, the state is neither read nor written. A
+/// momentum below 1e-29 in float32 counts as zero.
 /// @source PyTorch's SGD with dampening 0
 struct SGD {
   enum class Momentum {
     heavy_ball,  ///< steps along b
     nesterov,    ///< looks one step of b ahead
   };
-  double learning_rate = 1e-3;  ///< what schedules and scaling multiply
+  double learning_rate = 1e-3;  ///< base rate, which schedules and scaling multiply
   double momentum = 0;
   double weight_decay = 0;
   Momentum kind = Momentum::heavy_ball;
-  DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to, and how strongly
-  RateRule rates = RateRule::same;    ///< what the rate is multiplied by, for each parameter
+  DecayRule decays = DecayRule::all;  ///< parameters that weight decay applies to, with their factors
+  RateRule rates = RateRule::same;    ///< factor on the rate for each parameter
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
   [[nodiscard]] static constexpr char const* name() noexcept { return "SGD"; }
-  /// each(name, value) for the numbers that ranks must have alike.
+  /// Calls each(name, value) for the settings that must be equal on all ranks.
   void describe(auto&& each) const {
     each("momentum", momentum), each("kind of momentum", static_cast<Index>(kind)), each("weight decay", weight_decay);
     each("untouched rows", static_cast<Index>(untouched_rows));
@@ -46,13 +47,13 @@ struct SGD {
   static constexpr int states = 1;  ///< b
   static constexpr bool takes_touched_rows = true;
 
-  /// One pass over the slice; allocates nothing.
+  /// Updates a slice in one pass; allocates nothing.
   /// @determinism bitwise, for any number of threads and any slicing
   template <class Scalar, class Space>
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
     kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, rule_of(slice));
   }
-  /// What makes the step's rule for a slice, for an optimizer that does more with it.
+  /// Returns the factory of the step's rule for a slice, for optimizers that extend this one.
   template <class Scalar, class Space>
   [[nodiscard]] auto rule_of(Slice<Scalar, Space> const& slice) const {
     return detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, weight_decay * slice.decays, slice.rate};

@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// Where values are also stored in 16 bits, of either type: for products that take them so. Nowhere by default.
+/// 16-bit copy of the values, of either type, for matrix products that read 16 bits. Null by default.
 class Shadow {
  public:
   constexpr Shadow() = default;
@@ -18,7 +18,7 @@ class Shadow {
   [[nodiscard]] constexpr Shadow operator+(Index elements) const noexcept {
     return halves_ ? Shadow(halves_ + elements) : bfloats_ ? Shadow(bfloats_ + elements) : Shadow();
   }
-  /// f(the 16-bit values), of the type that they are.
+  /// Calls f(the 16-bit values) with their type.
   template <class F>
   constexpr void with_data(F const& f) const {
     if (halves_)
@@ -38,19 +38,20 @@ class Shadow {
   float16* halves_ = nullptr;
 };
 
-/// A range of the parameter arena that one step call updates: all of it, a bucket, or a rank's shard. Does not own.
+/// A range of the parameter arena that one step call updates: the whole arena, a bucket, or a rank's shard. Does not
+/// own.
 template <class Scalar, class Space>
 struct Slice {
   Index offset = 0;                   ///< of the first element in the arena
   Index count = 0;                    ///< elements
   Scalar* values = nullptr;           ///< [count], updated
-  Scalar const* gradients = nullptr;  ///< [count], of the loss sum, scaled as the step says; read once
+  Scalar const* gradients = nullptr;  ///< [count], of the loss sum, scaled by the step's scalars; read once
   Scalar* const* states = nullptr;    ///< one pointer per state, each to [count] elements, zero before step 1; updated
-  Shadow shadow = {};                 ///< [count], receives the new values; none where products take them as they are
-  double rate = 1;                    ///< what the step's learning rate is multiplied by
-  double decays = 1;                  ///< what the weight decay is multiplied by: 0 where there is none
-  kernel::TouchedRows touched = {};  ///< where it has bits: the table that the range lies in; gradients of rows that it
-                                     ///< does not contain are zero and must not be read
+  Shadow shadow = {};                 ///< [count], receives the new values; null if no product reads 16 bits
+  double rate = 1;                    ///< factor on the step's learning rate
+  double decays = 1;                  ///< factor on the weight decay; 0 for none
+  kernel::TouchedRows touched = {};   ///< if it has bits, the table that contains the range; gradients of rows outside
+                                      ///< it are zero and must not be read
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim

@@ -4,13 +4,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
-/// What a step does to rows that it did not touch, in tables whose gradient goes by rows.
+/// Effect of a step on rows that it did not touch, in tables whose gradient is stored by rows.
 enum class UntouchedRows {
-  follow,  ///< what a gradient of zero does: moments shrink, values follow them and decay; equal to dense gradients
-  stay,    ///< nothing: much faster for large tables, another algorithm (PyTorch's SparseAdam)
+  follow,  ///< as with a gradient of zero: moments shrink, values follow them and decay; equal to dense gradients
+  stay,    ///< none: much faster for large tables, a different algorithm (PyTorch's SparseAdam)
 };
 
-/// Whether an optimizer's step changes no row that it did not touch.
+/// Returns whether an optimizer's step leaves all untouched rows unchanged.
 template <class Optimizer>
 [[nodiscard]] constexpr bool leaves_untouched_rows(Optimizer const& optimizer) noexcept {
   if constexpr (requires { optimizer.untouched_rows; }) return optimizer.untouched_rows == UntouchedRows::stay;

@@ -9,8 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::detail {
 
-/// The bytes of the character that `text` begins with, or 0 where that is no UTF-8: cut short, over-long, a surrogate,
-/// or beyond U+10FFFF.
+/// Returns the bytes of the first character of `text`, or 0 if it is not UTF-8: cut short, over-long, a surrogate, or
+/// beyond U+10FFFF.
 [[nodiscard]] constexpr std::size_t utf8_length(std::string_view text) noexcept {
   if (text.empty()) return 0;
   auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -30,7 +30,7 @@ namespace lockstep::inline LOCKSTEP_ABI::detail {
   return length;
 }
 
-/// Appends one code point, which must be a valid one.
+/// Appends one code point, which must be valid.
 inline void append_utf8(std::string& out, std::uint32_t code) {
   auto const put = [&](std::uint32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
   if (code < 0x80) {

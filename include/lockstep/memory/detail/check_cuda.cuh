@@ -10,12 +10,12 @@
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 namespace detail {
 
-/// "13.0" of 13000.
+/// Returns "13.0" for 13000.
 [[nodiscard]] inline std::string cuda_version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
-/// What can be done about an error, where it is not of the program's making: behind a semicolon, or nothing.
+/// Returns a remedy for an error that the program did not cause, after a semicolon; empty if there is none.
 [[nodiscard]] inline std::string cuda_remedy(cudaError_t status) {
   switch (status) {
     case cudaErrorInsufficientDriver: {
@@ -47,29 +47,29 @@ namespace detail {
 
 }  // namespace detail
 
-/// Turns a failed CUDA call into an error that names the call, CUDA's reason and, where there is one, a remedy. The
-/// runtime forgets the failure, unless it is of the kind that stays.
+/// Throws an error for a failed CUDA call; names the call, CUDA's reason and a remedy, if known. Clears the runtime's
+/// error, unless it is permanent.
 /// @throws CudaError
 inline void check_cuda(cudaError_t status, char const* call) {
   if (status == cudaSuccess) return;
   auto const text = std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
                     detail::cuda_remedy(status);
-  static_cast<void>(cudaGetLastError());  // told once: CUB asks for it after each launch, and would fail by ours
+  static_cast<void>(cudaGetLastError());  // cleared: CUB checks it after each launch
   throw CudaError(text);
 }
 
 namespace detail {
 
-/// The same for a call that allocates so many bytes; `remedy` is told when there are not as many.
+/// Checks a call that allocates `bytes`; appends `remedy` if memory is exhausted.
 inline void check_cuda_memory(cudaError_t status, char const* call, std::size_t bytes, std::string const& remedy) {
   if (status == cudaSuccess) return;
   auto const asked = std::string(call) + " of " + std::to_string(bytes) + " bytes";
   if (status != cudaErrorMemoryAllocation) return check_cuda(status, asked.c_str());
-  static_cast<void>(cudaGetLastError());  // told once: CUB asks for it after each launch, and would fail by ours
+  static_cast<void>(cudaGetLastError());  // cleared: CUB checks it after each launch
   throw CudaError(asked + ": " + cudaGetErrorString(status) + "; " + remedy);
 }
 
-/// Of the current device, for an error.
+/// Returns the free memory of the current device, for an error.
 [[nodiscard]] inline std::string free_cuda_memory() {
   int gpu = 0;
   std::size_t free = 0, total = 0;

@@ -13,7 +13,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// The arena of a micro-batch's values and gradients. What is given back is taken again.
+/// Arena of a micro-batch's values and gradients. Reuses memory that is given back.
 template <class Space>
 class ActivationMemory {
   using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
@@ -23,17 +23,17 @@ class ActivationMemory {
   [[nodiscard]] T* take(Index count) {
     auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
     largest_ = std::max(largest_, bytes);
-    // Little things would leave holes where the next large one needs all.
+    // Small allocations would split blocks that the next large one needs whole.
     auto* const again = bytes >= largest_ / 16 ? free_.take(bytes) : nullptr;
     return reinterpret_cast<T*>(again ? again : scratch_.take(bytes));
   }
-  /// Nothing is done for a null one.
+  /// Frees memory for reuse; ignores null.
   template <class T>
   void give_back(T* data, Index count) {
     auto* const bytes = reinterpret_cast<std::byte*>(data);
     if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(T), scratch_.chunk_of(bytes));
   }
-  /// Where the slot's gradient goes, and whether somebody has written it; nowhere for a null slot.
+  /// Returns where to write the slot's gradient: overwrites at first, adds later; empty for a null slot.
   template <class Scalar>
   [[nodiscard]] GradientTarget<Scalar> target(GradientSlot<Scalar>* slot) {
     if (!slot) return {nullptr, Write::overwrite};
@@ -41,7 +41,7 @@ class ActivationMemory {
     slot->data = slot->reserved ? slot->reserved : take<Scalar>(slot->size);
     return {slot->data, Write::overwrite};
   }
-  /// One of the producers' backward has read the gradient: the last one's gives back gradient and activation.
+  /// Counts one producer whose backward has read the gradient. The last one frees gradient and activation.
   template <class Scalar>
   void give_back(GradientSlot<Scalar>& slot) {
     if (--slot.producers > 0) return;
@@ -49,15 +49,15 @@ class ActivationMemory {
     give_back(slot.value, slot.size);
   }
 
-  /// Whether the next rewind lets go of memory that was handed out.
+  /// Returns whether the next rewind releases memory that was handed out.
   [[nodiscard]] bool in_pieces() const noexcept { return scratch_.in_pieces(); }
-  /// Everything is given back.
+  /// Frees everything.
   void rewind() {
     scratch_.rewind();
     free_.clear();
     largest_ = 0;
   }
-  /// A place to go back to, or to `keep`. Until then what was given back before is not taken.
+  /// A state to rewind to, or to `keep`. Until then, memory that was freed before the mark is not reused.
   struct Mark {
     typename Scratch::Mark scratch;
     std::size_t free;
@@ -67,7 +67,7 @@ class ActivationMemory {
     keep(mark);
     scratch_.rewind(mark.scratch);
   }
-  /// Instead of going back to it.
+  /// Ends the mark without rewinding.
   void keep(Mark const& mark) noexcept { free_.leave(mark.free); }
 
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return scratch_.capacity_bytes(); }

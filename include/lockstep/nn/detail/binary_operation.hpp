@@ -10,14 +10,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// z = Rule(x, y) elementwise: made by its constructor. Whoever makes one registers its backward, so that a trace has
+/// Elementwise z = Rule(x, y), computed by the constructor. The caller registers the backward, so that a trace shows
 /// the function's own name.
 template <class Rule, class Context, int Rank>
 class BinaryOperation {
  public:
   using Variable = VariableOf<Context, Rank>;
 
-  /// @throws ShapeError, naming `name`, when the shapes differ
+  /// @throws ShapeError, naming `name`, if the shapes differ
   BinaryOperation(Context& context, char const* name, Variable x, Variable y)
       : x_(x), y_(y), z_(output_of(context, name, x, y)) {
     Staging work(context);

@@ -9,7 +9,8 @@ inline constexpr bool is_picture = false;
 template <class Scalar, int Rank, class Space>
 inline constexpr bool is_picture<Variable<Scalar, Rank, Space>> = Rank > 2;
 
-/// What f makes of the places of a picture, a clip or a series as rows, in its extents: [rows, …, channels of f(rows)].
+/// Applies f to x as rows (one for each pixel, voxel or time step) and restores x's extents.
+/// @shape returns [rows, …, channels of f(rows)]
 template <class Scalar, int Rank, class Space, class F>
 [[nodiscard]] Variable<Scalar, Rank, Space> by_place(Variable<Scalar, Rank, Space> const& x, F const& f) {
   auto const y = f(x.as_rows());

@@ -14,7 +14,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// What Convolution and TransposedConvolution share: their parameters, and what their kernels keep between calls.
+/// Common base of Convolution and TransposedConvolution: their parameters, and their kernels' state between calls.
 template <int Dims>
 class ConvolutionBase {
   static_assert(Dims >= 1 && Dims <= 3, "Lockstep: a convolution has one to three dimensions of space");
@@ -25,12 +25,12 @@ class ConvolutionBase {
     if (has_bias_) each("bias", bias_);
   }
 
-  /// Says that it takes a Variable.
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
   template <class Context, OfBatch X>
   VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
     return refuse_batch<VariableOf<Context, Dims + 2>>(x);
   }
-  /// Says which.
+  /// Rejects a Variable of the wrong rank at compile time.
   template <class Context, int Rank>
   requires(Rank != Dims + 2)  //
       VariableOf<Context, Dims + 2> forward(Context&, nn::VariableOf<Context, Rank> const&)
@@ -43,8 +43,8 @@ class ConvolutionBase {
   }
 
  protected:
-  /// The weight is [first, second, kernel…]; both parameters start within 1 / sqrt(second * elements of the kernel), as
-  /// PyTorch's do.
+  /// Makes a weight [first, second, kernel…]. Weight and bias start uniform within 1 / sqrt(second * elements of the
+  /// kernel), like PyTorch's.
   template <class Options>
   ConvolutionBase(char const* name, Index inputs, Index outputs, Index first, Index second, Options const& o)
       : kernel_(o.kernel),
@@ -73,7 +73,7 @@ class ConvolutionBase {
              " input channels; the last extent must be " + std::to_string(inputs);
     });
   }
-  /// A convolution of what has `extent` and channels `from`.
+  /// Returns the shape of a convolution from `from` to `to` channels over `extent`.
   [[nodiscard]] kernel::ConvolutionShape shape_of(Index rows, PerAxis<Dims> extent, Index from, Index to) const {
     return {.rows = rows,
             .inputs = from,
@@ -109,7 +109,7 @@ class ConvolutionBase {
     using Kernel = kernel::Convolution<typename Context::Space>;
     return context.template kept<typename Kernel::template Plans<Operand<Context>>>(this);
   }
-  /// Of the context, not of the layer: it is empty between calls.
+  /// Returns scratch memory of the context, shared by all layers: it is empty between calls.
   template <class Context>
   [[nodiscard]] static auto& scratch(Context& context) {
     return context.template kept<typename kernel::Convolution<typename Context::Space>::Scratch>(nullptr);

@@ -14,9 +14,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// What a context keeps of tokens from pass to pass, for who predicts sequences token by token: the keys and values of
-/// causal attention, memories and their keys and values, the states of recurrent layers and convolutions. Usually
-/// nothing: a pass is one over whole sequences.
+/// State that a context keeps between passes for prediction token by token. It consists of keys and values of causal
+/// attention, memories with their keys and values, and states of recurrent layers and convolutions. Usually empty: a
+/// pass covers whole sequences.
 template <class Scalar>
 class EarlierTokens {
   using Layout = kernel::SequenceLayout<HostSpace>;
@@ -25,14 +25,15 @@ class EarlierTokens {
  public:
   // ---- for layers: forward
 
-  /// Whether this pass keeps what is appended, and may be one over the tokens that come next.
+  /// Returns whether this pass keeps appended tokens. Such a pass may cover only the next tokens.
   [[nodiscard]] bool keeps_tokens() const noexcept { return keeps_; }
-  /// How many tokens of each sequence earlier passes have had.
+  /// Returns the number of tokens of each sequence in earlier passes.
   [[nodiscard]] Index earlier_tokens() const noexcept { return earlier_; }
 
-  /// `x` behind what earlier passes have appended in the same place of the model. It stays until the next pass.
+  /// Appends `x` to the tensors that earlier passes appended at this place of the model. Valid until the next pass.
   /// @shape x [rows * added, width]   @shape returns [rows * (earlier_tokens() + added), width], by sequence
-  /// @throws ShapeError unless all sequences have equally many tokens, behind others one, and are as many as before
+  /// @throws ShapeError unless all sequences have equally many tokens, later passes add one token, and the number of
+  /// sequences is unchanged
   [[nodiscard]] View append(View x, Layout const& layout) {
     check(layout);
     auto const rows = layout.rows, width = x.extent[1];
@@ -53,8 +54,8 @@ class EarlierTokens {
     return {kept.data(), {rows * (earlier_ + layout.length), width}};
   }
 
-  /// What the pass before left in the same place of the model for each sequence, zeros where sequences begin, to be
-  /// replaced by what this pass leaves. It stays until the next pass.
+  /// Returns the state that the previous pass left for each sequence at this place of the model; zeros at the beginning
+  /// of sequences. The layer replaces it with its new state. Valid until the next pass.
   /// @shape returns [rows, width]   @throws ShapeError as `append`
   [[nodiscard]] TensorView<Accumulate<Scalar>, 2, HostSpace> carried(Layout const& layout, Index width) {
     check(layout);
@@ -68,8 +69,9 @@ class EarlierTokens {
     return {kept.data(), {layout.rows, width}};
   }
 
-  /// What `make()` returned in the pass that began the sequences, in the same place of the model: of a memory.
-  /// @shape returns `extent`   @throws ShapeError when it was of another
+  /// Returns the result of `make()` from the pass that began the sequences, at this place of the model. For tensors
+  /// computed from a memory.
+  /// @shape returns `extent`   @throws ShapeError if the kept one has another extent
   template <class Make>
   [[nodiscard]] View made_once(Extents<2> extent, Make const& make) {
     auto& kept = next_of(kept_, next_);
@@ -83,8 +85,8 @@ class EarlierTokens {
     });
     return {kept.data(), extent};
   }
-  /// The memory that `make()` returned in the pass that began the sequences, over which make is one of whole ones. It
-  /// stays until others begin.
+  /// Returns the memory that `make()` returned in the pass that began the sequences. `make` runs as a pass over whole
+  /// sequences. Valid until other sequences begin.
   template <class Sequence, class Make>
   [[nodiscard]] Sequence memory(Make const& make) {
     auto& kept = next_of(memories_, next_memory_);
@@ -96,14 +98,14 @@ class EarlierTokens {
     }
     return {{kept.view(), nullptr}, kept.layout};
   }
-  /// Whether the pass is one over tokens that come next, or the one that begins them, and these are such a memory's.
+  /// Returns whether the pass predicts token by token, or begins to, and x holds the values of such a memory.
   [[nodiscard]] bool is_memory(View x) const noexcept {
     return keeps_ &&
            std::any_of(memories_.begin(), memories_.end(), [&](auto const& m) { return m.values.data() == x.data; });
   }
 
-  /// For what cannot go on with sequences of which it sees the last tokens only.
-  /// @throws ConfigError in such a pass, and in the one that begins them
+  /// Rejects token-by-token prediction for a layer that needs whole sequences.
+  /// @throws ConfigError in such a pass, and in the pass that begins the sequences
   void expect_whole_sequences(char const* who) const {
     expect<ConfigError>(!keeps_, [&] {
       return std::string(who) +
@@ -114,19 +116,19 @@ class EarlierTokens {
     });
   }
 
-  // ---- for who runs the model
+  // ---- for the code that runs the model
 
-  /// The passes from here on are over tokens that come behind so many of each sequence; 0 begins others.
+  /// Starts passes over the tokens that follow `earlier` tokens of each sequence; 0 begins new sequences.
   void keep_tokens(Index earlier) noexcept {
     keeps_ = true, earlier_ = earlier, next_ = next_memory_ = next_carried_ = 0, added_ = 0;
   }
-  /// They are over whole sequences again. What was kept stays.
+  /// Returns to passes over whole sequences. Kept state stays.
   void keep_no_tokens() noexcept { keeps_ = false, earlier_ = 0; }
-  /// How many tokens have been appended since keep_tokens.
+  /// Returns the number of tokens appended since keep_tokens.
   [[nodiscard]] Index added_tokens() const noexcept { return added_; }
 
  private:
-  /// A memory in storage of its own: batches come and go.
+  /// A memory with its own storage, because the batch's storage is reused.
   struct Memory {
     std::vector<Scalar> values;
     std::vector<std::int32_t> lengths;
@@ -166,9 +168,9 @@ class EarlierTokens {
     });
   }
 
-  std::vector<std::vector<Scalar>> kept_;  // in the order in which the model appends, [rows, tokens, width] each
+  std::vector<std::vector<Scalar>> kept_;  // in the order in which the model appends, each [rows, tokens, width]
   std::vector<Memory> memories_;           // in the order in which the model makes them
-  std::vector<std::vector<Accumulate<Scalar>>> carried_;  // in the order in which the model asks, [rows, width] each
+  std::vector<std::vector<Accumulate<Scalar>>> carried_;  // in the order in which the model asks, each [rows, width]
   std::size_t next_ = 0, next_memory_ = 0, next_carried_ = 0;
   Index earlier_ = 0, added_ = 0;
   bool keeps_ = false;

@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// y = rule(x) elementwise: made by its constructor, which keeps slopes for backward where y does not tell them.
-/// Whoever makes one registers its backward, so that a trace has the activation's own name.
+/// Elementwise y = rule(x), computed by the constructor. Keeps slopes for backward if y does not determine them. The
+/// caller registers the backward, so that a trace shows the activation's own name.
 template <class Rule, class Context, int Rank>
 class Elementwise {
  public:

@@ -18,7 +18,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// The tables that segments name, for Context::on_backward.
+/// Returns the tables that segments name, for Context::on_backward.
 template <class Part>
 [[nodiscard]] std::tuple<> tables_of(Part const&) {
   return {};
@@ -41,7 +41,7 @@ concept IdColumn = SequenceColumn<C, Space> && requires(C const& column) {
   { column.values.data } -> std::convertible_to<std::int32_t const*>;
 };
 
-/// What a fused embedding is made from, as its kernel takes it, and where each part came from.
+/// Parts of a fused embedding in its kernel's form, and the source of each part.
 template <class Context>
 class EmbeddingParts {
  public:
@@ -50,11 +50,11 @@ class EmbeddingParts {
   using Space = typename Context::Space;
   using Kernel = kernel::FusedEmbedding<Space>;
   using Inputs = typename Kernel::template Inputs<Real>;
-  /// On the host that which came with the column, or null; on a device that which `plan_beside` makes.
+  /// On the host, the plan that came with the column, or null. On a device, the plan that `plan_beside` makes.
   using Plan = std::conditional_t<Space::host_accessible, SegmentPlan const*, typename Kernel::Plan>;
 
   struct Source {
-    Parameter const* table = nullptr;  // or null: `dense`
+    Parameter const* table = nullptr;  // null for `dense`
     VariableOf<Context, 2> dense{};
     Plan plan{};
     int segment = 0;
@@ -63,14 +63,15 @@ class EmbeddingParts {
   Inputs inputs{};
   Source sources[Inputs::most_parts];
 
-  /// `own` is the table of columns that name none, `width` that of the result.
-  /// `named` is a parameter of the layer, for messages.
+  /// @param own table of the columns that name none
+  /// @param named a parameter of the layer, for messages
+  /// @param width of the result
   EmbeddingParts(Context& context, Parameter const& own, Parameter const& named, Index width,
                  TensorView<Index const, 1, Space> positions)
       : context_(&context), own_(&own), named_(&named), positions_(positions), width_(width) {}
 
-  /// On a device: plans the sums of the tables' gradients for backward, beside what is queued from now on. Who uses
-  /// the plans joins the stream first.
+  /// On a device, plans the sums of the tables' gradients for backward, in parallel with work that is queued from now
+  /// on. Join the stream before you use the plans.
   void plan_beside() {
     if constexpr (!Space::host_accessible) {
       if (!context_->recording()) return;
@@ -85,7 +86,7 @@ class EmbeddingParts {
 
   [[nodiscard]] int count() const noexcept { return inputs.first_part[inputs.assembly.count]; }
 
-  /// The inputs with the rows of dense parts, which lie elsewhere in each pass.
+  /// Returns the inputs with the rows of dense parts, whose addresses differ in each pass.
   [[nodiscard]] Inputs read(Staging<Context>& work) const {
     auto all = inputs;
     for (int p = 0; p < count(); ++p)
@@ -138,7 +139,7 @@ class EmbeddingParts {
     take(x.layout, {.rows = {nullptr, x.tokens.value.extent}}, {.dense = x.tokens, .segment = inputs.assembly.count});
   }
 
-  /// Says what it takes, of anything else.
+  /// Rejects any other type at compile time and explains what a part may be.
   template <class Column>
   void look_up(Parameter const&, Column const&) {
     static_assert(!std::same_as<Column, Column>,
@@ -184,7 +185,7 @@ class EmbeddingParts {
     sources[parts_++] = source;
   }
 
-  /// The layout of the result.
+  /// Computes the layout of the result.
   void lay_out() {
     auto& assembly = inputs.assembly;
     auto const& first = assembly.segments[0];

@@ -8,10 +8,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// A std::optional without a number reads as padding does, and would be learned as that number. Nothing is asked of
-/// other columns, nor on a device.
-/// @throws RowError (at Contract::normal, on the host) for a row without a number, unless `is_left_out(row)`; `remedy`
-/// says how it would be
+/// Rejects rows whose std::optional is empty: such a row reads like padding and would be learned as that number. Checks
+/// only columns of optionals, on the host.
+/// @throws RowError (at Contract::normal, on the host) for an empty row, unless `is_left_out(row)`; `remedy` tells the
+/// user how to exclude it
 template <class Space, class Column, class IsLeftOut>
 void expect_present(char const* who, Column const& column, IsLeftOut const& is_left_out, char const* remedy) {
   if constexpr (Space::host_accessible && requires { column.present; }) {

@@ -6,7 +6,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// What a context knows of the factor on the gradient of its losses: nothing, unless activations are float16.
+/// A context's factor on the gradients of its losses. Empty unless activations are float16.
 template <class Scalar>
 class LossScale {
  protected:
@@ -17,14 +17,14 @@ class LossScale {
 template <>
 class LossScale<float16> {
  public:
-  /// Says where the factor lies, in the context's space; it is read when a loss's gradient is stored, each time that a
-  /// recorded pass is done. Without it there is none.
+  /// Binds the factor, in the context's space. It is read whenever a loss's gradient is stored, also when a recorded
+  /// pass is replayed. Without it, gradients are not scaled.
   void bind_loss_scale(float const* scale) noexcept { scale_ = scale; }
   [[nodiscard]] float const* loss_scale() const noexcept { return scale_; }
 
  protected:
   void in_backward(bool in) noexcept { in_backward_ = in; }
-  /// What forward writes is a loss's gradient, which all that follows takes for a scaled one.
+  /// Rejects gradients that a loss writes in forward without scaling: the following layers expect scaled ones.
   /// @throws ConfigError
   void expect_scaled() const {
     expect<ConfigError>(!scale_ || in_backward_, [] {

@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// The message for a parameter or buffer that forward uses and `visit` does not name, so that it has no place.
+/// Returns the message for a parameter or buffer that forward uses but `visit` does not name, so that it has no offset.
 [[nodiscard]] inline std::string not_visited(std::vector<Index> const& shape) {
   std::string extents;
   for (auto extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);

@@ -12,20 +12,20 @@ inline constexpr bool is_tensor = false;
 template <class T, int Rank, class Space>
 inline constexpr bool is_tensor<TensorView<T, Rank, Space>> = true;
 
-/// What a batch holds, where a layer takes what the context or another layer has made: a tensor, or a column.
+/// A batch's tensor or column, passed to a layer that needs an activation.
 template <class X>
 concept OfBatch = is_tensor<X> || requires(X const& x) {
   x.values;
 };
 
-/// A batch as a whole, which a layer gets where a block's forward was taken for that of a model.
+/// A whole batch, passed to a layer because a block's forward was mistaken for a model's forward.
 template <class X>
 concept WholeBatch = requires(X const& x) {
   x.rows();
   x.positions();
 };
 
-/// Says so. Nothing is returned, as it does not compile.
+/// Rejects a batch's tensor or column at compile time. Never returns.
 template <class Variable, class X>
 [[nodiscard]] Variable refuse_batch(X const&) {
   static_assert(!std::is_same_v<X, X>,
@@ -34,18 +34,18 @@ template <class Variable, class X>
   return {};
 }
 
-/// What a layer makes: a Variable or a Sequence.
+/// A layer's result: a Variable or a Sequence.
 template <class X>
 concept OfLayer = requires(X const& x) {
   x.value;
 }
 || requires(X const& x) { x.tokens; };
 
-/// What is no Sequence, where a layer over tokens takes one.
+/// An argument that is no Sequence, passed to a layer over tokens.
 template <class X, class Context>
 concept NotSequence = !std::is_convertible_v<X const&, SequenceOf<Context>>;
 
-/// Says so. Nothing is returned, as it does not compile.
+/// Rejects an argument that is no Sequence at compile time. Never returns.
 template <class Context, class X>
 [[nodiscard]] SequenceOf<Context> require_sequence(X const&) {
   static_assert(!std::is_same_v<X, X>,

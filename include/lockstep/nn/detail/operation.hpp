@@ -12,7 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
 using Parameters = std::span<Parameter const* const>;
 
-/// An operation of the forward pass, as backward needs it: what it runs, and for what.
+/// An operation of the forward pass as backward needs it: its closure, output and parameters.
 template <class Context, class Scalar>
 struct Operation {
   typename Tape<Context>::Entry backward;
@@ -20,7 +20,7 @@ struct Operation {
   Parameters parameters;
 };
 
-/// Of what a std::tie refers to.
+/// Returns the addresses of the parameters of a std::tie.
 template <class... P>
 [[nodiscard]] std::array<Parameter const*, sizeof...(P)> addresses(std::tuple<P const&...> const& parameters) {
   return std::apply([](auto const&... p) { return std::array<Parameter const*, sizeof...(P)>{&p...}; }, parameters);

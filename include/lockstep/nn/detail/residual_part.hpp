@@ -8,14 +8,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// Whether others read what a part takes.
+/// Tells whether other parts read a part's input later in forward.
 enum class Reader {
   one_of_several,
-  last,  ///< nobody does, but backward
+  last,  ///< only backward reads it
 };
 
-/// norm(x + dropout(part(x))), or x + dropout(part(norm(x))). What the part makes must be new and nobody else's, and
-/// the part must read its input by Linear: both make room for what comes next.
+/// Returns norm(x + dropout(part(x))), or x + dropout(part(norm(x))) with `norm_first`. The part's result must be new
+/// and used by no other code. The part must read its input by Linear. Both allow early reuse of memory.
 template <class Context, class Part>
 [[nodiscard]] SequenceOf<Context> residual_part(Context& context, LayerNorm const& norm, Dropout const& dropout,
                                                 bool norm_first, Reader reader, SequenceOf<Context> const& x,

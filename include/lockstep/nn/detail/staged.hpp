@@ -5,13 +5,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// What a layer computed, and where and how it is to be stored.
+/// A layer's result in the compute type, and where and how to store it.
 template <class Real, class Scalar, class Space>
 struct Staged {
   TensorView<Real const, 1, Space> from;
   TensorView<Scalar, 1, Space> to;
   Write write;
-  float const* scale;  // of a loss's gradient, or null
+  float const* scale;  // factor of a loss's gradient, or null
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

@@ -11,8 +11,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// Closures that a pass leaves behind to be run later, in an arena that the host reads, and other objects beside them.
-/// No destructor is run.
+/// Closures that a pass leaves for later, and other objects, in an arena that the host reads. Runs no destructors.
 template <class Context>
 class Tape {
  public:
@@ -37,7 +36,7 @@ class Tape {
   }
   void push(Entry const& entry) { entries_.push_back(entry); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  /// Runs the closures from `first` on, the last one first, and forgets them.
+  /// Runs and removes the closures from index `first`, last one first.
   template <class Tracer>
   void run(std::size_t first, Context& context, Tracer& tracer) {
     for (auto i = entries_.size(); i-- > first;) {
@@ -48,7 +47,7 @@ class Tape {
     entries_.resize(first);
   }
 
-  /// What makes a value again that was or may be set aside; gives its number.
+  /// Adds a closure that recomputes a value that was or may be set aside. Returns its number.
   [[nodiscard]] int push_maker(Entry const& maker) {
     makers_.push_back(maker);
     return static_cast<int>(makers_.size()) - 1;

@@ -4,7 +4,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// The Variable of a Sequence, or the Variable itself.
+/// Returns the Variable of a Sequence, or the Variable itself.
 template <class Made>
 [[nodiscard]] auto tokens_of(Made const& made) noexcept {
   if constexpr (requires { made.tokens; }) {
@@ -14,7 +14,7 @@ template <class Made>
   }
 }
 
-/// The same with another Variable.
+/// Returns `made` with its Variable replaced.
 template <class Made, class Tokens>
 [[nodiscard]] auto with_tokens(Made const& made, Tokens const& tokens) noexcept {
   if constexpr (requires { made.tokens; }) {

@@ -10,18 +10,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// Writes down when a pass does which operation. An operation of forward ends where its backward is registered, and
-/// begins where the one before ended; those that registered backward without having made anything in between are one.
+/// Records when each operation of a pass runs. A forward operation ends where it registers its backward and begins
+/// where the previous one ended. Consecutive registrations without allocations in between count as one operation.
 template <class Space>
 class Tracer {
  public:
-  /// A moment of the work, as Span::begin, or what whoever owns the timeline will make one of.
+  /// Returns a time of the space's work, as in Span::begin, or a value that the timeline's owner converts to one.
   struct Now {
     double (*call)(void* self) = nullptr;
     void* self = nullptr;
   };
 
-  /// A null timeline ends it.
+  /// Starts recording into `timeline`; null stops it.
   void start(Timeline* timeline, Now now) {
     timeline_ = timeline;
     now_ = now;
@@ -35,7 +35,8 @@ class Tracer {
     begin(now());
   }
   void took(Index bytes) noexcept { bytes_ += bytes; }
-  /// The tape's entry `entry` was registered, with a closure of that type and these parameters.
+  /// Records that the tape's entry `entry` was registered, with the closure's type and parameters. `again`: by
+  /// recompute.
   void registered(std::size_t entry, char const* type, std::span<Parameter const* const> parameters, bool again) {
     Operation here{type};
     for (auto const* parameter : parameters) here.include(parameter->ordinal);
@@ -47,14 +48,14 @@ class Tracer {
     entries_[entry] = operations_.size() - 1;
     joins_ = true;
   }
-  /// An operation that registers nothing ends here, of parameters with these ordinals, -1 for none.
+  /// Ends an operation that registers no backward. `first` and `last` are the ordinals of its parameters, or -1.
   void ended(char const* type, int first, int last) { write({type, first, last}, Span::Kind::forward); }
-  /// What follows the last operation of forward is the loss, whose backward is done already.
+  /// Records the time since the last forward operation as the loss, whose gradient is already computed.
   void end_forward() {
     if (timeline_) write({}, Span::Kind::forward);
   }
 
-  /// Around an entry's run.
+  /// Guard values of an entry's run.
   struct Running {
     std::size_t operation = 0;
     double began = 0;
@@ -70,8 +71,8 @@ class Tracer {
     add(done, running.operation, running.began, now(), Span::Kind::backward);
     begin(0);
   }
-  /// Tells the sink, and writes down how long that took, which is not the layer's own time: gradients may leave. From a
-  /// device they leave beside its work.
+  /// Wraps the sink and records the time of each call separately from the layer's time, because it may send gradients.
+  /// On a device the sink is returned unchanged: gradients are sent in parallel with computation.
   [[nodiscard]] ReadySink around(ReadySink sink) noexcept {
     if (!timeline_ || !sink.call || !Space::host_accessible) return sink;
     sink_ = sink;
@@ -85,7 +86,7 @@ class Tracer {
   }
 
  private:
-  static constexpr std::size_t room = 4096;  // of operations in a pass; more of them take more memory
+  static constexpr std::size_t room = 4096;  // reserved operations of a pass; more reallocate
 
   struct Operation {
     char const* type = nullptr;
@@ -125,7 +126,7 @@ class Tracer {
     auto& all = operations_.back();
     all.include(more.first);
     all.include(more.last);
-    if (at_ == timeline_->size()) return;  // there was no room
+    if (at_ == timeline_->size()) return;  // the timeline is full
     (*timeline_)[at_].first = all.first;
     (*timeline_)[at_].last = all.last;
   }
@@ -134,11 +135,11 @@ class Tracer {
   Now now_;
   ReadySink sink_;
   std::vector<Operation> operations_;  // of the pass
-  std::vector<std::size_t> entries_;   // which operation each of the tape's belongs to
-  std::size_t at_ = 0;                 // of the last operation in the timeline
+  std::vector<std::size_t> entries_;   // operation of each tape entry
+  std::size_t at_ = 0;                 // index of the last operation in the timeline
   double began_ = 0;
-  Index bytes_ = 0;     // made since
-  bool joins_ = false;  // whether nothing but operations came since
+  Index bytes_ = 0;     // allocated since the operation began
+  bool joins_ = false;  // whether only registrations followed the last operation
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
-/// The tokens of x, with zeros in padding; x itself where nothing is padding.
+/// Returns the tokens of x with zeros in padding, or x itself if it has no padding.
 /// @shape returns [x.layout.slots, x.width()]
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> without_padding(Context& context, SequenceOf<Context> const& x) {

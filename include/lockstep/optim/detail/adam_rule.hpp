@@ -12,13 +12,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
-/// Where weight decay enters.
+/// Where weight decay applies.
 enum class Decay {
-  coupled,    ///< into the gradient, and so into the moments
-  decoupled,  ///< into the value alone
+  coupled,    ///< to the gradient, and so to the moments
+  decoupled,  ///< to the value alone
 };
 
-/// Adam's formula over a block, in terms of what the step has in common.
+/// Adam's update of a block, with constants computed once per step.
 template <Decay decay, class T>
 class AdamRule {
  public:
@@ -43,14 +43,14 @@ class AdamRule {
     for (; at + tile <= n; at += tile) update(vectors, tile, values + at, gradients + at, state[0] + at, state[1] + at);
     if (at < n) update(vectors, n - at, values + at, gradients + at, state[0] + at, state[1] + at);
   }
-  /// On a device, whose threads take an element each.
+  /// Updates elements on a device, whose threads take one element each.
   constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
     (*this)(Vectors<16>{}, n, values, gradients, state);
   }
 
  private:
-  /// Roots and divisions, which take most of the time and share one unit of the processor, are a pass apart. Few enough
-  /// elements lie between the passes that the processor works on the next tile meanwhile; a constant count lets the
+  /// Block size. Roots and divisions take most of the time and share one unit of the processor, so they get their own
+  /// pass. A tile is small enough for the processor to overlap the passes of two tiles. A constant count lets the
   /// compiler unroll all of it.
   static constexpr Index tile = 64;
 
@@ -62,7 +62,7 @@ class AdamRule {
       if constexpr (decay == Decay::coupled) g += decay_ * values[i];
       m[i] = flush<30>(m[i] + blend1_ * (g - m[i]));  // 1e-29 in float32
       root[i] = v[i] =
-          flush_positive<16>(keep2_ * v[i] + blend2_ * g * g);  // 8e-34: its root is lost beside any epsilon
+          flush_positive<16>(keep2_ * v[i] + blend2_ * g * g);  // 8e-34: its root vanishes against any epsilon
     }
     kernel::square_roots(vectors, root, n);
     for (Index i = 0; i < n; ++i) {

@@ -12,8 +12,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
-/// A rule, and how far the average of the values lies behind them: the last of the states. What no step changes is its
-/// own average, since all states begin with zero.
+/// A rule that also updates x - a, the values' distance from their average, as the last state. All states begin at
+/// zero, so a value that no step changes is its own average.
 template <class Rule, class T, std::size_t states_of_rule>
 class AveragedRule {
  public:
@@ -21,16 +21,17 @@ class AveragedRule {
   constexpr AveragedRule(Rule const& rule, Scalars const& s, double decay, bool leaves_untouched_rows)
       : rule_(rule), keep_(static_cast<T>(std::min(decay, 1 - 1 / s.step))), leaves_(leaves_untouched_rows) {}
 
-  /// As the optimizer was told: where the rule would change nothing, the average still comes nearer.
+  /// Returns the optimizer's setting, not the rule's: even if the rule changes nothing, the average still approaches
+  /// the value.
   [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return leaves_; }
 
   template <std::size_t bytes>
   [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
                                                    std::array<T*, states_of_rule + 1> state) const {
     for (Index at = 0; at < n; at += tile)
-      update(vectors, std::min(Index{tile}, n - at), at, values, gradients, state);  // a device has no address of tile
+      update(vectors, std::min(Index{tile}, n - at), at, values, gradients, state);  // tile has no address on a device
   }
-  /// On a device, whose threads take an element each.
+  /// Updates elements on a device, whose threads take one element each.
   constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, states_of_rule + 1> state) const {
     (*this)(Vectors<16>{}, n, values, gradients, state);
   }
@@ -57,7 +58,7 @@ class AveragedRule {
   bool leaves_;
 };
 
-/// Makes it where the step's scalars lie.
+/// Makes an AveragedRule in the space of the step's scalars.
 template <class MakeInner, class T, std::size_t states_of_rule>
 struct MakeAveragedRule {
   MakeInner make;

@@ -4,7 +4,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
-/// Makes an optimizer's rule where the step's scalars lie. Plain values, and constexpr, so that a device can do it.
+/// Makes an optimizer's rule in the space of the step's scalars. Holds plain values and is constexpr, so that a device
+/// can run it.
 template <class Rule, class Options>
 struct MakeRule {
   Options options;

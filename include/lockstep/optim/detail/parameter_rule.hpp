@@ -14,9 +14,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
-/// A factor for each parameter, by name ("encoder.0.attention.query.weight") and shape, or a choice: yes is 1, no is 0.
-/// Holds a function, or a lambda that has captured a number or two, so that optimizers stay plain values. `Rule`
-/// derives from it, and its `setting` is what optimizers call it.
+/// A factor for each parameter, by name ("encoder.0.attention.query.weight") and shape, or a choice: true is 1, false
+/// is 0. Holds a function, or a lambda that captures at most 16 bytes, so that optimizers stay plain values. `Rule`
+/// derives from it; `Rule::setting` is the name of the optimizer's member.
 template <class Rule>
 class ParameterRule {
  public:
@@ -25,7 +25,7 @@ class ParameterRule {
 
   template <class F>
   requires std::is_invocable_v<F, std::string_view, std::span<Index const>>
-  constexpr ParameterRule(F function) {  // NOLINT(google-explicit-constructor): stands for it
+  constexpr ParameterRule(F function) {  // NOLINT(google-explicit-constructor): converts by design
     using Result = std::invoke_result_t<F, std::string_view, std::span<Index const>>;
     static_assert(std::is_same_v<Result, double> || std::is_same_v<Result, bool>,
                   "Lockstep: a rule of parameters is a lambda that returns double or bool");

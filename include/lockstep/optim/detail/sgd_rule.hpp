@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
-/// SGD's formula over a block, in terms of what the step has in common.
+/// SGD's update of a block, with constants computed once per step.
 template <class T>
 class SGDRule {
  public:
