@@ -3,6 +3,7 @@
 
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "structure/source_tree.hpp"
@@ -48,11 +49,14 @@ Rule const* broken_by(std::string const& line) {
   return nullptr;
 }
 
-/// Pages that are not rewritten yet, by the beginning of their paths.
-std::vector<std::string> const unchecked{};
+/// Folders of include/lockstep whose comments are not rewritten yet.
+std::vector<std::string_view> const unchecked{"app",    "comm",     "data",    "interop", "kernel",
+                                              "launch", "parallel", "scaling", "train"};
 
-bool is_unchecked(std::string const& page) {
-  return std::ranges::any_of(unchecked, [&](auto const& begin) { return page.starts_with(begin); });
+/// Fails for each line of prose that breaks a rule.
+void check_prose(std::string const& place, std::string const& line) {
+  if (auto const* const rule = broken_by(line))
+    CHECK_MESSAGE(false, place, ": instead write ", std::string(rule->instead), ": ", line);
 }
 
 }  // namespace
@@ -72,19 +76,31 @@ TEST_CASE("pages are written in plain English") {
   auto pages = files_below(source_root / "docs", {".md"});
   for (auto& page : pages) page = "docs/" + page;
   pages.insert(pages.end(), {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"});
-  int checked = 0;
+  CHECK(pages.size() > 100);
   for (auto const& page : pages) {
-    if (is_unchecked(page)) continue;
-    ++checked;
     bool code = false;
     int number = 0;
     for (auto const& line : lines_of(source_root / page)) {
       ++number;
       if (line.starts_with("```")) code = !code;
-      if (code) continue;
-      if (auto const* const rule = broken_by(line))
-        CHECK_MESSAGE(false, page, ":", number, ": instead write ", std::string(rule->instead), ": ", line);
+      if (!code) check_prose(page + ":" + std::to_string(number), line);
     }
   }
-  CHECK(checked > 3);
+}
+
+TEST_CASE("docstrings are written in plain English") {
+  static std::regex const docstring("///<? ?(@[a-z]+ )?(.*)");
+  int docstrings = 0;
+  for (auto const& header : library_headers()) {
+    if (std::ranges::find(unchecked, folder_of(header)) != unchecked.end()) continue;
+    int number = 0;
+    for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
+      ++number;
+      std::smatch found;
+      if (!std::regex_search(line, found, docstring)) continue;
+      ++docstrings;
+      check_prose(header + ":" + std::to_string(number), found[2]);
+    }
+  }
+  CHECK(docstrings > 1000);
 }
