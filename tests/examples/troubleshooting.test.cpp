@@ -116,7 +116,7 @@ TEST_CASE("memory that runs out is told, and how much a device takes") {
   rlimit const tight{std::min<rlim_t>(before.rlim_max, rlim_t{2} << 30), before.rlim_max};
   ::setrlimit(RLIMIT_AS, &tight);
   Program large(example("text_classification"),
-                {"--data", trainer.data, "--d-model", "2048", "--feed-forward", "8192", "--num-layers", "8"});
+                {"--data", trainer.data, "--d-model", "4096", "--feed-forward", "16384", "--num-layers", "8"});
   ::setrlimit(RLIMIT_AS, &before);
   auto const outcome = large.wait(60);
   CHECK(outcome.exit_code == 1);
@@ -128,10 +128,8 @@ TEST_CASE("memory that runs out is told, and how much a device takes") {
 
 TEST_CASE("a rank that is killed is told, with the kernel's most frequent reason") {
   Trainer const trainer;
-  Program run(example("text_classification"), trainer.flags({"--nproc", "2", "--epochs", "100000"}));
-  while (run.children().size() < 2 || run.out().find("epoch 1/") == std::string::npos)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  ::kill(run.children().back(), SIGKILL);
+  auto const run = trainer.long_run({});
+  ::kill(run->children().back(), SIGKILL);
   check_quoted(run->wait(60).err,
                "was killed by signal 9 (Killed); the kernel does that when memory runs out, as dmesg "
                "then says");
@@ -164,11 +162,8 @@ TEST_CASE("ranks with other flags are refused before the first step") {
 
 TEST_CASE("a rank that is waited for is named") {
   Trainer const trainer;
-  Program run(example("text_classification"),
-              trainer.flags({"--nproc", "2", "--epochs", "100000", "--stall-timeout", "2"}));
-  while (run.children().size() < 2 || run.out().find("epoch 1/") == std::string::npos)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  ::kill(run.children().back(), SIGSTOP);
+  auto const run = trainer.long_run({"--stall-timeout", "2"});
+  ::kill(run->children().back(), SIGSTOP);
   auto const said = run->wait(60).err;
   check_quoted(said, "It is alive; the limit of ");
   check_quoted(said, " s in operation ");

@@ -50,7 +50,7 @@ class CommonFlags {
     resolve_ranks(cores, place);
     resolve_reproducible();
     resolve_engine(place, gpus);
-    if (auto const note = detail::note_on_gpus(options_, place); gpu_ids_.empty() && !note.empty())
+    if (auto const note = detail::note_on_gpus(options_, place); given_.gpu_ids.empty() && !note.empty())
       options_.warnings.push_back(note);
     resolve_batch_size();
     resolve_prefetch();
