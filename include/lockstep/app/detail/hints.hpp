@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <exception>
 #include <new>
@@ -9,7 +10,6 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/environment.hpp>
-#include <lockstep/scaling/detail/rounded.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app::detail {
 
@@ -33,7 +33,7 @@ namespace lockstep::inline LOCKSTEP_ABI::app::detail {
 [[nodiscard]] inline std::string note_on_slow_start(double seconds) {
   constexpr double slow = 10;
   if (seconds < slow) return "";
-  return "this rank took " + scaling::detail::rounded(seconds, 0) +
+  return "this rank took " + std::to_string(std::llround(seconds)) +
          " s to open its data and to make the model; docs/how-to/troubleshooting.md lists what shortens that";
 }
 
