@@ -471,3 +471,13 @@ TEST_CASE("dp on more than four devices is worth a word") {
   REQUIRE(warnings.size() == 1);
   CHECK(contains(warnings[0], "--parallel dp with 5 devices: the first sums the gradients of all"));
 }
+
+TEST_CASE("GPUs that a run leaves idle are told, unless they are chosen by number") {
+  app::Gpus const four{.built = true, .count = 4, .joined = true};
+  auto const warnings = parse({}, 4, {}, four).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "1 of 4 GPUs is used; --parallel ddp --nproc auto uses all"));
+  CHECK(parse({"--gpu-ids", "2"}, 4, {}, four).warnings.empty());
+  CHECK(parse({"--nproc", "auto"}, 4, {}, four).warnings.empty());
+  CHECK(parse({"--backend", "host"}, 4, {}, four).warnings.empty());
+}

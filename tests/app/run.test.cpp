@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -49,6 +51,7 @@ int train(app::Training<Options>& training) {
   if (training.world().rank == 0) seen.alike = training.options().alike;
   if (training.world().rank == 0) seen.limits = training.world().limits;
   if (training.options().data == "warns") training.world().warn("rank 0: 1 barrier\nrank 1: nothing yet\n");
+  if (training.options().data == "is large") throw std::bad_alloc();
   if (training.options().data == "fails") throw std::runtime_error("the device is on fire");
   if (training.options().data == "saves") std::ofstream(training.options().save_dir + "/run.json") << "{}";
   return training.options().data == "three" ? 3 : 0;
@@ -179,4 +182,10 @@ TEST_CASE("the directory appears after all checks, and not when one fails, and s
   CHECK_FALSE(seen.directory_at_check);
   CHECK(fs::is_directory(directory));
   fs::remove_all(directory);
+}
+
+TEST_CASE("memory that ran out is told in a sentence with the remedies") {
+  auto const text = said({"--data", "is large"}, 1);
+  CHECK(text.starts_with("program: out of memory: the host, or a limit such as ulimit -v, refused memory; a smaller"));
+  CHECK(std::ranges::count(text, '\n') == 1);
 }

@@ -117,3 +117,10 @@ TEST_CASE("runs of another batch size and other thread counts are put on one sca
   two_devices.shards = 2;
   CHECK(SpeedUp(two_threads, two_devices).efficiency() == 1);
 }
+
+TEST_CASE("devices that make a run slower are told to") {
+  StepProfile const one{.shards = 1, .effective_batch_size = 64, .samples_per_second = 100, .forward_ms = 600};
+  StepProfile const two{.shards = 2, .effective_batch_size = 64, .samples_per_second = 80, .forward_ms = 700};
+  CHECK(
+      SpeedUp(one, two).says().starts_with("more devices are slower: 2 devices train 0.80 times as fast as one, 40 %"));
+}

@@ -9,6 +9,7 @@
 #include <lockstep/app/detail/check_place.hpp>
 #include <lockstep/app/detail/combinations.hpp>
 #include <lockstep/app/detail/given_flags.hpp>
+#include <lockstep/app/detail/hints.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/environment.hpp>
@@ -49,6 +50,8 @@ class CommonFlags {
     resolve_ranks(cores, place);
     resolve_reproducible();
     resolve_engine(place, gpus);
+    if (auto const note = detail::note_on_gpus(options_, place); given_.gpu_ids.empty() && !note.empty())
+      options_.warnings.push_back(note);
     resolve_batch_size();
     resolve_prefetch();
     resolve_epochs();

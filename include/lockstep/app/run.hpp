@@ -18,6 +18,7 @@
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/common_flags.hpp>
+#include <lockstep/app/detail/hints.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/precision.hpp>
 #include <lockstep/app/save_dir.hpp>
@@ -126,7 +127,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     speaks = true;
     who.clear();
     auto ranks = detail::launch_options(options, place);
-    ranks.report = say;
+    ranks.report = [&](std::string const& sentence) { say(detail::with_hint(sentence)); };
     ranks.warn = [&](std::string const& lines) {  // what each rank did last is a line each
       std::istringstream in(lines);
       for (std::string line; std::getline(in, line);) say(line);
@@ -134,12 +135,12 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     return launch::run(ranks, [&](launch::World& world) {
       detail::MpiSession const mpi(world);
       Training<Options> training(options, world);
-      int const code = train_rank(training);
+      int const code = detail::telling_memory([&] { return train_rank(training); });
       return code == 0 && training.stopped_by() != 0 ? 128 + training.stopped_by() : code;
     });
   } catch (std::exception const& error) {
     if (speaks)
-      say(who + error.what());
+      say(who + detail::message_of(error));
     else  // many a launcher ends all ranks as soon as one has ended, and who speaks may not have come to it yet
       std::this_thread::sleep_for(std::chrono::seconds(1));
     return launch::exit_code(error);

@@ -45,10 +45,11 @@ class SpeedUp {
 
   /// One sentence that says what bounds the speed-up.
   [[nodiscard]] std::string says() const {
-    std::string text = std::to_string(shards_) + (shards_ == 1 ? " device trains " : " devices train ") +
-                       detail::rounded(factor_, 2) + " times as fast as " +
-                       (shards_alone_ == 1 ? "one" : "the baseline's " + std::to_string(shards_alone_)) + ", " +
-                       detail::rounded(100 * efficiency(), 0) + " % of what the processors could give: ";
+    auto const baseline = shards_alone_ == 1 ? "one" : "the baseline's " + std::to_string(shards_alone_);
+    std::string text = ratio_ > 1 && factor_ > 0 && factor_ < 1 ? "more devices are slower: " : "";
+    text += std::to_string(shards_) + (shards_ == 1 ? " device trains " : " devices train ") +
+            detail::rounded(factor_, 2) + " times as fast as " + baseline + ", " +
+            detail::rounded(100 * efficiency(), 0) + " % of what the processors could give: ";
     if (bound() == "nothing") return text + "no phase of the step loses even 1 % of it.";
     text += why(losses_[0].what) + " (" + cost(losses_[0]) + ")";
     bool first = true;

@@ -7,11 +7,13 @@
 #include <string>
 
 #include <lockstep/app/backend.hpp>
+#include <lockstep/app/detail/hints.hpp>
 #include <lockstep/app/detail/parse_number.hpp>
 #include <lockstep/app/detail/run_labels.hpp>
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/kernel/convolution.hpp>
@@ -80,6 +82,7 @@ class RunOutput {
       std::printf("reproducible: every micro-step has %d shards of %td, and bits do not depend on ranks or devices\n",
                   options_.reproducible, run.batch_size);
     for (auto const& warning : options_.warnings) note(warning);
+    if (auto const slow = note_on_slow_start(Clock::seconds() - began_); !slow.empty()) note(slow);
     if (!options_.evaluate) note_warmup(run);
     std::fflush(stdout);
   }
@@ -184,6 +187,7 @@ class RunOutput {
   Options const& options_;
   launch::World const& world_;
   std::optional<Precision> precision_;
+  double began_ = Clock::seconds();
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <string>
+
+#include <lockstep/app/backend.hpp>
+#include <lockstep/app/options.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/environment.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// For a run that this program starts on more or fewer GPUs than it sees; empty if the numbers are equal, or another
+/// launcher has started the ranks and may have shown each of them its own GPU only.
+[[nodiscard]] inline std::string note_on_gpus(Options const& options, launch::Environment const& place) {
+  bool const elsewhere = place.size > 1 && place.launcher != launch::Launcher::lockstep;
+  if (options.backend != Backend::cuda || elsewhere) return "";
+  auto const devices = static_cast<std::size_t>(options.all_devices()), gpus = options.gpus.size();
+  auto const counted = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); };
+  if (devices < gpus)
+    return std::to_string(devices) + " of " + counted(gpus) + (devices == 1 ? " is" : " are") +
+           " used; --parallel ddp --nproc auto uses all, and --gpu-ids chooses";
+  if (devices > gpus)
+    return std::to_string(devices) + " ranks or devices share " + counted(gpus) +
+           ", which is slower than one for each; CUDA_VISIBLE_DEVICES decides which GPUs a program sees";
+  return "";
+}
+
+/// For the seconds that a rank took from its start to its first batch; empty for a quick start.
+[[nodiscard]] inline std::string note_on_slow_start(double seconds) {
+  constexpr double slow = 10;
+  if (seconds < slow) return "";
+  return "this rank took " + std::to_string(std::llround(seconds)) +
+         " s to open its data and to make the model; docs/how-to/troubleshooting.md lists what shortens that";
+}
+
+/// What an exception says; for memory that ran out, with the remedies.
+[[nodiscard]] inline std::string message_of(std::exception const& error) {
+  if (dynamic_cast<std::bad_alloc const*>(&error) == nullptr) return error.what();
+  return "out of memory: the host, or a limit such as ulimit -v, refused memory; a smaller --batch-size with more "
+         "--grad-accum-steps, --precision bf16 or a smaller --prefetch need less, and --dry-run says how much a device "
+         "takes";
+}
+
+/// f(), with `message_of` in place of a bad_alloc.
+template <class F>
+decltype(auto) telling_memory(F&& f) {
+  try {
+    return f();
+  } catch (std::bad_alloc const& error) {
+    throw Error(message_of(error));
+  }
+}
+
+/// The supervisor's sentence about a rank that failed, with a hint for one that the kernel may have killed.
+[[nodiscard]] inline std::string with_hint(std::string const& report) {
+  if (report.find("was killed by signal 9") == std::string::npos) return report;
+  return report + "; the kernel does that when memory runs out, as dmesg then says";
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/detail/hints.hpp>
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+std::string on_gpus(int gpus, int ranks, int devices, launch::Environment const& place = {}) {
+  app::Options options;
+  options.backend = app::Backend::cuda;
+  for (int i = 0; i < gpus; ++i) options.gpus.push_back(i);
+  options.ranks = ranks;
+  options.devices = devices;
+  return app::detail::note_on_gpus(options, place);
+}
+
+}  // namespace
+
+TEST_CASE("a run that leaves GPUs idle, or shares one, is told") {
+  CHECK(on_gpus(1, 1, 1).empty());
+  CHECK(on_gpus(4, 4, 1).empty());
+  CHECK(on_gpus(4, 1, 4).empty());
+  CHECK(on_gpus(4, 1, 1) == "1 of 4 GPUs is used; --parallel ddp --nproc auto uses all, and --gpu-ids chooses");
+  CHECK(on_gpus(4, 1, 2).starts_with("2 of 4 GPUs are used; "));
+  CHECK(on_gpus(1, 4, 1).starts_with("4 ranks or devices share 1 GPU, which is slower than one for each; "));
+  launch::Environment const place{launch::Launcher::slurm, 1, 4, 1, 4, 0, "SLURM_PROCID=1"};
+  CHECK(on_gpus(1, 4, 1, place).empty());
+  launch::Environment const ours{launch::Launcher::lockstep, 1, 2, 1, 2, 0, {}};
+  CHECK(on_gpus(4, 2, 1, ours).starts_with("2 of 4 GPUs are used; "));
+  CHECK(app::detail::note_on_gpus({}, {}).empty());
+}
+
+TEST_CASE("a slow start is told, and a quick one is not") {
+  CHECK(app::detail::note_on_slow_start(9.9).empty());
+  CHECK(app::detail::note_on_slow_start(23.4).starts_with("this rank took 23 s to open its data"));
+}
+
+TEST_CASE("memory that ran out is told with the remedies, and any other error as it is") {
+  CHECK(app::detail::message_of(std::runtime_error("why")) == "why");
+  CHECK(app::detail::message_of(std::bad_alloc()).starts_with("out of memory: the host, or a limit"));
+  auto const fails = [] { app::detail::telling_memory([] { throw std::bad_alloc(); }); };
+  CHECK_THROWS_WITH_AS(fails(), doctest::Contains("--grad-accum-steps"), Error);
+  CHECK(app::detail::telling_memory([] { return 7; }) == 7);
+}
+
+TEST_CASE("a rank that was killed may have met the end of memory") {
+  CHECK(
+      app::detail::with_hint("rank 1 (pid 3) was killed by signal 9 (Killed)") ==
+      "rank 1 (pid 3) was killed by signal 9 (Killed); the kernel does that when memory runs out, as dmesg then says");
+  CHECK(app::detail::with_hint("rank 1 (pid 3) was killed by signal 15 (Terminated)").ends_with("(Terminated)"));
+}
