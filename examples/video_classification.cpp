@@ -103,10 +103,15 @@ int train_rank(app::Training<Options>& training) {
   auto const& names = known.classes().names();
   auto const size = known.clip_size();
   data::ClassBalance const balance(labels_of(parts.training, known), names);
-  if (training.speaks())
-    std::printf("%lld clips of %s for training, %lld of other videos for evaluation\n%s",
-                static_cast<long long>(parts.training.size()), size.text().c_str(),
-                static_cast<long long>(parts.evaluation.size()), balance.table().c_str());
+  if (training.speaks()) {
+    auto const held_out = data::ClassBalance(labels_of(parts.evaluation, parts.folders.back()), names).counts();
+    std::printf("%lld clips of %s for training\n%s%lld clips of other videos for evaluation:",
+                static_cast<long long>(parts.training.size()), size.text().c_str(), balance.table().c_str(),
+                static_cast<long long>(parts.evaluation.size()));
+    for (std::size_t i = 0; i < names.size(); ++i)
+      std::printf("%s %s %lld", i == 0 ? "" : ",", names[i].c_str(), static_cast<long long>(held_out[i]));
+    std::printf("\n");
+  }
 
   auto const augmented = [augment = options.augment, size](Clip clip, data::SampleKey const& key) {
     return augment(std::move(clip), size, key);
