@@ -2,6 +2,8 @@
 // Trains a network to tell from the motion of a telephone what its owner is doing: on the data set "Human Activity
 // Recognition Using Smartphones" (--data FOLDER) or, without it, on synthetic motion in the same file format.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -88,13 +90,15 @@ void check(Options const& options) {
   if (options.data.empty() && !options.eval_data.empty())
     throw ConfigError("--eval-data " + options.eval_data + " without --data: the synthetic data has its own test part");
   using Use = std::pair<std::string_view, std::vector<Mode>>;
+  constexpr std::array words{"flatten", "conv", "transformer"};
   auto const transformer = {Mode::transformer};
   for (auto const& [flag, modes] :
        {Use{"--width", {Mode::conv}}, Use{"--hidden", {Mode::flatten}},
         Use{"--dropout", {Mode::flatten, Mode::transformer}}, Use{"--d-model", transformer},
         Use{"--num-layers", transformer}, Use{"--num-heads", transformer}, Use{"--feed-forward", transformer}})
     if (std::ranges::count(options.given, flag) > 0 && std::ranges::count(modes, options.sizes.mode) == 0)
-      throw ConfigError(std::string(flag) + ": the network of this --mode has no such size; leave the flag out");
+      throw ConfigError(std::string(flag) + " with --mode " + words[static_cast<std::size_t>(options.sizes.mode)] +
+                        ": this network has no such size; leave " + std::string(flag) + " out");
   transformer_flags::check(options.sizes);
   auto const parts = load(options);
   app::check_samples(options, parts.training.size());
