@@ -2,6 +2,8 @@
 // Trains a network to tell from the motion of a telephone what its owner is doing: on the data set "Human Activity
 // Recognition Using Smartphones" (--data FOLDER) or, without it, on synthetic motion in the same file format.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -35,7 +37,7 @@ struct Options : app::Options {
   activity_classification::Sizes sizes;
   double label_smoothing = 0;
   ClassWeights class_weights = ClassWeights::none;
-  Index samples = 2000;
+  Index samples = 2000, cache_mib = 64;
   app::Precision precision = app::Precision::fp32;
 
   Options() { epochs = 10; }
@@ -51,6 +53,8 @@ struct Options : app::Options {
     command.add("--label-smoothing", label_smoothing, 0, 1, "Share of each label that is spread over all classes");
     command.add("--class-weights", class_weights, {{"none", ClassWeights::none}, {"balanced", ClassWeights::balanced}},
                 "Weights of the classes in the loss; balanced: windows / (classes * windows of the class)");
+    command.add("--cache-mib", cache_mib, 0, 1 << 20,
+                "Memory of a rank, in MiB, that keeps parsed windows of each part for later epochs; 0: none");
     command.add("--samples", samples, 20, 1000000,
                 "Synthetic windows for training, without --data; a quarter as many more for evaluation");
   }
@@ -88,13 +92,15 @@ void check(Options const& options) {
   if (options.data.empty() && !options.eval_data.empty())
     throw ConfigError("--eval-data " + options.eval_data + " without --data: the synthetic data has its own test part");
   using Use = std::pair<std::string_view, std::vector<Mode>>;
+  constexpr std::array words{"flatten", "conv", "transformer"};
   auto const transformer = {Mode::transformer};
   for (auto const& [flag, modes] :
        {Use{"--width", {Mode::conv}}, Use{"--hidden", {Mode::flatten}},
         Use{"--dropout", {Mode::flatten, Mode::transformer}}, Use{"--d-model", transformer},
         Use{"--num-layers", transformer}, Use{"--num-heads", transformer}, Use{"--feed-forward", transformer}})
     if (std::ranges::count(options.given, flag) > 0 && std::ranges::count(modes, options.sizes.mode) == 0)
-      throw ConfigError(std::string(flag) + ": the network of this --mode has no such size; leave the flag out");
+      throw ConfigError(std::string(flag) + " with --mode " + words[static_cast<std::size_t>(options.sizes.mode)] +
+                        ": this network has no such size; leave " + std::string(flag) + " out");
   transformer_flags::check(options.sizes);
   auto const parts = load(options);
   app::check_samples(options, parts.training.size());
@@ -106,10 +112,12 @@ void check(Options const& options) {
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
   auto const parts = load(options);
-  data::DataLoader batches{parts.training, data::ShuffledSampler{.seed = options.seed}, data::PadCollate{},
-                           training.loader_options()};
-  data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, data::PadCollate{},
-                              training.loader_options()};
+  auto const loader = [&](data::Subset<UciHarDataset> const& part, auto sampler) {
+    return data::DataLoader{data::Cache{part, options.cache_mib << 20}, sampler, data::PadCollate{},
+                            training.loader_options()};
+  };
+  auto batches = loader(parts.training, data::ShuffledSampler{.seed = options.seed});
+  auto evaluation = loader(parts.evaluation, data::SequentialSampler{});
 
   std::vector<std::int32_t> labels;
   for (Index i = 0; i < parts.training.size(); ++i)

@@ -133,13 +133,13 @@ TEST_CASE("a few windows are learned by heart on one device, on two, and by two 
 TEST_CASE("dp and ddp learn synthetic motion in each mode to the same bits, and write it once") {
   TemporaryFolder const folder;
   ::setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
-  Flags const common{"--samples", "240", "--batch-size", "8", "--epochs", "3"};
+  Flags const common{"--samples", "240", "--batch-size", "8", "--epochs", "6"};
   auto const dp = trained(folder / "dp", both(both(conv, common), {"--multi-gpu", "dp", "--devices", "2"})),
              ddp = trained(folder / "ddp", both(both(conv, common), {"--nproc", "2"}));
   CHECK(dp.at("parameters_sha256") == ddp.at("parameters_sha256"));
   CHECK(dp.at("final").at("eval_loss") == ddp.at("final").at("eval_loss"));
-  CHECK(dp.at("final").at("eval_accuracy").number() >= 0.75);
-  CHECK(dp.at("final").at("eval_f1").number() >= 0.7);
+  CHECK(dp.at("final").at("eval_accuracy").number() >= 0.6);
+  CHECK(dp.at("final").at("eval_f1").number() >= 0.6);
   CHECK(dp.at("final").at("eval_samples").integer() == 60);
   CHECK(ddp.at("settings").at("samples").integer() == 240);
   CHECK(ddp.at("settings").at("mode").string() == "conv");
@@ -232,8 +232,8 @@ TEST_CASE("wrong data and flags are refused in one sentence with exit code 2, an
   refused({"--data", good / "empty"}, "empty/train/y_train.txt: cannot be opened");
   refused({"--data", good.data(), "--eval-data", good / "empty"}, "empty/test/y_test.txt: cannot be opened");
   refused({"--eval-data", good.data()}, "--eval-data " + good.data() + " without --data");
-  refused({"--data", good.data(), "--hidden", "8"}, "--hidden");
-  refused({"--data", good.data(), "--mode", "flatten", "--d-model", "8"}, "--d-model");
+  refused({"--data", good.data(), "--hidden", "8"}, "--hidden with --mode conv: this network has no such size");
+  refused({"--data", good.data(), "--mode", "flatten", "--d-model", "8"}, "--d-model with --mode flatten");
   refused({"--data", good.data(), "--mode", "mlp"}, "must be one of flatten, conv, transformer");
   refused({"--data", good.data(), "--mode", "transformer", "--d-model", "10", "--num-heads", "4"}, "--num-heads 4");
 
@@ -277,7 +277,7 @@ TEST_CASE("--on-failure skip leaves windows out that cannot be read, and says ho
 TEST_CASE("every command of the guide, as docs/explanation/stories/activity-classification.md has it") {
   auto const page = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/explanation/stories/activity-classification.md";
   std::istringstream lines(read_file(page));
-  std::regex const row(R"(^\| `([^`]+)` \| `([^`]+)` \| (trains|refused)(.*) \|$)"), quoted("`([^`]+)`");
+  std::regex const row(R"(^\| ([^|]+) \| `([^`]+)` \| (trains|refused)(.*) \|$)"), quoted("`([^`]+)`");
   auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
   std::string const python = peer ? peer : "python3";
   bool const torch = std::system((python + " -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
@@ -288,7 +288,7 @@ TEST_CASE("every command of the guide, as docs/explanation/stories/activity-clas
     if (!std::regex_match(line, found, row)) continue;
     ++commands;
     std::istringstream words(found[2].str());
-    Flags command{"LOCKSTEP_STALL=60"};
+    Flags command;
     bool needs_torch = false;
     for (std::string word; words >> word;) {
       if (word == "torchrun") {
@@ -297,7 +297,7 @@ TEST_CASE("every command of the guide, as docs/explanation/stories/activity-clas
       } else if (word == "activity_classification") {
         command.push_back(example("activity_classification"));
       } else if (word == "runs/har") {
-        command.push_back(files / ("run" + std::to_string(commands)));
+        command.push_back(files / "run");
       } else if (word == "data/har") {
         command.push_back(files.data());
       } else {
@@ -308,7 +308,7 @@ TEST_CASE("every command of the guide, as docs/explanation/stories/activity-clas
       ++skipped;
       continue;
     }
-    command = both(command, {"--max-steps", "2", "--threads", "1"});
+    command = both(command, {"--max-steps", contains(found[2], "--resume") ? "4" : "2", "--threads", "1"});
     if (!contains(found[2], "--data")) command = both(command, {"--data", files.data()});
     CAPTURE(line);
     auto const outcome = Program("/usr/bin/env", command).wait(120);
@@ -319,6 +319,6 @@ TEST_CASE("every command of the guide, as docs/explanation/stories/activity-clas
     for (std::sregex_iterator at(rest.begin(), rest.end(), quoted), end; at != end; ++at)
       CHECK_MESSAGE(contains(outcome.out + outcome.err, (*at)[1]), "not said: ", (*at)[1].str());
   }
-  CHECK(commands >= 12);
+  CHECK(commands >= 15);
   if (skipped > 0) skip(Need::torch, "torchrun");
 }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps of the activity classifier's three networks against PyTorch's eager mode: same networks, batch and
+// optimizer, both on one thread.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/data/pad_collate.hpp>
+
+#include "../examples/activity_classification/data.hpp"
+#include "../examples/activity_classification/model.hpp"
+#include <ratios.hpp>
+#include <train/training.hpp>
+
+using namespace lockstep_bench;
+using activity_classification::ActivityClassifier, activity_classification::Mode;
+
+namespace {
+auto batch() {
+  activity_classification::SyntheticMotion const motion(1);
+  std::vector<lockstep::data::HarSample> windows;
+  for (std::uint64_t i = 0; i < 32; ++i) windows.push_back(motion(i));
+  return one_batch(std::move(windows), data::PadCollate{});
+}
+}  // namespace
+
+int main() {
+  Ratios ratios("train/activity_step");
+  for (auto const& [mode, name] : {std::pair{Mode::flatten, "flatten"}, std::pair{Mode::conv, "conv"},
+                                   std::pair{Mode::transformer, "transformer"}})
+    compare_steps(ratios, std::string("step ") + name + ", 32 windows, 1 thread", ActivityClassifier({.mode = mode}),
+                  batch(), "activity_classification.py", {"--mode", name}, {.seconds = 1, .count = 9});
+}
