@@ -48,7 +48,7 @@ struct Options : app::Options {
 
   Options() {
     batch_size = 16;
-    epochs = 12;
+    epochs = 8;
   }
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
@@ -84,7 +84,7 @@ struct Input {
 Input load(Options const& options) {
   Index const evaluation = (options.samples + 9) / 10;
   pose_to_text::synthetic::Recipe const recipe{
-      options.samples, evaluation, std::min(options.longest, pose_to_text::synthetic::most_signs), options.seed};
+      options.samples, evaluation, std::min(options.longest, pose_to_text::synthetic::places), options.seed};
   auto const folder = app::data_folder(options, recipe.text(),
                                        [&](auto const& empty) { pose_to_text::synthetic::write(empty, recipe); });
   auto parts = pose_to_text::read_parts(folder, options.eval_data, options.evaluated, options.on_bad, options.seed,
