@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install`, and what find_package(lockstep) then finds. Optional targets are asked for as components:
-# find_package(lockstep 0.1 COMPONENTS blas onednn zstd utf8proc tensorboard mpi app torch cuda cudnn nccl).
+# find_package(lockstep 0.1 COMPONENTS blas onednn zstd utf8proc tensorboard mpi app sentencepiece torch cuda cudnn nccl).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -15,7 +15,7 @@ install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstep-targets.cmake DESTINA
 install(FILES cmake/lockstep-config.cmake cmake/lockstep-blas.cmake cmake/lockstep-onednn.cmake
               cmake/lockstep-zstd.cmake cmake/lockstep-utf8proc.cmake cmake/lockstep-mpi.cmake cmake/lockstep-app.cmake
               cmake/lockstep-torch.cmake cmake/lockstep-cuda.cmake cmake/lockstep-cudnn.cmake
-              cmake/lockstep-nccl.cmake cmake/lockstep-tensorboard.cmake
+              cmake/lockstep-nccl.cmake cmake/lockstep-sentencepiece.cmake cmake/lockstep-tensorboard.cmake
         DESTINATION "${lockstep_package}")
 write_basic_package_version_file(
   "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)

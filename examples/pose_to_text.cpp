@@ -1,88 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains an encoder-decoder to write down what a skeleton signs. The clips are generated: every word has a movement of
-// its own, shown at an uneven pace and with some noise.
-#include <cmath>
+// Trains an encoder-decoder to write down what a person signs: poses from .npy files, texts as sentencepiece pieces,
+// decoded by beam search and scored by BLEU and chrF.
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <lockstep/app/check_samples.hpp>
+#include <lockstep/app/epoch_plan.hpp>
 #include <lockstep/app/run.hpp>
+#include <lockstep/app/synthetic_data.hpp>
+#include <lockstep/data/sampler/length_bucketed_sampler.hpp>
+#include <lockstep/data/sampler/padding_share.hpp>
 #include <lockstep/lockstep.hpp>
+#include <lockstep/train/bleu.hpp>
+#include <lockstep/train/chrf.hpp>
+#include <lockstep/train/generate.hpp>
+#include <lockstep/train/write_csv.hpp>
 
-#include "generated.hpp"
+#include "pose_to_text/data.hpp"
 #include "pose_to_text/model.hpp"
+#include "pose_to_text/synthetic.hpp"
+#include "pose_to_text/tokenizer.hpp"
 #include "transformer_flags.hpp"
 
 using namespace lockstep;
 using pose_to_text::Clip;
+using pose_to_text::OnBadSample;
+using pose_to_text::Part;
+using pose_to_text::PoseDataset;
 
 namespace {
 
-constexpr std::int32_t begin = 1, end = 2, first_word = 3;  // 0 pads
-
 struct Options : app::Options {
-  pose_to_text::Sizes sizes{.vocabulary = 100, .width = 128, .layers = 2, .heads = 4, .feed_forward = 256};
-  Index samples = 2000, longest = 6;
+  pose_to_text::Sizes sizes{
+      .vocabulary = 2000, .width = 128, .layers = 2, .heads = 4, .feed_forward = 256, .label_smoothing = 0.1};
+  Index samples = 2000, longest = 64;
   app::Precision precision = app::Precision::fp32;
+  std::string tokenizer, predictions;
+  OnBadSample on_bad = OnBadSample::fail;
+  Part evaluated = Part::dev;
+  Index beam = 4;
+  double length_penalty = 1;
 
+  Options() {
+    batch_size = 16;
+    epochs = 8;
+  }
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
-    command.add("--vocabulary", sizes.vocabulary, 4, 100000, "Words, three of them not spoken: padding, begin, end");
-    command.add("--samples", samples, 1, 10000000, "Clips to generate for training; a tenth more for evaluation");
-    command.add("--max-length", longest, 1, 1000, "Words of the longest clip");
+    command.add("--vocabulary", sizes.vocabulary, 4, 1000000,
+                "Most pieces of a tokenizer that is trained on the training texts");
+    command.add("--tokenizer", tokenizer, "Sentencepiece model file; default: one trained on the training texts");
+    command.add("--samples", samples, 1, 10000000,
+                "Synthetic samples for training without --data; a tenth as many for evaluation");
+    command.add("--max-length", longest, 1, 8192,
+                "Most pieces of a text; longer texts are cut, shorter ones not padded");
+    command.add("--label-smoothing", sizes.label_smoothing, 0, 0.9, "Share of a label that is spread over all pieces");
+    command.add("--bad-samples", on_bad,
+                {{"fail", OnBadSample::fail}, {"skip", OnBadSample::skip}, {"substitute", OnBadSample::substitute}},
+                "Policy for files that cannot be read, have another shape or hold NaN");
+    command.add("--eval-split", evaluated, {{"dev", Part::dev}, {"test", Part::test}}, "Split to evaluate on");
+    command.add("--beam", beam, 0, 1000, "Hypotheses of the beam search at the end; 1: greedy, 0: no decoding");
+    command.add("--length-penalty", length_penalty, 0, 10, "Exponent of the length in a hypothesis' score");
+    command.add("--predictions", predictions, "CSV file for the decoded texts: file, reference, hypothesis");
   }
 };
 
-class Signer {
- public:
-  explicit Signer(Options const& options)
-      : words_(options.sizes.vocabulary - first_word), longest_(options.longest), seed_(options.seed) {}
+struct Input {
+  pose_to_text::Parts parts;
+  pose_to_text::SentencePiece pieces;
 
-  Clip operator()(std::uint64_t number) const {
-    Philox const random(mix(seed_, number));
-    std::uint64_t draws = 0;
-    auto const below = [&](Index n) {
-      return static_cast<Index>(uniform(random(0, ++draws)[0]) * static_cast<float>(n));
-    };
-    Clip clip{{}, {begin}, {}};
-    for (Index w = 1 + below(longest_); w > 0; --w) {
-      auto const word = below(words_);
-      sign(clip, word, 3 + below(4), random, draws);
-      clip.tokens.push_back(first_word + static_cast<std::int32_t>(word));
-      clip.next.push_back(clip.tokens.back());
-    }
-    clip.next.push_back(end);
-    return clip;
+  /// Samples of one part.
+  [[nodiscard]] auto dataset(bool training, Index longest, pose_to_text::Reads reads) const {
+    return data::Subset{PoseDataset{training ? parts.training_folder : parts.evaluation_folder, pieces, longest, reads},
+                        training ? parts.training : parts.evaluation};
   }
-
- private:
-  /// Key points swing about their places; direction and phase are the word's.
-  static void sign(Clip& clip, Index word, Index frames, Philox const& random, std::uint64_t& draws) {
-    Philox const of_word(mix(std::uint64_t{77}, static_cast<std::uint64_t>(word)));
-    for (Index f = 0; f < frames; ++f) {
-      auto& frame = clip.frames.emplace_back();
-      auto const time = static_cast<float>(f) / static_cast<float>(frames);
-      ++draws;
-      for (std::size_t c = 0; c < frame.size(); ++c) {
-        auto const own = of_word(0, c);
-        float const noise = uniform(random(draws, c)[0]) - 0.5f;
-        frame[c] = (2 * uniform(own[0]) - 1) * std::sin(6.28f * (time + uniform(own[1]))) + 0.2f * noise;
-      }
-    }
-  }
-
-  Index words_, longest_;
-  std::uint64_t seed_;
 };
+
+Input load(Options const& options) {
+  Index const evaluation = (options.samples + 9) / 10;
+  pose_to_text::synthetic::Recipe const recipe{
+      options.samples, evaluation, std::min(options.longest, pose_to_text::synthetic::places), options.seed};
+  auto const folder = app::data_folder(options, recipe.text(),
+                                       [&](auto const& empty) { pose_to_text::synthetic::write(empty, recipe); });
+  auto parts = pose_to_text::read_parts(folder, options.eval_data, options.evaluated, options.on_bad, options.seed,
+                                        std::max(options.cores, 1));
+  std::vector<std::string> texts;
+  for (Index const i : parts.training) texts.push_back(parts.training_folder->entry(i).text);
+  auto pieces = pose_to_text::choose_tokenizer(options, options.tokenizer, texts, options.sizes.vocabulary);
+  return {std::move(parts), std::move(pieces)};
+}
 
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
-  generated::check(options);
+  if (!options.predictions.empty()) {
+    if (options.beam == 0)
+      throw ConfigError("--predictions with --beam 0: nothing is decoded; give a beam of 1 or more");
+    static_cast<void>(train::AtomicFile(options.predictions));  // can be, and is not yet
+  }
+  app::check_samples(options, std::ssize(load(options).parts.training));
+}
+
+/// What is trained on, and how it is cut into steps.
+void announce(Options const& options, Input const& input, data::LengthBucketedSampler const& buckets) {
+  auto const training = input.dataset(true, options.longest, pose_to_text::Reads::text);
+  auto const samples = training.size();
+  auto const& folder = *input.parts.training_folder;
+  Index cut = 0;
+  PoseDataset const whole{input.parts.training_folder, input.pieces, options.longest, pose_to_text::Reads::text};
+  for (Index const i : input.parts.training) cut += whole.is_cut(i) ? 1 : 0;
+  std::printf("data: %td samples for training, %zu for evaluation, poses of %td joints, %td pieces\n", samples,
+              input.parts.evaluation.size(), folder.joints(), input.pieces.size());
+  if (cut > 0)
+    std::printf("note: %td training texts have more than --max-length %td pieces and are cut\n", cut, options.longest);
+  if (folder.bad() > 0)
+    std::printf("note: %td files cannot be used (--bad-samples), the first because %s\n", folder.bad(),
+                folder.first_problem().c_str());
+  auto const shards = static_cast<int>(options.shards());
+  auto const share = [&](auto const& sampler) {
+    return 100 * data::padding_share(sampler.over(training), buckets.lengths, options.shard_size(), shards);
+  };
+  std::printf(
+      "padding: %.1f %% of frames with length buckets, %.1f %% without, if batches were padded; they are ragged\n",
+      share(buckets), share(data::ShuffledSampler{.seed = options.seed}));
+  auto const plan = app::EpochPlan::of(options, samples);
+  std::printf("epoch: %td micro-steps, %td optimizer steps, effective batch %td\n", plan.micro_steps,
+              plan.optimizer_steps, plan.effective_batch);
+  std::fflush(stdout);
+}
+
+/// Decodes the evaluation's samples, each once over all ranks; the first rank scores and writes them.
+void decode(Options const& options, Input const& input, pose_to_text::Sizes const& sizes, auto& trainer,
+            data::DataLoaderOptions const& loading) {
+  if (options.beam == 0) return;
+  data::DataLoader prompts{input.dataset(false, options.longest, pose_to_text::Reads::begin), data::SequentialSampler{},
+                           data::RaggedCollate{}, loading};
+  train::Predictor<pose_to_text::PoseToText> predictor(pose_to_text::PoseToText{sizes}, trainer.values(), {},
+                                                       options.threads * options.devices);
+  auto const next = [](std::vector<std::int32_t> const& tokens) {
+    std::vector<Clip> rows;
+    for (auto const token : tokens) rows.push_back({{}, {}, {token}, {token}});
+    return data::Collated{data::RaggedCollate{}, rows};
+  };
+  auto const all = train::generate(trainer, predictor, prompts,
+                                   {.beam = options.beam,
+                                    .length_penalty = options.length_penalty,
+                                    .max_length = options.longest + 1,
+                                    .end = input.pieces.end()},
+                                   next);
+  if (trainer.rank() != 0) return;
+  train::Bleu bleu;
+  train::Chrf chrf;
+  std::vector<std::vector<std::string>> rows;
+  for (auto const& each : all) {
+    auto const& entry =
+        input.parts.evaluation_folder->entry(input.parts.evaluation[static_cast<std::size_t>(each.sample)]);
+    auto const written = input.pieces.decode(each.hypothesis.tokens);
+    bleu.add(written, entry.text), chrf.add(written, entry.text);
+    rows.push_back({entry.file, entry.text, written});
+  }
+  std::printf("decoded %zu texts with a beam of %td: BLEU %.2f (%s), chrF2 %.2f (%s)\n", all.size(), options.beam,
+              bleu.value(), train::Bleu::signature, chrf.value(), train::Chrf::signature);
+  std::fflush(stdout);
+  if (!options.predictions.empty()) train::write_csv(options.predictions, {"file", "reference", "hypothesis"}, rows);
 }
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  return generated::train(training, Signer{options}, data::RaggedCollate{}, pose_to_text::PoseToText{options.sizes},
-                          train::Accuracy{&Clip::next});
+  auto const input = load(options);
+  auto sizes = options.sizes;
+  sizes.coordinates = input.parts.training_folder->joints() * pose_to_text::channels;
+  sizes.vocabulary = input.pieces.size();
+  auto const known = input.dataset(true, options.longest, pose_to_text::Reads::text);
+  data::LengthBucketedSampler buckets{.lengths = {}, .global_batch = options.global_batch(), .seed = options.seed};
+  for (Index const i : input.parts.training) buckets.lengths.push_back(input.parts.training_folder->entry(i).frames);
+  if (training.speaks()) announce(options, input, buckets);
+
+  auto loading = training.loader_options();
+  if (options.on_bad == OnBadSample::skip) loading.on_failure = data::OnFailure::skip;
+  auto evaluating = loading;  // each sample counts once, so none takes another's place
+  if (options.on_bad == OnBadSample::substitute) {
+    loading.on_failure = data::OnFailure::substitute;
+    evaluating.on_failure = data::OnFailure::skip;
+  }
+  data::DataLoader batches{known, buckets, data::RaggedCollate{}, loading};
+  data::DataLoader evaluation{input.dataset(false, options.longest, pose_to_text::Reads::text),
+                              data::SequentialSampler{}, data::RaggedCollate{}, evaluating};
+  training.fit(pose_to_text::PoseToText{sizes}, optim::AdamW{.weight_decay = options.weight_decay}, batches,
+               train::Evaluation{evaluation, train::Accuracy{&Clip::next}}, {{"tokenizer", input.pieces.to_text()}},
+               [&](auto& trainer) { decode(options, input, sizes, trainer, evaluating); });
+  auto const stats = batches.stats();
+  if (training.speaks() && stats.skipped + stats.substituted > 0)
+    std::printf("note: this rank left out %td samples and substituted %td (--bad-samples); the last failure: %s\n",
+                stats.skipped, stats.substituted, stats.last_failure.c_str());
+  return 0;
 }
 
 }  // namespace

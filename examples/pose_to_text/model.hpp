@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,16 +20,19 @@ namespace pose_to_text {
 namespace nn = lockstep::nn;
 using lockstep::Index;
 
-constexpr std::size_t coordinates = 133 * 3;  // of a frame: the key points of body, face and hands
+constexpr Index channels = 3;  // of a joint: x, y and confidence
 
+/// A pose sequence and its text.
 struct Clip {
-  std::vector<std::array<float, coordinates>> frames;
-  std::vector<std::int32_t> tokens, next;  // what the decoder has read, and what it is to write behind each of them
+  std::vector<float> numbers;              // of frame after frame, joint after joint
+  std::vector<std::uint8_t> frames;        // one element for each frame: how many joints there are is known at run time
+  std::vector<std::int32_t> tokens, next;  // what the decoder reads, and what it is to predict after each of them
 };
 
 struct Sizes {
+  Index coordinates = 133 * channels;  // numbers of a frame
   Index vocabulary = 8000, width = 256, layers = 4, heads = 8, feed_forward = 1024;
-  double dropout = 0.1;
+  double dropout = 0.1, label_smoothing = 0;
 };
 
 using Attention = nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention>;
@@ -83,7 +85,9 @@ class Stack {
 class PoseToText {
  public:
   explicit PoseToText(Sizes const& s = {})
-      : frames_(coordinates, s.width),
+      : coordinates_(s.coordinates),
+        label_smoothing_(s.label_smoothing),
+        frames_(s.coordinates, s.width),
         encoder_(s, false),
         tokens_({.vocabulary = s.vocabulary, .width = s.width, .dropout = s.dropout}),
         decoder_(s, true),
@@ -96,7 +100,8 @@ class PoseToText {
   }
   auto predict(auto& context, auto const& batch) const {  // the logits of each next token
     auto const seen = nn::encode_once(context, [&] {
-      auto const frames = nn::sequence_of(context, batch[&Clip::frames], batch.positions());
+      auto const frames =
+          nn::sequence_of(context, batch[&Clip::numbers], batch[&Clip::frames], coordinates_, batch.positions());
       return encoder_.forward(context, dropout_.forward(context, frames_.forward(context, frames)));
     });
     auto const read = tokens_.forward(context, batch[&Clip::tokens], batch.positions());
@@ -104,10 +109,12 @@ class PoseToText {
   }
   template <class Context>
   nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
-    return nn::cross_entropy(context, logits, batch[&Clip::next]);
+    return nn::cross_entropy(context, logits, batch[&Clip::next], {.label_smoothing = label_smoothing_});
   }
 
  private:
+  Index coordinates_;
+  double label_smoothing_;
   nn::Linear frames_;
   Stack encoder_;
   nn::FusedEmbedding tokens_;

@@ -49,6 +49,28 @@ TEST_CASE("numbers and arrays, padded and ragged, become rows of an activation w
   check(Ragged<2>{{numbers.data(), {4, 3}}, {offsets.data(), {3}}, 3}, {4, 3});
 }
 
+TEST_CASE("steps of a width that is known at run time, padded and ragged") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  std::vector<float> const numbers(30, 1.5F);
+  std::array<std::int32_t, 2> const number_lengths{15, 5};
+  std::array<Index, 3> const number_offsets{0, 15, 20};
+  auto const check = [&](auto const& column, auto const& steps, Extents<2> extent) {
+    auto const x = nn::sequence_of(context, column, steps, 5, positions);
+    CHECK(x.tokens.value.extent == extent);
+    CHECK(x.tokens.value.data == numbers.data());  // no copy
+    CHECK(x.tokens.slot == nullptr);
+    CHECK(x.layout.tokens(0) == 3);
+    CHECK(x.layout.tokens(1) == 1);
+    CHECK_THROWS_AS(static_cast<void>(nn::sequence_of(context, column, steps, 4, positions)), ShapeError);
+  };
+  check(Padded<2>{{numbers.data(), {2, 15}}, {number_lengths.data(), {2}}},
+        Padded<2>{{numbers.data(), {2, 3}}, {lengths.data(), {2}}}, {6, 5});
+  check(Ragged<1>{{numbers.data(), {20}}, {number_offsets.data(), {3}}, 15},
+        Ragged<1>{{numbers.data(), {4}}, {offsets.data(), {3}}, 3}, {4, 5});
+}
+
 TEST_CASE("one number for each sample is a sequence of one step") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};

@@ -40,6 +40,9 @@ TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor
       "scaling/compared_run.hpp", "scaling/diagnosis.hpp",      "scaling/fabric.hpp", "scaling/prediction.hpp",
       "scaling/saved_run.hpp",    "scaling/scaling_report.hpp", "train/csv_log.hpp",  "train/layer_times.hpp",
       "train/tensorboard.hpp",    "train/trace_file.hpp"};
+  // Headers that write and score texts.
+  std::set<std::string> const of_texts{"core/base64.hpp", "train/beam_search.hpp", "train/bleu.hpp",
+                                       "train/chrf.hpp",  "train/generate.hpp",    "train/write_csv.hpp"};
 
   std::vector<std::string> expected;
   for (auto const& floor : floors) {
@@ -47,7 +50,8 @@ TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor
     for (auto const& header : library_headers())
       if (folder_of(header) == floor.folder && header.ends_with(".hpp") && !is_detail(header) &&
           !header.starts_with("data/source/") && !header.starts_with("data/sampler/") &&
-          !header.starts_with("data/text/") && !of_main.contains(header) && !of_reports.contains(header))
+          !header.starts_with("data/text/") && !of_main.contains(header) && !of_reports.contains(header) &&
+          !of_texts.contains(header))
         expected.push_back("<lockstep/" + header + ">");
   }
   std::vector<std::string> found;

@@ -8,7 +8,9 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
 #include <lockstep/data/collated.hpp>
+#include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/nn/add.hpp>
@@ -37,6 +39,7 @@
 #include "../temporary_folder.hpp"
 #include "line.hpp"
 #include "refused_elsewhere.hpp"
+#include "train/translator.hpp"
 
 using namespace lockstep;
 using line::Point;
@@ -632,4 +635,42 @@ TEST_CASE("layers that take whole sequences say so token by token") {
       "FusedEmbedding of several segments: the model");
   refuses([](auto&, auto x, auto const&, auto const&) { return x; },
           "the model has neither causal attention nor a recurrent layer");
+}
+
+TEST_CASE("selected rows continue as whole sequences would, with equal bits, padded and ragged") {
+  using namespace lockstep_test;
+  TinyTranslator model;
+  auto const values = translator_parameters(nn::ParameterLayout::of(model).size());
+  train::Predictor<TinyTranslator> predictor(model, std::span(values)), whole(model, std::span(values));
+  auto const check = [&](auto collate) {
+    auto all = pairs();
+    CHECK_THROWS_AS(predictor.select(std::vector<Index>{0}), ConfigError);
+    static_cast<void>(predictor.begin(data::Collated{collate, all}.batch()));
+    for (auto const& rows : std::vector<std::vector<Index>>{{0, 1, 2, 3, 4, 5},  // as they are
+                                                            {2, 2, 0, 5, 1, 4, 4, 4},
+                                                            {1, 0, 2, 3, 7},  // within memories, and fewer
+                                                            {4, 4, 0},
+                                                            {2}}) {
+      predictor.select(rows);
+      std::vector<Pair> chosen, last;
+      for (auto const row : rows) {
+        auto& pair = chosen.emplace_back(all[static_cast<std::size_t>(row)]);
+        pair.tokens.push_back(static_cast<std::int32_t>((std::ssize(chosen) * 3 + row) % target_tokens));
+        last.push_back({{}, {pair.tokens.back()}});
+      }
+      all = chosen;
+      data::Collated const next{collate, last}, expected{collate, chosen};
+      auto const got = predictor.next(next.batch()).tokens.value;
+      auto const want = whole.predict(expected.batch()).tokens.value;
+      auto const length = std::ssize(chosen[0].tokens);
+      REQUIRE(got.extent[0] == std::ssize(rows));
+      for (Index row = 0; row < std::ssize(rows); ++row)
+        CHECK(std::equal(got.data + row * target_tokens, got.data + (row + 1) * target_tokens,
+                         want.data + ((row + 1) * length - 1) * target_tokens));
+    }
+    CHECK_THROWS_WITH_AS(predictor.select(std::vector<Index>{1}), doctest::Contains("row 1 of 1"), ShapeError);
+    predictor.set(std::span(values));
+  };
+  check(data::RaggedCollate{});
+  check(data::PadCollate{});
 }

@@ -189,7 +189,7 @@ class MultiHeadAttention {
   [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
     if constexpr (Context::Space::host_accessible)
       if (context.is_memory(x.value))
-        return {context.made_once({x.extent(0), map.outputs()}, [&] { return map.forward(context, x).value; }),
+        return {context.made_once(x.value, map.outputs(), [&] { return map.forward(context, x).value; }),
                 nullptr};
     return map.forward(context, x);
   }

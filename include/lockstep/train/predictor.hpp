@@ -137,6 +137,18 @@ class Predictor {
     return go_on(batch, tokens_);
   }
 
+  /// Sequence r of the next call of `next` continues sequence rows[r] of the last call: beams of a search are
+  /// reordered, repeated and left out this way. What the last call predicted stays valid.
+  /// @throws ConfigError when there are no sequences to continue   @throws ShapeError for a row that does not exist
+  /// @cost a copy of the kept keys and values; those of a memory are copied only if rows change between memories
+  void select(std::span<Index const> rows) {
+    auto const turn = call();
+    expect<ConfigError>(tokens_ > 0, [] {
+      return "Predictor: select chooses among the sequences of begin and next, and there are none; call begin first";
+    });
+    context_.select_rows(rows);
+  }
+
   /// The texts that were saved with the parameters; empty without a file.
   [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
   [[nodiscard]] Model const& model() const noexcept { return *model_; }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
@@ -50,7 +53,7 @@ class EarlierTokens {
       std::copy_backward(kept.data() + row * before, kept.data() + (row + 1) * before, to + before);
       std::copy_n(x.data + row * added, added, to + before);
     }
-    added_ = layout.length;
+    added_ = layout.length, rows_ = rows;
     return {kept.data(), {rows * (earlier_ + layout.length), width}};
   }
 
@@ -65,25 +68,30 @@ class EarlierTokens {
       return "a recurrent layer goes on with " + std::to_string(layout.rows) + " sequences, and the pass that began " +
              "them had others; begin anew";
     });
-    added_ = layout.length;
+    added_ = layout.length, rows_ = layout.rows;
     return {kept.data(), {layout.rows, width}};
   }
 
-  /// Returns the result of `make()` from the pass that began the sequences, at this place of the model. For tensors
-  /// computed from a memory.
-  /// @shape returns `extent`   @throws ShapeError if the kept one has another extent
+  /// Returns the result of `make()` from the pass that began the sequences, at this place of the model, for tensors
+  /// computed from the tokens of a memory.
+  /// @shape memory [slots, any]   @shape returns [slots, width]   @throws ShapeError if the kept one has another shape
   template <class Make>
-  [[nodiscard]] View made_once(Extents<2> extent, Make const& make) {
-    auto& kept = next_of(kept_, next_);
+  [[nodiscard]] View made_once(View memory, Index width, Make const& make) {
+    auto& kept = next_of(made_, next_made_);
     if (earlier_ == 0) {
       View const made = make();
-      kept.assign(made.data, made.data + made.size());
+      kept.values.assign(made.data, made.data + made.size());
+      kept.memory = static_cast<std::size_t>(
+          std::find_if(memories_.begin(), memories_.end(), [&](auto const& m) { return m.holds(memory); }) -
+          memories_.begin());
+      kept.width = width;
     }
-    expect<ShapeError>(std::ssize(kept) == elements(extent), [&] {
+    Extents<2> const extent{memory.extent[0], width};
+    expect<ShapeError>(std::ssize(kept.values) == elements(extent), [&] {
       return "attention goes on with a memory whose keys are " + to_string(extent) +
              ", and the pass that began the sequences had another; begin anew";
     });
-    return {kept.data(), extent};
+    return {kept.values.data(), extent};
   }
   /// Returns the memory that `make()` returned in the pass that began the sequences. `make` runs as a pass over whole
   /// sequences. Valid until other sequences begin.
@@ -95,13 +103,14 @@ class EarlierTokens {
       Sequence const made = make();
       keeps_ = true;
       kept.take(made.tokens.value, made.layout);
+      rows_of_memory_.resize(static_cast<std::size_t>(made.layout.rows));
+      std::iota(rows_of_memory_.begin(), rows_of_memory_.end(), Index{0});
     }
     return {{kept.view(), nullptr}, kept.layout};
   }
   /// Returns whether the pass predicts token by token, or begins to, and x holds the values of such a memory.
   [[nodiscard]] bool is_memory(View x) const noexcept {
-    return keeps_ &&
-           std::any_of(memories_.begin(), memories_.end(), [&](auto const& m) { return m.values.data() == x.data; });
+    return keeps_ && std::any_of(memories_.begin(), memories_.end(), [&](auto const& m) { return m.holds(x); });
   }
 
   /// Rejects token-by-token prediction for a layer that needs whole sequences.
@@ -120,10 +129,40 @@ class EarlierTokens {
 
   /// Starts passes over the tokens that follow `earlier` tokens of each sequence; 0 begins new sequences.
   void keep_tokens(Index earlier) noexcept {
-    keeps_ = true, earlier_ = earlier, next_ = next_memory_ = next_carried_ = 0, added_ = 0;
+    keeps_ = true, earlier_ = earlier, next_ = next_memory_ = next_made_ = next_carried_ = 0, added_ = 0;
   }
   /// Returns to passes over whole sequences. Kept state stays.
   void keep_no_tokens() noexcept { keeps_ = false, earlier_ = 0; }
+  /// Sequence r of the next pass continues sequence rows[r] of the pass before: sequences may be reordered, repeated or
+  /// left out. Memories are copied only if another sequence's is needed in some row.
+  /// @throws ShapeError for a row that the pass before did not have; names it
+  void select_rows(std::span<Index const> rows) {
+    for (auto const row : rows)
+      expect<ShapeError>(row >= 0 && row < rows_, [&] {
+        return "Predictor::select: row " + std::to_string(row) + " of " + std::to_string(rows_) +
+               " sequences; rows count from 0";
+      });
+    auto const equal_parts = [&](auto& values) {
+      auto const each = std::ssize(values) / std::max<Index>(1, rows_);
+      gather(values, rows, [&](Index row) { return std::pair{row * each, (row + 1) * each}; });
+    };
+    for (std::size_t i = 0; i < next_; ++i) equal_parts(kept_[i]);
+    for (std::size_t i = 0; i < next_carried_; ++i) equal_parts(carried_[i]);
+    rows_ = std::ssize(rows);
+    if (memories_.empty()) return;
+    auto origins = rows_of_memory_;
+    gather(origins, rows, [](Index row) { return std::pair{row, row + 1}; });
+    if (origins == rows_of_memory_) return;  // beams of one sample share what its memory holds
+    for (std::size_t i = 0; i < next_made_; ++i) {
+      auto& made = made_[i];
+      auto const& layout = memories_[made.memory].layout;
+      gather(made.values, rows, [&](Index row) {
+        return std::pair{layout.start(row) * made.width, layout.end(row) * made.width};
+      });
+    }
+    for (std::size_t i = 0; i < next_memory_; ++i) memories_[i].select(rows);
+    rows_of_memory_ = std::move(origins);
+  }
   /// Returns the number of tokens appended since keep_tokens.
   [[nodiscard]] Index added_tokens() const noexcept { return added_; }
 
@@ -142,14 +181,50 @@ class EarlierTokens {
       copy(lengths, layout.lengths), copy(offsets, layout.offsets), copy(positions, layout.positions);
     }
     [[nodiscard]] View view() { return {values.data(), {layout.slots, width}}; }
+    [[nodiscard]] bool holds(View x) const noexcept { return x.data == values.data(); }
+    void select(std::span<Index const> rows) {
+      gather(values, rows, [&](Index row) { return std::pair{layout.start(row) * width, layout.end(row) * width}; });
+      auto const one = [](Index row) { return std::pair{row, row + 1}; };
+      if (!lengths.empty()) gather(lengths, rows, one);
+      if (!positions.empty()) gather(positions, rows, one);
+      std::vector<Index> starts{0};
+      for (auto const row : rows) starts.push_back(starts.back() + layout.end(row) - layout.start(row));
+      layout.rows = std::ssize(rows), layout.slots = starts.back();
+      if (layout.is_ragged()) offsets = std::move(starts);
+      refer(lengths, layout.lengths), refer(offsets, layout.offsets), refer(positions, layout.positions);
+    }
+
+   private:
     template <class T>
     static void copy(std::vector<T>& to, TensorView<T const, 1, HostSpace>& from) {
+      to.clear();
       if (!from.data) return;
       to.assign(from.data, from.data + from.size());
-      from.data = to.data();
+      refer(to, from);
+    }
+    template <class T>
+    static void refer(std::vector<T> const& to, TensorView<T const, 1, HostSpace>& view) {
+      if (view.data) view = {to.data(), {std::ssize(to)}};
     }
   };
+  /// Keys or values of a memory, [slots of the memory, width].
+  struct Made {
+    std::vector<Scalar> values;
+    std::size_t memory = 0;
+    Index width = 0;
+  };
 
+  /// `values` becomes the parts [begin, end) = part(row), one for each of the rows.
+  template <class T, class Part>
+  static void gather(std::vector<T>& values, std::span<Index const> rows, Part const& part) {
+    std::vector<T> out;
+    std::size_t size = 0;
+    for (auto const row : rows) size += static_cast<std::size_t>(part(row).second - part(row).first);
+    out.reserve(size);
+    for (auto const row : rows)
+      out.insert(out.end(), values.begin() + part(row).first, values.begin() + part(row).second);
+    values = std::move(out);
+  }
   template <class T>
   [[nodiscard]] static T& next_of(std::vector<T>& all, std::size_t& next) {
     if (next == all.size()) all.emplace_back();
@@ -168,11 +243,14 @@ class EarlierTokens {
     });
   }
 
-  std::vector<std::vector<Scalar>> kept_;  // in the order in which the model appends, each [rows, tokens, width]
+  std::vector<std::vector<Scalar>> kept_;  // in the order in which the model appends, [rows, tokens, width] each
+  std::vector<Made> made_;                 // in the order in which the model asks
   std::vector<Memory> memories_;           // in the order in which the model makes them
-  std::vector<std::vector<Accumulate<Scalar>>> carried_;  // in the order in which the model asks, each [rows, width]
-  std::size_t next_ = 0, next_memory_ = 0, next_carried_ = 0;
+  std::vector<Index> rows_of_memory_;      // the row of each memory in the pass that began the sequences
+  std::vector<std::vector<Accumulate<Scalar>>> carried_;  // in the order in which the model asks, [rows, width] each
+  std::size_t next_ = 0, next_memory_ = 0, next_made_ = 0, next_carried_ = 0;
   Index earlier_ = 0, added_ = 0;
+  Index rows_ = 0;  // sequences of the last pass
   bool keeps_ = false;
 };
 

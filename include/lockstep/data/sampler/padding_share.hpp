@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/split.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Returns the share of an epoch's slots that padding would take if each batch were padded to its longest sample, in
+/// [0, 1): what length buckets save. Ragged batches have none.
+/// @param order a sampler's order: sampler.over(dataset)   @param lengths of each sample
+/// @param shards ranks or devices, each with a batch of its own of `batch_size` samples
+template <class Order>
+[[nodiscard]] double padding_share(Order const& order, std::span<std::int32_t const> lengths, Index batch_size,
+                                   int shards = 1, Index epoch = 0) {
+  EpochLayout const layout(order.size(), batch_size, shards, Tail::exact);
+  auto index_at = order.in(epoch);
+  double slots = 0, used = 0;
+  for (Index step = 0; step < layout.steps(); ++step)
+    for (int shard = 0; shard < shards; ++shard) {
+      Index longest = 0, rows = 0;
+      for (Index k = 0; k < batch_size; ++k) {
+        auto const position = layout.position(step, shard, k);
+        if (position >= order.size()) break;
+        Index const length = lengths[static_cast<std::size_t>(index_at(position))];
+        longest = std::max(longest, length), used += static_cast<double>(length), ++rows;
+      }
+      slots += static_cast<double>(longest * rows);
+    }
+  return slots > 0 ? 1 - used / slots : 0;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

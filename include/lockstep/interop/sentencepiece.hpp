@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#if defined(LOCKSTEP_SENTENCEPIECE)
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+#endif
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/base64.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::interop {
+
+#if defined(LOCKSTEP_SENTENCEPIECE)
+
+struct SentencePieceOptions {
+  Index vocabulary = 8000;        ///< most pieces, padding, begin, end and unknown included
+  double character_coverage = 1;  ///< share of the texts' characters that have a piece; others are unknown
+};
+
+/// Cuts texts into the pieces of a SentencePiece model and numbers them, and back. Copies share the model. Thread-safe.
+/// @source Kudo and Richardson 2018, "SentencePiece"
+class SentencePiece {
+ public:
+  /// Trains a unigram model. Ids 0 to 3 are padding, begin, end and unknown.
+  /// @param texts  UTF-8, a sentence each
+  /// @determinism bitwise: the model depends on the texts, their order and the options only
+  /// @throws ConfigError when the texts have no model of that size, as when there are more characters than pieces
+  [[nodiscard]] static SentencePiece train(std::span<std::string const> texts,
+                                           SentencePieceOptions const& options = {}) {
+    Sentences sentences(texts);
+    std::string bytes;
+    auto const status = ::sentencepiece::SentencePieceTrainer::Train(
+        std::unordered_map<std::string, std::string>{{"model_type", "unigram"},
+                                                     {"vocab_size", std::to_string(options.vocabulary)},
+                                                     {"hard_vocab_limit", "false"},
+                                                     {"character_coverage", std::to_string(options.character_coverage)},
+                                                     {"pad_id", "0"},
+                                                     {"bos_id", "1"},
+                                                     {"eos_id", "2"},
+                                                     {"unk_id", "3"},
+                                                     {"num_threads", "1"},
+                                                     {"max_sentence_length", "1048576"},
+                                                     {"minloglevel", "2"}},
+        &sentences, &bytes);
+    if (!status.ok())
+      throw ConfigError("sentencepiece: no vocabulary of at most " + std::to_string(options.vocabulary) +
+                        " pieces can be trained on " + std::to_string(texts.size()) +
+                        " texts; give more texts, or another size (" + std::string(status.message()) + ")");
+    return SentencePiece(std::move(bytes), "the trained model");
+  }
+  /// Loads a model file, as `spm_train` writes it.   @throws DataError when it cannot be read or is no model
+  [[nodiscard]] static SentencePiece load(std::string const& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!file || bytes.empty()) throw DataError(path + ": cannot be read as a sentencepiece model; name a .model file");
+    return SentencePiece(std::move(bytes), path);
+  }
+  /// The model of which `to_text` made a text, such as one that was saved with parameters.
+  /// @throws DataError for another text
+  [[nodiscard]] static SentencePiece from_text(std::string_view text) {
+    return SentencePiece(from_base64(text), "the saved model");
+  }
+
+  /// The model as ASCII text, to be saved with parameters.
+  [[nodiscard]] std::string to_text() const { return to_base64(model_->bytes); }
+  /// The bytes of the model file.
+  [[nodiscard]] std::string const& bytes() const noexcept { return model_->bytes; }
+
+  /// Number of pieces: the rows of a model's embedding.
+  [[nodiscard]] Index size() const { return processor().GetPieceSize(); }
+  /// Id of what a decoder reads first: the begin piece or, as T5 does, padding.
+  [[nodiscard]] std::int32_t begin() const {
+    return processor().bos_id() >= 0 ? processor().bos_id() : processor().pad_id() >= 0 ? processor().pad_id() : end();
+  }
+  /// Id of the end piece.
+  [[nodiscard]] std::int32_t end() const { return processor().eos_id(); }
+  [[nodiscard]] std::int32_t unknown() const { return processor().unk_id(); }
+
+  /// The ids of a text's pieces, without begin and end.
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
+    std::vector<int> ids;
+    auto const status = processor().Encode(text, &ids);
+    if (!status.ok()) throw DataError("sentencepiece: a text cannot be encoded: " + std::string(status.message()));
+    return {ids.begin(), ids.end()};
+  }
+  /// The text of pieces; begin, end and padding have none.   @throws DataError for an id that the model does not have
+  [[nodiscard]] std::string decode(std::span<std::int32_t const> ids) const {
+    for (auto const id : ids)
+      if (id < 0 || id >= size())
+        throw DataError("sentencepiece: id " + std::to_string(id) + " is none of the model's " +
+                        std::to_string(size()) + " pieces");
+    std::string text;
+    auto const status = processor().Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+    if (!status.ok()) throw DataError("sentencepiece: pieces cannot be decoded: " + std::string(status.message()));
+    return text;
+  }
+
+  friend bool operator==(SentencePiece const& a, SentencePiece const& b) { return a.bytes() == b.bytes(); }
+
+ private:
+  struct Model {
+    std::string bytes;
+    ::sentencepiece::SentencePieceProcessor processor;
+  };
+  /// Hands the texts to the trainer.
+  class Sentences : public ::sentencepiece::SentenceIterator {
+   public:
+    explicit Sentences(std::span<std::string const> texts) : texts_(texts) {}
+    [[nodiscard]] bool done() const override { return texts_.empty(); }
+    void Next() override { texts_ = texts_.subspan(1); }
+    [[nodiscard]] std::string const& value() const override { return texts_.front(); }
+    [[nodiscard]] ::sentencepiece::util::Status status() const override { return {}; }
+
+   private:
+    std::span<std::string const> texts_;
+  };
+
+  SentencePiece(std::string bytes, std::string const& name) {
+    auto model = std::make_shared<Model>();
+    auto const status = model->processor.LoadFromSerializedProto(bytes);
+    if (!status.ok())
+      throw DataError(name + ": is no sentencepiece model; name a .model file (" + std::string(status.message()) + ")");
+    model->bytes = std::move(bytes);
+    model_ = std::move(model);
+    if (end() < 0)
+      throw DataError(name + ": the sentencepiece model has no end piece; train it with --eos_id at least 0");
+  }
+  [[nodiscard]] ::sentencepiece::SentencePieceProcessor const& processor() const noexcept { return model_->processor; }
+
+  std::shared_ptr<Model const> model_;
+};
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::interop
