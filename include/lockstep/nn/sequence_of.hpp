@@ -29,6 +29,22 @@ template <class Context, SequenceColumn<typename Context::Space> Column>
   return {context.input(column.values.reshape(Extents<2>{layout.slots, width})), layout};
 }
 
+/// Vectors of a width that is known at run time, from a member of std::vector<float> that has the numbers of all steps
+/// one after the other: `layout` is the layout of a column with one element per step, such as the rewards. Its steps
+/// and the vectors are padded alike, or both are ragged. No gradient flows into it.
+/// @shape returns tokens [layout.slots, width]
+/// @throws ShapeError when the column has another number of elements than layout.slots * width
+template <class Context, SequenceColumn<typename Context::Space> Column>
+[[nodiscard]] SequenceOf<Context> sequence_of(Context& context, Column const& column,
+                                              SequenceLayout<typename Context::Space> const& layout, Index width) {
+  expect<ShapeError>(column.values.size() == layout.slots * width, [&] {
+    return "nn::sequence_of: the column has " + std::to_string(column.values.size()) + " numbers, and " +
+           std::to_string(layout.slots) + " steps of " + std::to_string(width) + " need " +
+           std::to_string(layout.slots * width) + "; give each step as many";
+  });
+  return {context.input(column.values.reshape(Extents<2>{layout.slots, width})), layout};
+}
+
 /// The places of pictures, clips or series as the tokens of sequences, all equally long, row by row: a vision
 /// transformer's patches, of what a convolution gives. Gradients flow through it.
 /// @shape x [rows, …, channels]   @shape positions [rows]   @shape returns tokens [rows times places, channels]
