@@ -28,7 +28,6 @@ struct Options : app::Options {
   Sizes sizes;
   Index samples = 2000, actions = 0;
   double return_scale = 0;
-  data::OnFailure on_failure = data::OnFailure::raise;
   app::Precision precision = app::Precision::fp32;
 
   Options() { epochs = 8; }
@@ -40,11 +39,6 @@ struct Options : app::Options {
     command.add("--context", sizes.context, 0, 8192, "Steps before a window that the model sees as well");
     command.add("--return-scale", return_scale, 0, 1e30,
                 "Divisor of the returns; 0: the largest return of the training data");
-    command.add("--on-failure", on_failure,
-                {{"raise", data::OnFailure::raise},
-                 {"skip", data::OnFailure::skip},
-                 {"substitute", data::OnFailure::substitute}},
-                "What becomes of an episode that cannot be used");
     command.add("--samples", samples, 2, 10000000, "Number of synthetic episodes to write without --data");
   }
   [[nodiscard]] BadEpisodes bad() const {
@@ -120,11 +114,10 @@ int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
   auto const parts = load(options, Index{1} << 23);
   if (training.speaks() && !parts.left_out.empty()) std::printf("note: %s\n", parts.left_out.c_str());
-  auto loading = training.loader_options();
-  loading.on_failure = options.on_failure;
   data::RaggedCollate const collate{.segment_plans = data::SegmentPlans::build};
-  data::DataLoader batches{parts.training, data::ShuffledSampler{.seed = options.seed}, collate, loading};
-  data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, collate, loading};
+  data::DataLoader batches{parts.training, data::ShuffledSampler{.seed = options.seed}, collate,
+                           training.loader_options()};
+  data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, collate, training.loader_options()};
   training.fit(TrajectoryTransformer{parts.sizes}, optim::AdamW{.weight_decay = options.weight_decay}, batches,
                train::Evaluation{evaluation, ActionScore{parts.sizes}}, metadata(parts));
   return 0;
