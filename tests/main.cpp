@@ -23,6 +23,8 @@ char const* text(Need need) {
       return "an nvcc of version 12 or later";
     case Need::torch:
       return "a Python with torch";
+    case Need::python:
+      return "a Python with the package";
     case Need::strace:
       return "an strace that may trace";
   }

@@ -10,6 +10,7 @@ enum class Need {
   shared,  ///< the data folder `../shared` beside the checkout
   nvcc,    ///< an nvcc of version 12 or later
   torch,   ///< a Python with PyTorch
+  python,  ///< a Python with a package that the test names
   strace,  ///< an strace that may trace processes, which some containers forbid
 };
 
