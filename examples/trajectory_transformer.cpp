@@ -1,78 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a transformer to act as well as it is told to. The trajectories are generated: in each state one action earns
-// a point; some players know which, others guess, and what they still earn tells them apart.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
+// Trains a transformer to act as well as it is told to, on recorded episodes (--data FOLDER) or, without them, on
+// synthetic ones. docs/explanation/stories/trajectory-transformer.md describes the files.
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
+#include <lockstep/app/synthetic_data.hpp>
+#include <lockstep/core/json_writer.hpp>
 #include <lockstep/lockstep.hpp>
 
-#include "generated.hpp"
+#include "trajectory_transformer/data.hpp"
 #include "trajectory_transformer/model.hpp"
+#include "trajectory_transformer/synthetic.hpp"
 #include "transformer_flags.hpp"
 
 using namespace lockstep;
-using trajectory_transformer::Trajectory;
+using namespace trajectory_transformer;
 
 namespace {
 
 struct Options : app::Options {
-  trajectory_transformer::Sizes sizes;
-  Index samples = 2000;
+  Sizes sizes;
+  Index samples = 2000, actions = 0;
+  double return_scale = 0;
   app::Precision precision = app::Precision::fp32;
 
+  Options() { epochs = 8; }
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
-    command.add("--actions", sizes.actions, 2, 10000, "Actions to choose from");
-    command.add("--max-length", sizes.steps, 1, 8192, "Steps of the longest trajectory");
-    command.add("--samples", samples, 1, 10000000,
-                "Trajectories to generate for training; a tenth more for evaluation");
+    command.add("--actions", actions, 0, 10000,
+                "Number of actions to choose from; 0: as the data have them, 18 in synthetic data");
+    command.add("--max-length", sizes.steps, 1, 8192, "Steps of a window whose actions are predicted");
+    command.add("--context", sizes.context, 0, 8192, "Steps before a window that the model sees as well");
+    command.add("--return-scale", return_scale, 0, 1e30,
+                "Divisor of the returns; 0: the largest return of the training data");
+    command.add("--samples", samples, 2, 10000000, "Number of synthetic episodes to write without --data");
+  }
+  [[nodiscard]] BadEpisodes bad() const {
+    return on_failure == data::OnFailure::raise ? BadEpisodes::refuse : BadEpisodes::leave_out;
   }
 };
 
-class Players {
- public:
-  explicit Players(Options const& options)
-      : actions_(options.sizes.actions), steps_(options.sizes.steps), seed_(options.seed) {}
+// ---- From files to windows.
 
-  Trajectory operator()(std::uint64_t number) const {
-    Philox const random(mix(seed_, number));
-    std::uint64_t draws = 0;
-    auto const below = [&](Index n) {
-      return std::min(n - 1, static_cast<Index>(uniform(random(0, ++draws)[0]) * static_cast<float>(n)));
-    };
-    bool const knows = below(2) == 1;
-    Trajectory out;
-    for (auto left = 1 + below(steps_); left > 0; --left) {
-      auto const right = below(actions_), action = knows ? right : below(actions_);
-      out.actions.push_back(static_cast<std::int32_t>(action));
-      out.returns.push_back(action == right ? 1.0F : 0.0F);
-      auto& state = out.states.emplace_back();
-      for (std::size_t k = 0; k < state.size(); ++k)
-        state[k] =
-            std::sin(static_cast<float>(right + 1) * static_cast<float>(k + 1)) + 0.2F * uniform(random(1, ++draws)[0]);
-    }
-    for (std::size_t t = out.returns.size() - 1; t > 0; --t) out.returns[t - 1] += out.returns[t];  // what is to come
-    for (auto& earned : out.returns) earned /= static_cast<float>(steps_);
-    return out;
-  }
-
- private:
-  Index actions_, steps_;
-  std::uint64_t seed_;
+struct Parts {
+  Sizes sizes;
+  Scaling scaling;
+  data::Subset<Windows> training, evaluation;
+  std::string left_out;  // a sentence about episodes that cannot be used, or nothing
 };
+
+data::Subset<Windows> all(Windows windows) {
+  std::vector<Index> numbers(static_cast<std::size_t>(windows.size()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return {std::move(windows), std::move(numbers)};
+}
+
+/// Opens the data. As many numbers are looked at for the scaling, or, by `check`, to find out what is wrong with them.
+Parts load(Options const& options, Index most_numbers) {
+  auto const actions = options.actions;
+  Synthetic const synthetic{options.samples, options.sizes.steps, actions > 0 ? actions : 18, options.seed};
+  auto const folder = app::data_folder(options, synthetic.recipe(), synthetic);
+  auto const known = std::make_shared<Episodes const>(folder, options.bad());
+  auto sizes = options.sizes;
+  sizes.state_width = known->state_width();
+  sizes.control_width = known->control_width();
+  if (sizes.control_width > 0 && actions > 0)
+    throw ConfigError("--actions " + std::to_string(actions) + " with --data " + folder +
+                      ": the actions there are continuous; leave out --actions");
+  auto scaling = Scaling::of(*known, most_numbers, actions, options.bad());
+  sizes.actions = scaling.actions;
+  if (options.return_scale > 0) scaling.returns = static_cast<float>(options.return_scale);
+  std::string left_out;
+  if (known->left_out() > 0)
+    left_out = std::to_string(known->left_out()) + " episodes cannot be used, such as " + known->first_left_out();
+  Windows const drawn(known, sizes, scaling, Windows::Begin::drawn),
+      in_turn(known, sizes, scaling, Windows::Begin::in_turn);
+  if (options.eval_data.empty())
+    return {sizes, scaling, data::hold_out(drawn, 0.1, options.seed).training,
+            data::hold_out(in_turn, 0.1, options.seed).evaluation, left_out};
+  auto const others = std::make_shared<Episodes const>(options.eval_data, options.bad());
+  if (others->state_width() != sizes.state_width || others->control_width() != sizes.control_width)
+    throw ConfigError("--eval-data " + options.eval_data + ": has other observations or actions than " + folder);
+  static_cast<void>(Scaling::of(*others, most_numbers, sizes.actions, options.bad()));
+  return {sizes, scaling, all(drawn), all({others, sizes, scaling, Windows::Begin::in_turn}), left_out};
+}
+
+/// What a program that acts needs beside the parameters.
+train::Metadata metadata(Parts const& parts) {
+  json::Writer out;
+  out.begin_object();
+  Sizes::each(parts.sizes, [&](char const* name, Index size) { out.member(name, size); });
+  out.member("state_mean", parts.scaling.mean).member("state_factor", parts.scaling.factor);
+  out.member("return_scale", parts.scaling.returns).end_object();
+  return {{"trajectory_transformer", out.text()}};
+}
+
+// ---- What app::run calls: once before ranks start, then once in each of them.
 
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
-  generated::check(options);
+  if (options.data.empty() && !options.eval_data.empty())
+    throw ConfigError("--eval-data " + options.eval_data + " without --data: synthetic data have an evaluation part");
+  app::check_samples(options, load(options, Index{1} << 28).training.size());
 }
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  return generated::train(training, Players{options}, data::RaggedCollate{.segment_plans = data::SegmentPlans::build},
-                          trajectory_transformer::TrajectoryTransformer{options.sizes},
-                          train::Accuracy{&Trajectory::actions});
+  auto const parts = load(options, Index{1} << 23);
+  if (training.speaks() && !parts.left_out.empty()) std::printf("note: %s\n", parts.left_out.c_str());
+  data::RaggedCollate const collate{.segment_plans = data::SegmentPlans::build};
+  data::DataLoader batches{parts.training, data::ShuffledSampler{.seed = options.seed}, collate,
+                           training.loader_options()};
+  data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, collate, training.loader_options()};
+  training.fit(TrajectoryTransformer{parts.sizes}, optim::AdamW{.weight_decay = options.weight_decay}, batches,
+               train::Evaluation{evaluation, ActionScore{parts.sizes}}, metadata(parts));
+  return 0;
 }
 
 }  // namespace

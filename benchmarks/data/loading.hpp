@@ -14,10 +14,10 @@ namespace lockstep_bench {
 
 /// Samples per second through a loader that never ends; for a negative number, per second of processor time, that of
 /// the workers included.
-template <class D>
+template <class D, class C = lockstep::data::PadCollate>
 class Loading {
  public:
-  Loading(D const& dataset, lockstep::Index batch, int workers, lockstep::data::PadCollate collate = {})
+  Loading(D const& dataset, lockstep::Index batch, int workers, C collate = {})
       : loader_(dataset, lockstep::data::ShuffledSampler{.seed = 1}, collate,
                 {.batch_size = batch, .workers = workers, .prefetch = 2, .tail = lockstep::data::Tail::drop}) {
     loader_.start({}, 0, 0, lockstep::Index{1} << 40);
@@ -34,7 +34,7 @@ class Loading {
   }
 
  private:
-  lockstep::data::DataLoader<D, lockstep::data::ShuffledSampler, lockstep::data::PadCollate> loader_;
+  lockstep::data::DataLoader<D, lockstep::data::ShuffledSampler, C> loader_;
 };
 
 /// The number of workers, at most two, that is the fastest at present.

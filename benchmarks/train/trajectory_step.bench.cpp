@@ -13,24 +13,24 @@
 #include <train/training.hpp>
 
 using namespace lockstep_bench;
-using trajectory_transformer::Trajectory;
+using trajectory_transformer::Window;
 
 namespace {
 constexpr Index batch_size = 64;
 enum class Lengths { full, unequal };
 
 auto trajectories(trajectory_transformer::Sizes const& sizes, Lengths lengths) {
-  std::vector<Trajectory> all;
+  std::vector<Window> all;
   for (Index i = 0; i < batch_size; ++i) {
-    Trajectory one;
+    Window one;
     for (Index t = 0; t < (lengths == Lengths::full ? sizes.steps : 1 + 7 * i % sizes.steps); ++t) {
       auto const action = (3 * i + 2 * t) % sizes.actions;
       one.returns.push_back(static_cast<float>(i % 4) / 4);
       one.actions.push_back(static_cast<std::int32_t>(action));
-      auto& state = one.states.emplace_back();
-      for (std::size_t k = 0; k < state.size(); ++k)
-        state[k] = static_cast<float>(
-            std::sin(1 + static_cast<double>(action) * static_cast<double>(k + 1) + 0.1 * static_cast<double>(i)));
+      one.targets.push_back(action);
+      for (Index k = 1; k <= sizes.state_width; ++k)
+        one.states.push_back(static_cast<float>(
+            std::sin(1 + static_cast<double>(action) * static_cast<double>(k) + 0.1 * static_cast<double>(i))));
     }
     all.push_back(one);
   }
@@ -39,7 +39,7 @@ auto trajectories(trajectory_transformer::Sizes const& sizes, Lengths lengths) {
 
 void compare(Ratios& ratios, std::string const& name, double dropout, Lengths lengths,
              std::vector<std::string> arguments) {
-  trajectory_transformer::Sizes const sizes{.dropout = dropout};
+  trajectory_transformer::Sizes const sizes{.context = 0, .dropout = dropout};
   arguments.insert(arguments.end(), {"--dropout", std::to_string(dropout)});
   if (lengths == Lengths::unequal) arguments.emplace_back("--unequal");
   compare_steps(ratios, name, trajectory_transformer::TrajectoryTransformer(sizes), trajectories(sizes, lengths),

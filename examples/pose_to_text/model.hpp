@@ -9,6 +9,7 @@
 #include <lockstep/nn/encode_once.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/gated_feed_forward.hpp>
+#include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pre_norm.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
@@ -98,10 +99,11 @@ class PoseToText {
     each("frames", frames_), each("encoder", encoder_), each("tokens", tokens_);
     each("decoder", decoder_), each("head", head_);
   }
-  auto predict(auto& context, auto const& batch) const {  // the logits of each next token
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {  // the logits of each next token
     auto const seen = nn::encode_once(context, [&] {
-      auto const frames =
-          nn::sequence_of(context, batch[&Clip::numbers], batch[&Clip::frames], coordinates_, batch.positions());
+      auto const layout = nn::layout_of<typename Context::Space>(batch[&Clip::frames], batch.positions());
+      auto const frames = nn::sequence_of(context, batch[&Clip::numbers], layout, coordinates_);
       return encoder_.forward(context, dropout_.forward(context, frames_.forward(context, frames)));
     });
     auto const read = tokens_.forward(context, batch[&Clip::tokens], batch.positions());

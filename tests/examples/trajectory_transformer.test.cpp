@@ -1,58 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include <lockstep/core/json.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/source/write_npy.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/initialize.hpp>
 
+#include "../examples/trajectory_transformer/data.hpp"
 #include "../examples/trajectory_transformer/model.hpp"
+#include "../examples/trajectory_transformer/synthetic.hpp"
+#include "data/source/array_files.hpp"
 #include "examples/learned_by_heart.hpp"
+#include "examples/program.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
-using trajectory_transformer::Trajectory;
-using trajectory_transformer::TrajectoryTransformer;
+using namespace lockstep_test;
+using namespace trajectory_transformer;
+namespace fs = std::filesystem;
 
 namespace {
 
-trajectory_transformer::Sizes const small{
-    .actions = 5, .steps = 6, .width = 16, .layers = 2, .heads = 2, .feed_forward = 24, .dropout = 0};
+/// Recorded steps; controls are continuous actions of two numbers, and then there are no actions.
+struct Steps {
+  std::vector<float> states, rewards, controls;
+  std::vector<std::int64_t> actions;
+};
+constexpr Index state_width = 3;
+enum class Actions { discrete, continuous };
 
-/// Trajectories of 1 to 6 steps whose actions follow from state and return; they differ in each of their steps.
-std::vector<Trajectory> trajectories(int count) {
-  std::vector<Trajectory> all;
-  for (int i = 0; i < count; ++i) {
-    Trajectory trajectory;
-    for (int t = 0; t <= i % 6; ++t) {
-      auto const action = (3 * i + 2 * t) % 5;
-      trajectory.returns.push_back(static_cast<float>(i % 4) / 4);
-      auto& state = trajectory.states.emplace_back();
-      for (std::size_t k = 0; k < state.size(); ++k)
-        state[k] = static_cast<float>(std::sin(1.0 + action * static_cast<double>(k + 1) + 0.1 * i));
-      trajectory.actions.push_back(action);
-    }
-    all.push_back(trajectory);
+Steps episode(int number, Index steps, Actions kind) {
+  Steps out;
+  for (int t = 0; t < static_cast<int>(steps); ++t) {
+    auto const action = (3 * number + 2 * t) % 5;
+    for (int k = 0; k < state_width; ++k)
+      out.states.push_back(static_cast<float>(std::sin(1.0 + action * (k + 1) + 0.1 * number)));
+    out.rewards.push_back(static_cast<float>((number + t) % 4));
+    if (kind == Actions::discrete) out.actions.push_back(action);
+    if (kind == Actions::continuous)
+      out.controls.insert(out.controls.end(), {0.2F * static_cast<float>(action), -1.0F + static_cast<float>(t % 2)});
   }
+  return out;
+}
+std::vector<Steps> episodes(int count, Actions kind) {
+  std::vector<Steps> all;
+  for (int i = 0; i < count; ++i) all.push_back(episode(i, 1 + 7 * i % 12, kind));
   return all;
 }
 
+void save_npz(std::string const& path, Steps const& one) {
+  auto const steps = std::to_string(one.rewards.size());
+  auto const matrix = [](std::size_t rows, std::size_t numbers) {
+    return "(" + std::to_string(rows) + ", " + std::to_string(rows == 0 ? 3 : numbers / rows) + ")";
+  };
+  write_file(
+      path,
+      zip({{"observations.npy", npy_of("<f4", matrix(one.states.size() / 3, one.states.size()), bytes_of(one.states))},
+           {"actions.npy",
+            one.controls.empty()
+                ? npy_of("<i8", "(" + std::to_string(one.actions.size()) + ",)", bytes_of(one.actions))
+                : npy_of("<f4", matrix(one.rewards.size(), one.controls.size()), bytes_of(one.controls))},
+           {"rewards.npy", npy_of("<f4", "(" + steps + ",)", bytes_of(one.rewards))},
+           {"terminals.npy", npy_of("|b1", "(" + steps + ",)", std::string(one.rewards.size(), '\0'))}}));
+}
+std::string save_apart(std::string const& folder, std::vector<Steps> const& all) {
+  fs::create_directories(folder);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    save_npz(folder + "/episode_" + std::to_string(100 + i) + ".npz", all[i]);
+  return folder;
+}
+std::string save_joined(std::string const& folder, std::vector<Steps> const& all) {
+  fs::create_directories(folder);
+  Steps joined;
+  std::vector<Index> lengths;
+  auto const append = [](auto& to, auto const& from) { to.insert(to.end(), from.begin(), from.end()); };
+  for (auto const& each : all) {
+    append(joined.states, each.states), append(joined.rewards, each.rewards);
+    append(joined.controls, each.controls), append(joined.actions, each.actions);
+    lengths.push_back(std::ssize(each.rewards));
+  }
+  auto const rows = std::ssize(joined.rewards);
+  data::write_npy<float>(folder + "/observations.npy", joined.states, {rows, state_width});
+  data::write_npy<float>(folder + "/rewards.npy", joined.rewards, {rows});
+  if (joined.controls.empty())
+    data::write_npy<std::int64_t>(folder + "/actions.npy", joined.actions, {rows});
+  else
+    data::write_npy<float>(folder + "/actions.npy", joined.controls, {rows, 2});
+  data::write_npy<Index>(folder + "/episode_lengths.npy", lengths, {std::ssize(lengths)});
+  return folder;
+}
+
+Sizes small(Actions kind) {
+  return {.actions = kind == Actions::discrete ? 5 : 0,
+          .control_width = kind == Actions::discrete ? 0 : 2,
+          .state_width = state_width,
+          .steps = 4,
+          .context = 2,
+          .width = 16,
+          .layers = 2,
+          .heads = 2,
+          .feed_forward = 24,
+          .dropout = 0};
+}
+Windows windows_of(std::string const& folder, Sizes const& sizes, Windows::Begin begin) {
+  auto const files = std::make_shared<Episodes const>(folder, BadEpisodes::refuse);
+  return {files, sizes, Scaling::of(*files, 1 << 20, 0, BadEpisodes::refuse), begin};
+}
+/// Windows of episodes in a new folder, in turn.
+std::vector<Window> windows(int count, Actions kind) {
+  TemporaryFolder const folder;
+  auto const all =
+      windows_of(save_joined(folder / "data", episodes(count, kind)), small(kind), Windows::Begin::in_turn);
+  std::vector<Window> out;
+  for (Index i = 0; i < all.size(); ++i) out.push_back(all.get(i));
+  return out;
+}
+
 template <class Collate>
-auto batch_of_7(Collate collate) {
-  auto batches = lockstep_test::in_order(trajectories(7), 7, collate);
+auto batch_of(Collate collate, Actions kind) {
+  auto const all = windows(7, kind);
+  auto batches = in_order(all, std::ssize(all), collate);
   batches.start({0, 1, 1}, 0, 0, 1);
   return batches;
 }
 
 /// Its parameters, with embeddings of size one instead of 0.02: the norm divides by it.
 struct Start {
-  TrajectoryTransformer model{small};
+  TrajectoryTransformer model;
   nn::ParameterLayout layout = nn::ParameterLayout::of(model);
   std::vector<double> values = std::vector<double>(static_cast<std::size_t>(layout.size()));
 
-  Start() {
+  explicit Start(Actions kind) : model(small(kind)) {
     nn::initialize(layout, 3, values.data());
     for (auto const& entry : layout.entries())
       if (entry.initializer.kind == nn::Initializer::Kind::normal)
@@ -61,42 +154,349 @@ struct Start {
 };
 
 template <class Collate>
-auto check(Collate collate) {
-  Start start;
-  auto batches = batch_of_7(collate);
+auto check(Collate collate, Actions kind) {
+  Start start(kind);
+  auto batches = batch_of(collate, kind);
   auto const held = batches.next();
   return nn::check_gradients(start.model, start.layout, start.values, held.batches()[0], {.max_per_parameter = 24});
 }
 
-template <class Collate>
-double loss(Collate collate) {
-  Start start;
-  auto batches = batch_of_7(collate);
-  auto const held = batches.next();
+template <class Batch>
+auto loss_of(Batch const& batch, Actions kind) {
+  Start start(kind);
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.bind(start.values.data(), nullptr, start.layout.entries().size());
   context.begin_micro_batch(nn::Mode::evaluation, 1);
-  return nn::loss_of(start.model, context, held.batches()[0]).mean();
+  return nn::loss_of(start.model, context, batch);
 }
+template <class Collate>
+auto loss(Collate collate, Actions kind) {
+  auto batches = batch_of(collate, kind);
+  auto const held = batches.next();
+  return loss_of(held.batches()[0], kind);
+}
+
+constexpr Actions both_kinds[]{Actions::discrete, Actions::continuous};
+
+using Flags = std::vector<std::string>;
+/// A quick run over these files.
+Outcome run(std::string const& folder, Flags const& more) {
+  Flags all{"--data",       folder, "--threads",      "1",  "--d-model",    "16", "--num-heads", "2",
+            "--num-layers", "1",    "--feed-forward", "24", "--max-length", "4",  "--context",   "2"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_example("trajectory_transformer", all);
+}
+json::Value run_json(std::string const& folder) { return json::parse(read_file(folder + "/run.json"), folder); }
 
 }  // namespace
 
-TEST_CASE("gradients, ragged and padded") {
-  auto const ragged = check(data::RaggedCollate{}), padded = check(data::PadCollate{});
-  CAPTURE(ragged.where);
-  CAPTURE(padded.where);
-  CHECK(ragged.ok());
-  CHECK(padded.ok());
+TEST_CASE("trajectory: gradients, ragged and padded, of discrete and continuous actions") {
+  for (auto const kind : both_kinds) {
+    auto const ragged = check(data::RaggedCollate{}, kind), padded = check(data::PadCollate{}, kind);
+    CAPTURE(ragged.where);
+    CAPTURE(padded.where);
+    CHECK(ragged.ok());
+    CHECK(padded.ok());
+  }
 }
 
-TEST_CASE("padding changes nothing") {
-  // Sums over tokens and heads in another order: some thousand roundings of numbers around one.
-  CHECK(std::abs(loss(data::RaggedCollate{}) - loss(data::PadCollate{.length = 6})) < 1e-12);
+TEST_CASE("trajectory: padding changes nothing, and the previous region has no loss") {
+  for (auto const kind : both_kinds) {
+    // Sums over tokens and heads in another order: some thousand roundings of numbers around one.
+    auto const ragged = loss(data::RaggedCollate{}, kind), padded = loss(data::PadCollate{}, kind);
+    CHECK(std::abs(ragged.mean() - padded.mean()) < 1e-12);
+    double steps = 0;
+    for (auto const& each : episodes(7, kind)) steps += static_cast<double>(each.rewards.size());
+    CHECK(ragged.weight == (kind == Actions::discrete ? steps : 2 * steps));  // each step once, whatever the context
+  }
 }
 
-TEST_CASE("a few trajectories are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
-  // Five actions at random have a loss of ln 5 = 1.6; below 0.1 hardly a step is in doubt.
-  lockstep_test::check_learned_by_heart(TrajectoryTransformer{small}, trajectories(16),
-                                        data::RaggedCollate{.segment_plans = data::SegmentPlans::build}, 40);
+TEST_CASE("trajectory: a few windows are learned by heart on one device, on two, and by two ranks, bit for bit") {
+  for (auto const kind : both_kinds)
+    check_learned_by_heart(TrajectoryTransformer{small(kind)}, windows(8, kind),
+                           data::RaggedCollate{.segment_plans = data::SegmentPlans::build}, 40);
+}
+
+TEST_CASE("trajectory: windows in turn have each step once, with what is to come and the steps before") {
+  for (auto const kind : both_kinds) {
+    TemporaryFolder const folder;
+    auto const all = episodes(6, kind);
+    auto const sizes = small(kind);
+    auto const joined = windows_of(save_joined(folder / "joined", all), sizes, Windows::Begin::in_turn);
+    auto const apart = windows_of(save_apart(folder / "apart", all), sizes, Windows::Begin::in_turn);
+    auto const files = Episodes(folder / "joined", BadEpisodes::refuse);
+    auto const scaling = Scaling::of(files, 1 << 20, 0, BadEpisodes::refuse);
+    REQUIRE(joined.size() == apart.size());
+    CHECK(joined.groups() == 6);
+    CHECK(joined.fingerprint() != apart.fingerprint());
+    CHECK(contains(apart.name(0), "episode_100.npz"));
+    CHECK(contains(joined.name(0), "joined, episode 0"));
+    Index i = 0;
+    for (Index e = 0; e < 6; ++e) {
+      auto const& episode = all[static_cast<std::size_t>(e)];
+      auto const steps = std::ssize(episode.rewards);
+      for (Index begin = 0; begin < steps; begin += sizes.steps, ++i) {
+        auto const window = joined.get(i), same = apart.get(i);
+        CHECK(joined.group(i) == e);
+        CHECK(window.states == same.states);
+        CHECK(window.returns == same.returns);
+        CHECK(window.actions == same.actions);
+        CHECK(window.controls == same.controls);
+        auto const first = std::max<Index>(0, begin - sizes.context), end = std::min(steps, begin + sizes.steps);
+        REQUIRE(std::ssize(window.returns) == end - first);
+        for (Index t = first; t < end; ++t) {
+          auto const at = static_cast<std::size_t>(t - first);
+          double to_come = 0;
+          for (Index later = t; later < steps; ++later) to_come += episode.rewards[static_cast<std::size_t>(later)];
+          CHECK(window.returns[at] == doctest::Approx(to_come / scaling.returns));
+          for (std::size_t k = 0; k < state_width; ++k)
+            CHECK(window.states[at * state_width + k] / scaling.factor[k] + scaling.mean[k] ==
+                  doctest::Approx(episode.states[static_cast<std::size_t>(t) * state_width + k]).epsilon(1e-4));
+          if (kind == Actions::discrete) {
+            CHECK(window.actions[at] == episode.actions[static_cast<std::size_t>(t)]);
+            CHECK(window.targets[at] == (t < begin ? -1 : window.actions[at]));
+          } else {
+            CHECK(window.counts[at][0] == (t >= begin));
+          }
+        }
+      }
+    }
+    CHECK(i == joined.size());
+  }
+}
+
+TEST_CASE("trajectory: drawn windows follow from the key, and each step is as likely") {
+  TemporaryFolder const folder;
+  auto const sizes = small(Actions::discrete);
+  auto const folder_of_one = save_joined(folder / "data", {episode(0, 11, Actions::discrete)});
+  auto const drawn = windows_of(folder_of_one, sizes, Windows::Begin::drawn);
+  std::map<float, int> seen;  // by what is still to come, which differs from step to step where rewards are not 0
+  constexpr int draws = 8000;
+  Index shortest = 100;
+  for (int position = 0; position < draws; ++position) {
+    data::SampleKey const key{7, 1, position};
+    auto const window = drawn.get(1, key);
+    CHECK(window.returns == drawn.get(1, key).returns);
+    Index current = 0;
+    for (std::size_t t = 0; t < window.returns.size(); ++t)
+      if (window.targets[t] >= 0) ++seen[window.returns[t]], ++current;
+    REQUIRE(current >= 1);
+    CHECK(current <= sizes.steps);
+    CHECK(std::ssize(window.returns) - current <= sizes.context);
+    shortest = std::min(shortest, current);
+  }
+  CHECK(shortest == 1);
+  // Rewards 0 1 2 3 0 1 2 3 0 1 2: three pairs of steps share a return. Each step is in 4 of the 14 places.
+  double const expected = draws * 4.0 / 14, deviation = std::sqrt(expected * (1 - 4.0 / 14));
+  for (auto const& [to_come, count] : seen)
+    CHECK(std::min(std::abs(count - expected), std::abs(count - 2 * expected)) < 5 * 2 * deviation);
+  CHECK(seen.size() == 8);
+}
+
+TEST_CASE("trajectory: synthetic episodes are as documented") {
+  TemporaryFolder const folder;
+  fs::create_directory(folder / "data");
+  Synthetic const recipe{.episodes = 300, .steps = 20, .actions = 18, .seed = 1};
+  recipe(folder / "data");
+  Episodes const files(folder / "data", BadEpisodes::refuse);
+  CHECK(files.size() == 300);
+  CHECK(files.state_width() == 17);
+  CHECK(files.control_width() == 0);
+  // The symbol that a state shows, by the nearest sines.
+  auto const symbol_of = [](std::span<float const> state) {
+    Index best = 0;
+    double least = 1e9;
+    for (Index symbol = 0; symbol < 18; ++symbol) {
+      double distance = 0;
+      for (std::size_t k = 0; k < state.size(); ++k)
+        distance +=
+            std::pow(state[k] - 0.1 - std::sin(static_cast<double>(symbol + 1) * static_cast<double>(k + 1)), 2);
+      if (distance < least) least = distance, best = symbol;
+    }
+    return best;
+  };
+  Index right = 0, steps = 0, of_the_state = 0;
+  for (Index i = 0; i < files.size(); ++i) {
+    auto const part = files.read(i, 0, files.steps(i), 18);
+    CHECK(files.steps(i) <= 40);
+    Index before = -1;
+    for (std::size_t t = 0; t < part.actions.size(); ++t, ++steps) {
+      auto const symbol = symbol_of(std::span(part.states).subspan(t * 17, 17));
+      right += part.actions[t] == (part.rewards[t] < 0 && before >= 0 ? before : symbol);
+      of_the_state += part.actions[t] == symbol;
+      before = symbol;
+    }
+  }
+  double const share = static_cast<double>(right) / static_cast<double>(steps);
+  CHECK(std::abs(share - 0.9) < 4 * std::sqrt(0.9 * 0.1 / static_cast<double>(steps)));
+  CHECK(static_cast<double>(of_the_state) / static_cast<double>(steps) < 0.6);
+}
+
+TEST_CASE("trajectory: the program trains from both formats, alike as single, dp and ddp, and resumes in an epoch") {
+  TemporaryFolder const folder;
+  for (auto const kind : both_kinds) {
+    CAPTURE(static_cast<int>(kind));
+    auto const name = [&](std::string const& what) {
+      return folder / (what + (kind == Actions::discrete ? "" : "_continuous"));
+    };
+    auto const data = kind == Actions::discrete ? save_apart(name("data"), episodes(40, kind))
+                                                : save_joined(name("data"), episodes(40, kind));
+    auto const trained = [&](std::string const& as, Flags flags) {
+      flags.insert(flags.end(), {"--epochs", "2", "--save-dir", name(as), "--return-scale", "10"});
+      auto const outcome = run(data, flags);
+      CAPTURE(outcome.err);
+      CHECK(outcome.exit_code == 0);
+      CHECK(contains(outcome.out, kind == Actions::discrete ? ", accuracy " : ", r2 "));
+      return run_json(name(as));
+    };
+    auto const single = trained("single", {"--batch-size", "8"});
+    CHECK(single.at("steps").integer() > 4);
+    auto const dp = trained("dp", {"--batch-size", "4", "--devices", "2"});
+    auto const ddp = trained("ddp", {"--batch-size", "4", "--nproc", "2"});
+    CHECK(ddp.at("parameters_sha256") == dp.at("parameters_sha256"));
+    auto const loss_of_run = [](json::Value const& run) { return run.at("final").at("eval_loss").number(); };
+    CHECK(loss_of_run(single) == doctest::Approx(loss_of_run(dp)).epsilon(1e-3));
+
+    // Three steps, which end within the first epoch, and then the rest.
+    Flags const flags{"--batch-size", "4", "--devices", "2", "--checkpoint-every", "3"};
+    trained("whole", flags);
+    fs::create_directories(name("resumed") + "/checkpoints");
+    fs::copy(name("whole") + "/checkpoints/step_3.safetensors", name("resumed") + "/checkpoints/step_3.safetensors");
+    auto resuming = flags;
+    resuming.insert(resuming.end(), {"--resume", "auto"});
+    CHECK(trained("resumed", resuming).at("parameters_sha256") == dp.at("parameters_sha256"));
+  }
+}
+
+TEST_CASE("trajectory: the batch sizes of the story, with four workers") {
+  TemporaryFolder const folder;
+  auto const data = save_joined(folder / "data", episodes(300, Actions::discrete));
+  for (auto const* const size : {"512", "1024"}) {
+    auto const outcome = run(data, {"--epochs", "1", "--batch-size", size, "--num-workers", "4"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(contains(outcome.out, "batch " + std::string(size) + " per rank or device"));
+  }
+}
+
+TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts") {
+  TemporaryFolder const folder;
+  auto const all = episodes(8, Actions::discrete);
+  int number = 0;
+  auto const fresh = [&] { return folder / ("data_" + std::to_string(++number)); };
+  auto const spoiled = [&](auto const& spoil) {  // one of many, as files and joined
+    auto some = all;
+    spoil(some[3]);
+    return some;
+  };
+  struct Refusal {
+    std::string data;
+    Flags says, flags = {};
+  };
+  auto const nan = spoiled([](Steps& s) { s.states[4] = std::numeric_limits<float>::quiet_NaN(); });
+  auto const infinite = spoiled([](Steps& s) { s.rewards[2] = std::numeric_limits<float>::infinity(); });
+  auto const negative = spoiled([](Steps& s) { s.actions[1] = -1; });
+  auto const large = spoiled([](Steps& s) { s.actions[1] = 7; });
+  auto const too_large = spoiled([](Steps& s) { s.actions[1] = 20000; });
+  auto const none = spoiled([](Steps& s) { s = {}; });
+  auto const unequal = spoiled([](Steps& s) { s.actions.pop_back(); });
+  std::vector<Refusal> refusals{
+      {folder / "missing", {"missing: is no folder"}},
+      {save(folder, "file.npz", "x"), {"file.npz: is no folder"}},
+      {save_apart(fresh(), nan), {"episode_103.npz", "observations have a nan at step 1"}},
+      {save_joined(fresh(), nan), {"episode 3", "observations have a nan at step 1"}},
+      {save_apart(fresh(), infinite), {"episode_103.npz", "rewards have an infinity at step 2"}},
+      {save_apart(fresh(), negative), {"episode_103.npz", "action -1 at step 1 is not from 0 to "}},
+      {save_joined(fresh(), large), {"episode 3: action 7 at step 1 is not from 0 to 4"}, {"--actions", "5"}},
+      {save_joined(fresh(), too_large), {"action 20000", "from 0 to 9999"}},
+      {save_apart(fresh(), none), {"episode_103.npz: has no step"}},
+      {save_joined(fresh(), none), {"episode_lengths.npy: episode 3 has no step"}},
+      {save_apart(fresh(), unequal), {"episode_103.npz: has 10 observations and 9 actions"}},
+      {save_joined(fresh(), episodes(8, Actions::continuous)), {"--actions 5", "continuous"}, {"--actions", "5"}},
+      {save_joined(fresh(), {all[3]}), {"nothing to hold out of 1 group"}},
+  };
+  auto const edited = [&](auto const& edit) {
+    auto const path = save_apart(fresh(), all);
+    edit(path);
+    return path;
+  };
+  fs::create_directory(folder / "empty");
+  refusals.push_back({folder / "empty", {"empty: has no episode, neither .npz files nor observations.npy"}});
+  refusals.push_back({edited([](auto const& path) { fs::resize_file(path + "/episode_103.npz", 300); }),
+                      {"episode_103.npz", "cut off"}});
+  refusals.push_back({edited([](auto const& path) { write_file(path + "/episode_103.npz", "corrupt"); }),
+                      {"episode_103.npz", "no zip archive"}});
+  refusals.push_back({edited([](auto const& path) {
+                        write_file(path + "/episode_103.npz", zip({{"observations.npy", "x"}}, false, 8));
+                      }),
+                      {"episode_103.npz", "compressed", "np.savez"}});
+  refusals.push_back(
+      {edited([](auto const& path) { save_npz(path + "/episode_200.npz", episode(0, 4, Actions::continuous)); }),
+       {"episode_200.npz: has observations of 3 numbers and actions of 2 floats"}});
+  auto const joined = [&](auto const& edit) {
+    auto const path = save_joined(fresh(), all);
+    edit(path);
+    return path;
+  };
+  refusals.push_back({joined([](auto const& path) { fs::remove(path + "/episode_lengths.npy"); }),
+                      {"neither episode_lengths.npy nor episode_offsets.npy"}});
+  refusals.push_back({joined([](auto const& path) {
+                        fs::remove(path + "/episode_lengths.npy");
+                        data::write_npy<Index>(path + "/episode_lengths.npy", std::vector<Index>{3, 4}, {2});
+                      }),
+                      {"episode_lengths.npy: gives episodes of 7 steps together"}});
+  refusals.push_back({joined([](auto const& path) { fs::remove(path + "/rewards.npy"); }), {"rewards.npy"}});
+  for (auto const& refusal : refusals) {
+    CAPTURE(refusal.data);
+    auto flags = refusal.flags;
+    flags.insert(flags.end(), {"--save-dir", folder / "saved", "--nproc", "2"});
+    auto const outcome = run(refusal.data, flags);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.lines_of_err() == 1);
+    for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not said: ", part);
+    CHECK(outcome.out.empty());
+    CHECK_FALSE(fs::exists(folder / "saved"));
+  }
+
+  // Left out, they do no harm, whatever they are.
+  save_npz(folder / "data_1" + "/episode_109.npz", none[3]);
+  for (auto const* const policy : {"skip", "substitute"}) {
+    auto const outcome = run(folder / "data_1", {"--on-failure", policy, "--epochs", "1"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(contains(outcome.out, "1 episodes cannot be used"));
+  }
+}
+
+TEST_CASE("trajectory: the player acts by what was trained") {
+  TemporaryFolder const folder;
+  for (auto const kind : both_kinds) {
+    auto const save_dir = folder / (kind == Actions::discrete ? "discrete" : "continuous");
+    auto const trained = run(save_joined(save_dir + "_data", episodes(10, kind)),
+                             {"--epochs", "1", "--save-dir", save_dir, "--batch-size", "32"});
+    REQUIRE(trained.exit_code == 0);
+    std::string parameters;
+    for (auto const& entry : fs::directory_iterator(save_dir + "/checkpoints")) parameters = entry.path().string();
+    auto const player = [&](std::string const& lines) {
+      auto const file = save(folder, "lines", lines);
+      auto const command = example("trajectory_player") + " " + parameters + " < " + file + " > " + (folder / "out") +
+                           " 2> " + (folder / "err");
+      int const status = std::system(command.c_str());
+      return std::pair{WEXITSTATUS(status), read_file(folder / "out")};
+    };
+    std::string lines = "begin 10 0.5 0.1 -0.2\n";
+    for (int i = 0; i < 9; ++i) lines += "next 1 0.5 0.1 " + std::to_string(i) + "\n";  // longer than the positions
+    auto const [code, answers] = player(lines + lines);
+    CHECK(code == 0);
+    REQUIRE(std::ranges::count(answers, '\n') == 20);
+    CHECK(answers.substr(0, answers.size() / 2) == answers.substr(answers.size() / 2));  // begins anew
+    auto const first = answers.substr(0, answers.find('\n'));
+    CHECK(std::ranges::count(first, ' ') == (kind == Actions::discrete ? 0 : 1));
+    for (auto const* const bad : {"next 1 0.5 0.1 0.2\n", "begin 10 0.5\n", "begin 10 a b c\n", "stop\n"}) {
+      CHECK(player(bad).first == 2);
+      CHECK(contains(read_file(folder / "err"), "neither \"begin RETURN OBSERVATION\""));
+    }
+  }
 }

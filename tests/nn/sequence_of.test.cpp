@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <lockstep/core/thread_pool.hpp>
@@ -49,26 +50,28 @@ TEST_CASE("numbers and arrays, padded and ragged, become rows of an activation w
   check(Ragged<2>{{numbers.data(), {4, 3}}, {offsets.data(), {3}}, 3}, {4, 3});
 }
 
-TEST_CASE("steps of a width that is known at run time, padded and ragged") {
+TEST_CASE("vectors of a width that is known at run time lie as the steps of another column do") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);
-  std::vector<float> const numbers(30, 1.5F);
-  std::array<std::int32_t, 2> const number_lengths{15, 5};
-  std::array<Index, 3> const number_offsets{0, 15, 20};
-  auto const check = [&](auto const& column, auto const& steps, Extents<2> extent) {
-    auto const x = nn::sequence_of(context, column, steps, 5, positions);
-    CHECK(x.tokens.value.extent == extent);
+  std::vector<float> const numbers(18, 1.5F);
+  auto const check = [&](auto const& steps, auto const& column, Index slots) {
+    auto const layout = nn::layout_of<HostSpace>(steps, positions);
+    auto const x = nn::sequence_of(context, column, layout, 3);
+    CHECK(x.tokens.value.extent == Extents<2>{slots, 3});
     CHECK(x.tokens.value.data == numbers.data());  // no copy
     CHECK(x.tokens.slot == nullptr);
-    CHECK(x.layout.tokens(0) == 3);
     CHECK(x.layout.tokens(1) == 1);
-    CHECK_THROWS_AS(static_cast<void>(nn::sequence_of(context, column, steps, 4, positions)), ShapeError);
+    auto const sentence = "steps of 2 need " + std::to_string(2 * slots);
+    CHECK_THROWS_WITH_AS(static_cast<void>(nn::sequence_of(context, column, layout, 2)),
+                         doctest::Contains(sentence.c_str()), ShapeError);
   };
-  check(Padded<2>{{numbers.data(), {2, 15}}, {number_lengths.data(), {2}}},
-        Padded<2>{{numbers.data(), {2, 3}}, {lengths.data(), {2}}}, {6, 5});
-  check(Ragged<1>{{numbers.data(), {20}}, {number_offsets.data(), {3}}, 15},
-        Ragged<1>{{numbers.data(), {4}}, {offsets.data(), {3}}, 3}, {4, 5});
+  std::array<std::int32_t, 2> const wide_lengths{9, 3};
+  std::array<Index, 3> const wide_offsets{0, 9, 12};
+  check(Padded<2>{{numbers.data(), {2, 3}}, {lengths.data(), {2}}},
+        Padded<2>{{numbers.data(), {2, 9}}, {wide_lengths.data(), {2}}}, 6);
+  check(Ragged<1>{{numbers.data(), {4}}, {offsets.data(), {3}}, 3},
+        Ragged<1>{{numbers.data(), {12}}, {wide_offsets.data(), {3}}, 9}, 4);
 }
 
 TEST_CASE("one number for each sample is a sequence of one step") {

@@ -30,21 +30,19 @@ template <class Context, SequenceColumn<typename Context::Space> Column>
 }
 
 /// Returns the numbers of a batch's sequences as a Sequence, for steps whose width is known only at run time. A
-/// std::vector<float> of a sample holds steps x width numbers. A second std::vector, for example of std::uint8_t, has
-/// one element per step. Both become columns of the same collate. No gradient flows into it.
-/// @param steps the column of the second vector, which defines the lengths; its values are not read
+/// std::vector<float> of a sample holds steps x width numbers. `layout` is the layout of a column with one element per
+/// step: `layout_of<Space>(column, positions)`. Both columns are padded, or both are ragged. No gradient flows into it.
 /// @shape returns tokens [layout.slots, width]
-/// @throws ShapeError if there are not `width` numbers for each step, or the columns have different rows
-template <class Context, SequenceColumn<typename Context::Space> Numbers, SequenceColumn<typename Context::Space> Steps>
-[[nodiscard]] SequenceOf<Context> sequence_of(Context& context, Numbers const& numbers, Steps const& steps, Index width,
-                                              TensorView<Index const, 1, typename Context::Space> positions) {
-  auto const layout = layout_of<typename Context::Space>(steps, positions);
-  expect<ShapeError>(numbers.values.size() == layout.slots * width, [&] {
-    return "nn::sequence_of: " + std::to_string(layout.slots) + " steps of width " + std::to_string(width) +
-           " need as many numbers as their product, and the column has " + std::to_string(numbers.values.size()) +
-           "; give each sample width numbers for each step";
+/// @throws ShapeError unless the number of elements is layout.slots * width
+template <class Context, SequenceColumn<typename Context::Space> Column>
+[[nodiscard]] SequenceOf<Context> sequence_of(Context& context, Column const& column,
+                                              SequenceLayout<typename Context::Space> const& layout, Index width) {
+  expect<ShapeError>(column.values.size() == layout.slots * width, [&] {
+    return "nn::sequence_of: the column has " + std::to_string(column.values.size()) + " numbers, and " +
+           std::to_string(layout.slots) + " steps of " + std::to_string(width) + " need " +
+           std::to_string(layout.slots * width) + "; give each step as many";
   });
-  return {context.input(numbers.values.reshape(Extents<2>{layout.slots, width})), layout};
+  return {context.input(column.values.reshape(Extents<2>{layout.slots, width})), layout};
 }
 
 /// Returns the pixels, voxels or time steps of x as the tokens of equally long sequences, in row-major order. Use it

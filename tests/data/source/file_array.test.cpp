@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -71,6 +72,48 @@ TEST_CASE("numbers of 16 bits are read as floats, rows where they lie, in either
   CHECK(halves.mapped(leave).numbers<float>() == halves.numbers<float>());
   CHECK_THROWS_WITH_AS(static_cast<void>(halves.numbers<std::uint16_t>()),
                        doctest::Contains("holds float16, and what reads it is of uint16"), DataError);
+}
+
+TEST_CASE("rows are converted from any type that a file may have") {
+  TemporaryFolder const folder;
+  auto const rows = [&]<class T>(std::vector<T> const& numbers, data::NumberType type) {
+    return data::FileArray(file_of(folder / type.name(), bytes_of(numbers)), type, {2, 2}, 0);
+  };
+  auto const check = [&]<class T>(std::vector<T> const& numbers) {
+    auto const array = rows(numbers, data::NumberType::of<T>());
+    CAPTURE(array.type().name());
+    std::vector<float> row(2);
+    array.convert_rows(1, std::span(row));
+    CHECK(row == std::vector<float>{3, 4});
+    std::vector<std::int32_t> integers(4);
+    if constexpr (std::is_integral_v<T>) {
+      array.convert_rows(0, std::span(integers));
+      CHECK(integers == std::vector<std::int32_t>{1, 2, 3, 4});
+    } else {
+      CHECK_THROWS_WITH_AS(array.convert_rows(0, std::span(integers)), doctest::Contains("and integers are to be read"),
+                           DataError);
+    }
+    CHECK_THROWS_WITH_AS(array.convert_rows(2, std::span(row)), doctest::Contains("has 2 rows"), DataError);
+  };
+  check(std::vector<std::int8_t>{1, 2, 3, 4});
+  check(std::vector<std::int16_t>{1, 2, 3, 4});
+  check(std::vector<std::int32_t>{1, 2, 3, 4});
+  check(std::vector<std::int64_t>{1, 2, 3, 4});
+  check(std::vector<std::uint8_t>{1, 2, 3, 4});
+  check(std::vector<std::uint16_t>{1, 2, 3, 4});
+  check(std::vector<std::uint32_t>{1, 2, 3, 4});
+  check(std::vector<std::uint64_t>{1, 2, 3, 4});
+  check(std::vector<float>{1, 2, 3, 4});
+  check(std::vector<double>{1, 2, 3, 4});
+  std::vector<double> wide(2);
+  rows(std::vector<std::uint16_t>{0x3c00, 0xc000, 0x3c00, 0xc000}, {'f', 2}).convert_rows(0, std::span(wide));
+  CHECK(wide == std::vector<double>{1, -2});
+  std::vector<std::int32_t> integers(2);
+  rows(std::vector<std::uint8_t>{1, 0, 1, 1}, data::NumberType::of<bool>()).convert_rows(0, std::span(integers));
+  CHECK(integers == std::vector<std::int32_t>{1, 0});
+  auto const large = rows(std::vector<std::int64_t>{1, std::int64_t{1} << 31, 2, 3}, {'i', 8});
+  CHECK_THROWS_WITH_AS(large.convert_rows(0, std::span(integers)),
+                       doctest::Contains("has the number 2147483648, which int32 cannot hold"), DataError);
 }
 
 TEST_CASE("several rows are read at once, and all of them; what is no whole row, or not there, is refused") {

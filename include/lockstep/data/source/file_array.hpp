@@ -133,6 +133,31 @@ class FileArray {
                       std::to_string(at + i) + "; it must be 0 or 1: the file was damaged");
     detail::widen_in_place(type_, out);
   }
+  /// Reads rows as `read_rows` does and converts the numbers to T from any type that a file may have. Floating-point
+  /// numbers are rounded.
+  /// @throws DataError as `read_rows`, when a file of floating-point numbers is read as integers, and for an integer
+  /// that T cannot hold
+  template <Number T>
+  void convert_rows(Index first, std::span<T> out) const {
+    static_assert(!std::is_same_v<T, bool> && !std::is_enum_v<T>, "Lockstep: convert_rows gives integers and floats");
+    if (type_.reads_as<T>()) return read_rows(first, out);
+    switch (type_.kind) {
+      case 'b':
+        return convert_from<std::uint8_t>(first, out);
+      case 'u':
+        return type_.bytes == 1   ? convert_from<std::uint8_t>(first, out)
+               : type_.bytes == 2 ? convert_from<std::uint16_t>(first, out)
+               : type_.bytes == 4 ? convert_from<std::uint32_t>(first, out)
+                                  : convert_from<std::uint64_t>(first, out);
+      case 'i':
+        return type_.bytes == 1   ? convert_from<std::int8_t>(first, out)
+               : type_.bytes == 2 ? convert_from<std::int16_t>(first, out)
+               : type_.bytes == 4 ? convert_from<std::int32_t>(first, out)
+                                  : convert_from<std::int64_t>(first, out);
+      default:
+        return type_.bytes == 8 ? convert_from<double>(first, out) : convert_from<float>(first, out);
+    }
+  }
   /// All of it, rows one after the other: labels, or the lengths that a sampler wants.
   /// @throws DataError as `read_rows`
   template <Number T>
@@ -158,6 +183,25 @@ class FileArray {
   }
 
  private:
+  template <Number From, Number T>
+  void convert_from(Index first, std::span<T> out) const {
+    std::vector<From> numbers(out.size());
+    read_rows(first, std::span(numbers));
+    if constexpr (std::is_integral_v<T>) {
+      if constexpr (!std::is_integral_v<From>) {
+        file_->fail("holds " + type_.name() + ", and integers are to be read; convert the file");
+      } else {
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          if (!std::in_range<T>(numbers[i]))
+            file_->fail("has the number " + std::to_string(numbers[i]) + ", which " + NumberType::of<T>().name() +
+                        " cannot hold; convert the file");
+          out[i] = static_cast<T>(numbers[i]);
+        }
+      }
+    } else {
+      std::transform(numbers.begin(), numbers.end(), out.begin(), [](From number) { return static_cast<T>(number); });
+    }
+  }
   void expect_rows(Index first, Index numbers) const {
     auto const each = width(), count = each == 0 ? 0 : numbers / each;
     if (count * each != numbers) {

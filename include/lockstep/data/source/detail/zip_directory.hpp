@@ -46,9 +46,14 @@ inline void read_zip64(DataFile const& file, std::string_view extra, std::uint64
 
 /// The stored files of an archive. @throws DataError when it is damaged, or a file is compressed or encrypted
 inline std::vector<ZipEntry> read_zip_directory(DataFile const& file) {
-  auto const tail = std::min<std::uint64_t>(file.size(), 22 + 65535);  // the end record and the longest comment
-  auto const text = file.read_text(file.size() - tail, tail, "the end of the archive");
-  auto const end = text.rfind("PK\x05\x06");
+  std::string text;
+  auto end = std::string::npos;
+  for (std::uint64_t const most : {22U + 1024, 22U + 65535}) {  // the end record, with no comment or the longest
+    auto const tail = std::min<std::uint64_t>(file.size(), most);
+    text = file.read_text(file.size() - tail, tail, "the end of the archive");
+    end = text.rfind("PK\x05\x06");
+    if ((end != std::string::npos && end >= 20) || tail == file.size()) break;  // a Zip64 locator has 20 bytes
+  }
   if (end == std::string::npos || text.size() - end < 22)
     file.fail("is no zip archive, or its end is missing; it was cut off, write it anew");
   std::uint64_t count = number_at<std::uint16_t>(text, end + 10), bytes = number_at<std::uint32_t>(text, end + 12),

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/philox.hpp>
+#include <lockstep/data/dataset.hpp>
+
+#include "episodes.hpp"
+#include "model.hpp"
+
+namespace trajectory_transformer {
+
+/// How numbers are scaled before the model sees them, and how many actions there are.
+struct Scaling {
+  std::vector<float> mean, factor;  ///< of each number of a state: (state - mean) * factor
+  float returns = 1;                ///< what a return is divided by
+  Index actions = 0;                ///< that there are to choose from, at least 2; 0: actions are continuous
+
+  static constexpr Index most_actions = 10000;
+
+  /// Reads episodes, evenly spread, of at most so many numbers in all. Bad ones are refused or left out, also those
+  /// with an action of `actions` or more, where it is not 0.
+  [[nodiscard]] static Scaling of(Episodes const& episodes, Index most_numbers, Index actions, BadEpisodes bad) {
+    auto const width = static_cast<std::size_t>(episodes.state_width());
+    double total = 0, largest = 0, steps = 0;
+    for (Index i = 0; i < episodes.size(); ++i)
+      total += static_cast<double>(episodes.steps(i) * (episodes.state_width() + episodes.control_width() + 2));
+    auto const stride = static_cast<Index>(std::ceil(total / static_cast<double>(most_numbers)));
+    Index most_action = 0;
+    std::vector<double> sum(width), squares(width);
+    for (Index i = 0; i < episodes.size(); i += std::max<Index>(1, stride)) {
+      try {
+        auto const part = episodes.read(i, 0, episodes.steps(i), actions > 0 ? actions : most_actions);
+        for (std::size_t k = 0; k < part.states.size(); ++k) {
+          double const state = part.states[k];
+          sum[k % width] += state, squares[k % width] += state * state;
+        }
+        steps += static_cast<double>(episodes.steps(i));
+        for (auto const action : part.actions) most_action = std::max<Index>(most_action, action);
+        double to_come = 0;
+        for (auto reward = part.rewards.rbegin(); reward != part.rewards.rend(); ++reward)
+          largest = std::max(largest, std::abs(to_come += *reward));
+      } catch (lockstep::DataError const&) {
+        if (bad == BadEpisodes::refuse) throw;
+      }
+    }
+    Scaling out;
+    if (largest > 0) out.returns = static_cast<float>(largest);
+    for (std::size_t k = 0; k < width; ++k) {
+      double const mean = steps > 0 ? sum[k] / steps : 0, variance = steps > 0 ? squares[k] / steps - mean * mean : 0;
+      out.mean.push_back(static_cast<float>(mean));
+      out.factor.push_back(variance > 1e-12 * (1 + mean * mean) ? static_cast<float>(1 / std::sqrt(variance)) : 1);
+    }
+    if (episodes.control_width() == 0) out.actions = std::max<Index>(2, actions > 0 ? actions : most_action + 1);
+    return out;
+  }
+};
+
+/// Windows over episodes. Unless drawn, they cover each step once as a step of the current region. Drawn ones begin
+/// anywhere, each step equally likely, by the sample's key.
+class Windows {
+ public:
+  enum class Begin { in_turn, drawn };
+
+  Windows(std::shared_ptr<Episodes const> episodes, Sizes const& sizes, Scaling scaling, Begin begin)
+      : episodes_(std::move(episodes)), sizes_(sizes), scaling_(std::move(scaling)), begin_(begin) {
+    auto offsets = std::make_shared<std::vector<Index>>(1, 0);
+    for (Index i = 0; i < episodes_->size(); ++i)
+      offsets->push_back(offsets->back() + (episodes_->steps(i) + sizes_.steps - 1) / sizes_.steps);
+    offsets_ = std::move(offsets);
+  }
+
+  [[nodiscard]] Index size() const noexcept { return offsets_->back(); }
+  [[nodiscard]] Window get(Index i) const {
+    auto const episode = group(i);
+    return window(episode, (i - (*offsets_)[static_cast<std::size_t>(episode)]) * sizes_.steps);
+  }
+  [[nodiscard]] Window get(Index i, data::SampleKey const& key) const {
+    if (begin_ == Begin::in_turn) return get(i);
+    auto const episode = group(i), before = sizes_.steps - 1;
+    auto const places =
+        episodes_->steps(episode) + before;  // a window may begin before the episode: it is shorter then
+    double const draw = lockstep::uniform(key.random("window")(0)[0]);
+    return window(episode, std::min(places - 1, static_cast<Index>(draw * static_cast<double>(places))) - before);
+  }
+  [[nodiscard]] std::string name(Index i) const { return episodes_->name(group(i)); }
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    return lockstep::mix(episodes_->fingerprint(), static_cast<std::uint64_t>(sizes_.steps),
+                         static_cast<std::uint64_t>(sizes_.context));
+  }
+  /// Windows of one episode belong together.
+  [[nodiscard]] Index groups() const noexcept { return episodes_->size(); }
+  [[nodiscard]] Index group(Index i) const noexcept {
+    return std::upper_bound(offsets_->begin(), offsets_->end(), i) - offsets_->begin() - 1;
+  }
+
+ private:
+  /// The current region has the steps of [begin, begin + steps) that there are.
+  [[nodiscard]] Window window(Index episode, Index begin) const {
+    auto const end = std::min(begin + sizes_.steps, episodes_->steps(episode));
+    begin = std::max<Index>(0, begin);
+    auto const first = std::max<Index>(0, begin - sizes_.context);
+    auto part = episodes_->read(episode, first, end, sizes_.actions);
+    Window out;
+    out.states = std::move(part.states);
+    out.actions = std::move(part.actions);
+    out.controls = std::move(part.controls);
+    auto const width = scaling_.mean.size();
+    for (std::size_t k = 0; k < out.states.size(); ++k)
+      out.states[k] = (out.states[k] - scaling_.mean[k % width]) * scaling_.factor[k % width];
+    auto const count = static_cast<std::size_t>(end - first);
+    out.returns.resize(count);
+    double to_come = 0;
+    for (auto t = part.rewards.size(); t-- > 0;) {
+      to_come += static_cast<double>(part.rewards[t]);
+      if (t < count) out.returns[t] = static_cast<float>(to_come / static_cast<double>(scaling_.returns));
+    }
+    auto const previous = static_cast<std::size_t>(begin - first);
+    if (sizes_.actions > 0) {
+      out.targets.assign(out.actions.begin(), out.actions.end());
+      std::fill_n(out.targets.begin(), previous, -1);
+    } else {
+      out.counts.assign(count, {true});
+      std::fill_n(out.counts.begin(), previous, std::array{false});
+    }
+    return out;
+  }
+
+  std::shared_ptr<Episodes const> episodes_;
+  std::shared_ptr<std::vector<Index> const> offsets_;
+  Sizes sizes_;
+  Scaling scaling_;
+  Begin begin_;
+};
+
+}  // namespace trajectory_transformer

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/nearest.hpp>
+#include <lockstep/data/source/detail/npy_header.hpp>
+#include <lockstep/data/source/detail/zip_directory.hpp>
+#include <lockstep/data/source/file_array.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// A .npz archive whose arrays are found by name. It opens the file and reads its directory once for all arrays. The
+/// file is closed when this object and all of its arrays are gone.
+/// @throws DataError when the file is damaged, or an array in it is compressed (np.savez stores them)
+/// @source PKWARE APPNOTE 6.3, with Zip64
+class NpzFile {
+ public:
+  explicit NpzFile(std::string const& path)
+      : file_(std::make_shared<detail::DataFile const>(path)), entries_(detail::read_zip_directory(*file_)) {}
+
+  [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
+  /// The names of the arrays, in the order of the archive.
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (auto const& each : entries_)
+      if (each.name.ends_with(".npy")) names.push_back(each.name.substr(0, each.name.size() - 4));
+    return names;
+  }
+  [[nodiscard]] bool has(std::string_view name) const { return find(name) != entries_.end(); }
+  /// Rows of the array are read from the archive, in place.
+  /// @throws DataError when the archive has no such array, or the array is damaged
+  [[nodiscard]] FileArray array(std::string_view name) const {
+    auto const found = find(name);
+    if (found == entries_.end()) {
+      auto const all = names();
+      auto const near = nearest(name, all);
+      file_->fail("has no array \"" + std::string(name) + "\" among its " + std::to_string(all.size()) +
+                  (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?"));
+    }
+    return detail::npy_at(file_, detail::zip_data_offset(*file_, *found), found->bytes,
+                          "\"" + std::string(name) + "\"");
+  }
+
+ private:
+  [[nodiscard]] std::vector<detail::ZipEntry>::const_iterator find(std::string_view name) const {
+    return std::find_if(entries_.begin(), entries_.end(),
+                        [wanted = std::string(name) + ".npy"](auto const& each) { return each.name == wanted; });
+  }
+
+  std::shared_ptr<detail::DataFile const> file_;
+  std::vector<detail::ZipEntry> entries_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data
