@@ -72,7 +72,7 @@ class TextSources {
 };
 
 struct TokenCacheOptions {
-  std::string folder;  ///< of cache files, created if missing; empty: each process prepares its own, in memory
+  std::string folder = {};  ///< of cache files, created if missing; empty: each process prepares its own, in memory
   std::uint64_t least_bytes = 0;  ///< smaller sources are prepared in memory, whatever `folder` says
   int threads = 1;                ///< that prepare and check texts; the result does not depend on their number
   bool verifies = true;           ///< reads a cache file once and compares checksums; false trusts one that is there

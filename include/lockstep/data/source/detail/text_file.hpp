@@ -69,13 +69,15 @@ class TextFile {
       file_.fail("has changed while it was read; leave it alone while training");
   }
 
-  /// Of a file that is not held: valid until this thread reads again. A thread that reads parts in order reads ahead.
+  /// Of a file that is not held: valid until this thread reads again. A thread that reads parts of a large
+  /// file in order reads ahead.
   /// @throws DataError when the file has become shorter
   [[nodiscard]] std::string_view read(std::size_t begin, std::size_t end) const {
     if (is_held_) return std::string_view(held_).substr(begin, end - begin);
     thread_local ReadAhead part;
-    if (part.of != number_ || begin < part.begin || end > part.begin + part.text.size()) {
-      bool const in_order = part.of == number_ && begin >= part.last_end && begin - part.last_end < read_ahead / 4;
+    bool const onward = part.of == number_ && begin >= part.last_end;
+    if (!onward || end > part.begin + part.text.size()) {
+      bool const in_order = onward && begin - part.last_end < read_ahead / 4 && size() >= 4 * read_ahead;
       auto const bytes = in_order ? std::min(std::max(end - begin, read_ahead), size() - begin) : end - begin;
       part.of = 0;
       part.text.resize(bytes);

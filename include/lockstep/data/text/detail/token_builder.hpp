@@ -51,10 +51,10 @@ class LabelledTexts {
 
 /// How texts become tokens. All of it is part of a cache's key.
 struct TokenRules {
-  std::string tokenizer;     ///< identifies the tokenizer: another name for each change of what it does
-  Index vocabulary = 20000;  ///< ids at most, padding and unknown included
-  Index least = 2;           ///< times that the training texts have a word of the vocabulary
-  Index max_length = 128;    ///< tokens of a text that are kept
+  std::string tokenizer = {};  ///< identifies the tokenizer: another name for each change of what it does
+  Index vocabulary = 20000;    ///< ids at most, padding and unknown included
+  Index least = 2;             ///< times that the training texts have a word of the vocabulary
+  Index max_length = 128;      ///< tokens of a text that are kept
 };
 
 namespace detail {
