@@ -83,21 +83,16 @@ class TokenBuilder {
     }
 
     std::vector<WordTable> tables(static_cast<std::size_t>(pool_.threads()));
-    auto const blocks = write_part(0, training, tokenizer, "counting words", [&](std::size_t worker) {
-      return [&table = tables[worker]](std::string_view token) { return table.count(token) + 1; };
-    });
+    auto const blocks = write_part(0, training, tokenizer, "counting words",
+                                   [&](std::size_t worker) { return Counter{tables[worker]}; });
     auto const size = static_cast<std::size_t>(rules_.vocabulary - 2);
     auto words = frequent_words(tables, size, rules_.least, pool_);
     tables.clear();
     to_ids(blocks, words.ids);
     WordTable known;
     for (auto const& word : words.words) known.count(word);
-    auto const id = [&known](std::string_view token) {
-      auto const number = known.find(token);
-      return number == WordTable::none ? std::uint32_t{Vocabulary::unknown} : number + first_id;
-    };
-    auto const others =
-        write_part(1, evaluation, tokenizer, "encoding texts for evaluation", [&](std::size_t) { return id; });
+    auto const others = write_part(1, evaluation, tokenizer, "encoding texts for evaluation",
+                                   [&](std::size_t) { return Finder{known}; });
     header_.parts[1].fingerprint = fingerprint(others, 1, [](auto const&, auto) {});
     header_.tokens = next_token_;
     file_.seal(header_, Vocabulary(std::move(words.words)).to_text(), classes, pool_, progress_);
@@ -107,6 +102,26 @@ class TokenBuilder {
   static constexpr Index rows_of_block = 1024;
   static constexpr std::uint32_t first_id = 2;
 
+  /// Numbers tokens by a table that counts them: `number(token, numbers, place)`, all of which is done by `finish`.
+  struct Counter {
+    static constexpr std::uint32_t none = WordTable::none;  // the number of a text without tokens
+    WordTable& table;
+    void number(std::string_view token, std::vector<std::uint32_t>& numbers, std::size_t place) const {
+      table.count_later(token, numbers, place);
+    }
+    void finish(std::vector<std::uint32_t>& numbers) const { table.count_rest(numbers); }
+  };
+  /// Gives tokens the ids of a vocabulary.
+  struct Finder {
+    static constexpr auto none = std::uint32_t{Vocabulary::unknown};
+    WordTable const& table;
+    void number(std::string_view token, std::vector<std::uint32_t>& numbers, std::size_t place) const {
+      if (place >= numbers.size()) return;
+      auto const found = table.find(token);
+      numbers[place] = found == WordTable::none ? none : found + first_id;
+    }
+    void finish(std::vector<std::uint32_t>&) const {}
+  };
   /// What a thread has written of consecutive texts.
   struct Block {
     std::uint64_t begin = 0, tokens = 0;
@@ -117,8 +132,8 @@ class TokenBuilder {
     return static_cast<std::uint64_t>(texts.size()) * sizeof(TokenRecord);
   }
 
-  /// Writes records and tokens; number_of(worker) gives the function that numbers a thread's tokens, from 1. A text
-  /// without tokens gets one, of number 0 or unknown.
+  /// Writes records and tokens; number_of(worker) gives what numbers a thread's tokens. A text without tokens gets one,
+  /// `none`.
   template <class Tokenizer, class NumberOf>
   std::vector<Block> write_part(std::size_t part, LabelledTexts const& texts, Tokenizer const& tokenizer,
                                 char const* what, NumberOf const& number_of) {
@@ -131,7 +146,6 @@ class TokenBuilder {
     std::exception_ptr error;
     Index failed_block = count;
     if (progress_) progress_->begin(what, texts.size());
-    auto const none = part == 0 ? 0u : std::uint32_t{Vocabulary::unknown};
     pool_.run(pool_.threads(), [&](Index worker) {
       auto const number = number_of(static_cast<std::size_t>(worker));
       std::vector<std::uint32_t> tokens;
@@ -142,7 +156,8 @@ class TokenBuilder {
           tokens.clear();
           records.clear();
           for (Index i = first; i < end; ++i)
-            if (add(texts.get(i), tokenizer, number, none, tokens, records)) ++cut;
+            if (add(texts.get(i), tokenizer, number, tokens, records)) ++cut;
+          number.finish(tokens);
           auto const begin = next_token_.fetch_add(tokens.size());
           for (auto& record : records) record.begin += begin;
           file_.write(header_.tokens_at + begin * sizeof(std::int32_t), std::span<std::uint32_t const>(tokens));
@@ -164,18 +179,19 @@ class TokenBuilder {
   }
   /// @returns whether the text was cut
   template <class Tokenizer, class Number>
-  bool add(LabelledText const& text, Tokenizer const& tokenizer, Number const& number, std::uint32_t none,
+  bool add(LabelledText const& text, Tokenizer const& tokenizer, Number const& number,
            std::vector<std::uint32_t>& tokens, std::vector<TokenRecord>& records) const {
     auto const begin = tokens.size(), most = begin + static_cast<std::size_t>(rules_.max_length);
     bool cut = false;
     tokenizer(text.text, [&](std::string_view token) {
-      auto const value = number(token);
+      auto const place = tokens.size() < most ? tokens.size() : std::numeric_limits<std::size_t>::max();
       if (tokens.size() < most)
-        tokens.push_back(value);
+        tokens.push_back(0);
       else
         cut = true;
+      number.number(token, tokens, place);
     });
-    if (tokens.size() == begin) tokens.push_back(none);
+    if (tokens.size() == begin) tokens.push_back(Number::none);
     records.push_back({begin, static_cast<std::uint32_t>(tokens.size() - begin), text.label});
     return cut;
   }
@@ -188,7 +204,7 @@ class TokenBuilder {
     header_.parts[0].fingerprint = fingerprint(blocks, 0, [&](Block const& block, std::span<std::uint32_t> tokens) {
       auto const& of_table = ids[block.worker];
       for (auto& token : tokens) {
-        auto const id = token == 0 ? WordTable::none : of_table[token - 1];
+        auto const id = token == WordTable::none ? WordTable::none : of_table[token];
         token = id == WordTable::none ? std::uint32_t{Vocabulary::unknown} : id + first_id;
       }
       file_.write(header_.tokens_at + block.begin * sizeof(std::int32_t), std::span<std::uint32_t const>(tokens));
