@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,12 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/app/cache_options.hpp>
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
 #include <lockstep/data/source/labelled_files_dataset.hpp>
-#include <lockstep/data/text/token_counts.hpp>
+#include <lockstep/data/text/token_cache.hpp>
 #include <lockstep/data/text/word_tokenizer.hpp>
 #include <lockstep/lockstep.hpp>
 
@@ -32,7 +34,7 @@ struct Options : app::Options {
   nn::TransformerEncoder::Options sizes{.layers = 2, .width = 128, .heads = 4, .feed_forward = 256, .dropout = 0.1};
   Index max_length = 128, vocabulary = 20000;
   app::Precision precision = app::Precision::fp32;
-  std::string predictions;
+  std::string predictions, cache;
 
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
@@ -40,6 +42,9 @@ struct Options : app::Options {
     command.add("--vocabulary", vocabulary, 3, 10000000, "Words that are known at most");
     command.add("--predictions", predictions,
                 "Receives, as CSV, what is predicted for the evaluation's texts at the end");
+    command.add("--cache", cache,
+                "Folder for texts as tokens, which ranks of a host share; none: each rank has its own in memory; "
+                "default: the user's cache folder for texts of 8 MiB or more, else none");
   }
 };
 
@@ -85,10 +90,9 @@ struct News {  // AG News: "3","Title","Description"
 struct Review {  // IMDB: review,sentiment
   std::string review, sentiment;
 };
-using Documents = data::InMemoryDataset<data::LabelledText>;
 
 struct Texts {
-  Documents training, evaluation;
+  data::LabelledTexts training, evaluation;
   std::vector<std::string> classes;
 };
 
@@ -101,44 +105,47 @@ struct Words {
   }
 };
 
-Documents read_news(std::string const& path) {
-  data::CsvDataset<News> const file(path, {.header = data::CsvHeader::none});
-  std::vector<data::LabelledText> all;
-  for (Index i = 0; i < file.size(); ++i) {
-    auto const row = file.get(i);
-    if (row.label < 1 || row.label > 4) file.refuse(i, "label " + std::to_string(row.label) + ": must be from 1 to 4");
-    all.push_back({row.title + " " + row.description, row.label - 1});
-  }
-  return Documents(std::move(all));
+data::LabelledTexts read_news(std::string const& path, data::CsvOptions csv) {
+  csv.header = data::CsvHeader::none;
+  data::CsvDataset<News> const file(path, csv);
+  return {file.size(), [file](Index i) -> data::LabelledText {
+            auto const row = file.get(i);
+            if (row.label < 1 || row.label > 4)
+              file.refuse(i, "label " + std::to_string(row.label) + ": must be from 1 to 4");
+            return {row.title + " " + row.description, row.label - 1};
+          }};
 }
 
-Documents read_reviews(std::string const& path) {
-  data::CsvDataset<Review> const file(path, {.header = data::CsvHeader::first_line});
-  std::vector<data::LabelledText> all;
-  for (Index i = 0; i < file.size(); ++i) {
-    auto const row = file.get(i);
-    if (row.sentiment != "positive" && row.sentiment != "negative")
-      file.refuse(i, "sentiment \"" + row.sentiment + "\": must be positive or negative");
-    all.push_back({row.review, row.sentiment == "positive"});
-  }
-  return Documents(std::move(all));
+data::LabelledTexts read_reviews(std::string const& path, data::CsvOptions csv) {
+  csv.header = data::CsvHeader::first_line;
+  data::CsvDataset<Review> const file(path, csv);
+  return {file.size(), [file](Index i) -> data::LabelledText {
+            auto const row = file.get(i);
+            if (row.sentiment != "positive" && row.sentiment != "negative")
+              file.refuse(i, "sentiment \"" + row.sentiment + "\": must be positive or negative");
+            return {row.review, row.sentiment == "positive"};
+          }};
 }
 
-/// All of a dataset, a seeded tenth of it set aside for evaluation where that is asked for.
+/// All of a dataset; a seeded tenth of it is set aside for evaluation if `hold_out` is true.
 Texts part(data::Dataset auto const& dataset, std::vector<std::string> classes, bool hold_out, std::uint64_t seed) {
-  if (!hold_out) return {Documents(dataset), Documents(std::vector<data::LabelledText>{}), std::move(classes)};
+  if (!hold_out) return {data::LabelledTexts(dataset), {}, std::move(classes)};
   auto const parts = data::hold_out(dataset, 0.1, seed);
-  return {Documents(parts.training), Documents(parts.evaluation), std::move(classes)};
+  return {data::LabelledTexts(parts.training), data::LabelledTexts(parts.evaluation), std::move(classes)};
 }
 
-Texts read(std::string const& source, data::LabelledFilesOptions const& sizes, bool hold_out, std::uint64_t seed) {
-  if (std::string const files = "files:"; source.starts_with(files)) {
-    data::LabelledFilesDataset const dataset(source.substr(files.size()), sizes);
+constexpr std::string_view by_pattern = "files:";
+
+Texts read(std::string const& source, data::LabelledFilesOptions const& sizes, data::CsvOptions const& csv,
+           bool hold_out, std::uint64_t seed) {
+  if (source.starts_with(by_pattern)) {
+    data::LabelledFilesDataset const dataset(source.substr(by_pattern.size()), sizes);
     return part(dataset, dataset.classes(), hold_out, seed);
   }
   bool const reviews = data::csv_first_row(source) == std::vector<std::string>{"review", "sentiment"};
   std::vector<std::string> const sentiments{"negative", "positive"}, topics{"World", "Sports", "Business", "Sci/Tech"};
-  return part(reviews ? read_reviews(source) : read_news(source), reviews ? sentiments : topics, hold_out, seed);
+  return part(reviews ? read_reviews(source, csv) : read_news(source, csv), reviews ? sentiments : topics, hold_out,
+              seed);
 }
 
 /// Texts that a machine which builds C++ has; what is not installed is left out.
@@ -148,7 +155,8 @@ constexpr char texts_of_this_machine[] =
     "cmake_modules=/usr/share/cmake-*/Modules/**/*.cmake,cmake_help=/usr/share/cmake-*/Help/**/*.rst,"
     "copyright=/usr/share/doc/*/copyright";
 
-Texts load(Options const& options) {
+/// The texts as tokens. The first call prepares them, with all cores of the ranks; later ones open the cache.
+data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies) {
   bool const given = !options.data.empty();
   auto const source = given ? options.data : texts_of_this_machine;
   auto evaluation = options.eval_data;
@@ -156,60 +164,79 @@ Texts load(Options const& options) {
     if (auto const test = path.parent_path() / "test.csv"; std::filesystem::exists(test)) evaluation = test.string();
   data::LabelledFilesOptions sizes;  // all of what was asked for; of this machine's texts what is quickly learned
   if (!given) sizes = {.files_per_class = 100, .windows_per_file = 6, .unmatched = data::Unmatched::skip};
-  auto texts = read(source, sizes, evaluation.empty(), options.seed);
-  if (evaluation.empty()) return texts;
-  auto other = read(evaluation, sizes, false, options.seed);
-  if (other.classes != texts.classes)
-    throw ConfigError("--eval-data " + evaluation + ": has other classes than the training data");
-  texts.evaluation = std::move(other.training);
-  return texts;
+
+  Progress progress(out);
+  auto const cache = app::cache_options(options, given ? options.cache : "none", verifies, progress);
+  data::TextSources sources;
+  for (auto const& each : {source, evaluation}) {
+    if (cache.folder.empty() || each.empty()) continue;
+    if (each.starts_with(by_pattern))
+      sources.add_files(data::LabelledFilesDataset(each.substr(by_pattern.size()), sizes));
+    else
+      sources.add_file(each);
+  }
+  sources.add(evaluation.empty() ? "a tenth held out by seed " + std::to_string(options.seed) : "two sources");
+  data::TokenRules const rules{"words without punctuation", options.vocabulary, 2, options.max_length};
+  return data::TokenCache::prepare(sources, rules, cache, Words{}, [&](auto const& build) {
+    data::CsvOptions const csv{.max_held_bytes = 0, .threads = cache.threads, .progress = &progress};
+    auto texts = read(source, sizes, csv, evaluation.empty(), options.seed);
+    if (!evaluation.empty()) {
+      auto other = read(evaluation, sizes, csv, false, options.seed);
+      if (other.classes != texts.classes)
+        throw ConfigError("--eval-data " + evaluation + ": has other classes than the training data");
+      texts.evaluation = std::move(other.training);
+    }
+    build(texts.training, texts.evaluation, texts.classes);
+  });
 }
 
 // ---- What app::run calls: once before ranks start, then once in each of them.
 
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
-  app::check_samples(options, load(options).training.size());
+  app::check_samples(options, prepared(options, stdout, true).training_size());
   if (!options.predictions.empty())
     static_cast<void>(train::AtomicFile(options.predictions));  // can be, and is not yet
 }
 
+void prepare(Options const& options) { static_cast<void>(prepared(options, nullptr, true)); }
+
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  auto const texts = load(options);
-  data::TokenCounts counts;
-  for (Index i = 0; i < texts.training.size(); ++i) counts.add(texts.training.get(i).text, Words{});
-  auto const vocabulary = counts.vocabulary(options.vocabulary, 2);
-  auto const loader = [&](Documents const& documents, auto sampler) {
-    auto const to_article = [&](data::LabelledText const& d) {
-      return Article{vocabulary.encode(d.text, Words{}, options.max_length), d.label};
-    };
-    data::InMemoryDataset articles{data::Transform{documents, to_article}};
+  auto* const out = training.speaks() ? stdout : nullptr;
+  auto const texts = prepared(options, out, false);
+  if (out && texts.cut() > 0)
+    std::printf("note: %td of %td texts have more than %td words, and the rest of these is not read (--max-length)\n",
+                texts.cut(), texts.training_size() + texts.evaluation_size(), options.max_length);
+  auto const loader = [&](auto const& articles, auto sampler) {
     return data::DataLoader{articles, sampler, data::PadCollate{}, training.loader_options()};
   };
-  auto batches = loader(texts.training, data::ShuffledSampler{.seed = options.seed});
-  auto evaluation = loader(texts.evaluation, data::SequentialSampler{});
+  auto batches = loader(texts.training(&Article::tokens, &Article::label), data::ShuffledSampler{.seed = options.seed});
+  auto evaluation = loader(texts.evaluation(&Article::tokens, &Article::label), data::SequentialSampler{});
 
+  auto const names = texts.classes();
   std::string classes;
-  for (auto const& name : texts.classes) classes += name + "\n";
+  for (auto const& name : names) classes += name + "\n";
   auto const predict = [&](auto& trainer) {
     if (options.predictions.empty()) return;
-    auto const name = [&](Index label) { return texts.classes[static_cast<std::size_t>(label)]; };
+    auto const name = [&](Index label) { return names[static_cast<std::size_t>(label)]; };
+    Progress progress(out);
     train::write_predictions(
         options.predictions, trainer, evaluation, {"text", "label", "predicted"},
         [&](auto const& logits, auto const& batch, Index k) {
           auto const* const first = &logits.value(k, 0);
           auto const predicted = std::max_element(first, first + logits.extent(1)) - first;
           return std::tuple{batch.positions()(k), name(batch[&Article::label].values(k)), name(predicted)};
-        });
+        },
+        progress.steps("predicting"));
   };
-  training.fit(Classifier{options, vocabulary.size(), std::ssize(texts.classes)},
+  training.fit(Classifier{options, texts.vocabulary().size(), std::ssize(names)},
                optim::AdamW{.weight_decay = options.weight_decay}, batches,
                train::Evaluation{evaluation, train::Accuracy{&Article::label}},
-               {{"vocabulary", vocabulary.to_text()}, {"classes", classes}}, predict);
+               {{"vocabulary", texts.vocabulary_text()}, {"classes", classes}}, predict);
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return app::run(argc, argv, check, train_rank); }
+int main(int argc, char** argv) { return app::run(argc, argv, check, train_rank, prepare); }

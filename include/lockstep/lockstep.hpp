@@ -23,6 +23,7 @@
 #include <lockstep/core/parse_real.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/processors.hpp>
+#include <lockstep/core/progress.hpp>
 #include <lockstep/core/segment_plan.hpp>
 #include <lockstep/core/sha256.hpp>
 #include <lockstep/core/start_thread.hpp>

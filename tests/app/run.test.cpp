@@ -31,7 +31,7 @@ struct Options : app::Options {
 
 // What the functions that a trainer hands over were told; they are plain functions, so they leave it here.
 struct Seen {
-  int checks = 0;
+  int checks = 0, prepared = 0;
   std::vector<int> ranks;
   Index width = 0;
   bool directory_at_check = false;
@@ -45,6 +45,10 @@ void check(Options const& options) {
   seen.width = options.width;
   seen.directory_at_check = fs::exists(options.save_dir);
   if (options.data == "broken") throw DataError("broken:7: is broken\nin two lines");
+}
+void prepare(Options const& options) {
+  ++seen.prepared;
+  if (options.data == "broken") throw DataError("broken:7: is broken");
 }
 int train(app::Training<Options>& training) {
   if (training.world().rank == 0) seen.ranks.push_back(training.world().size);
@@ -62,7 +66,7 @@ int run(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "folder/program");
   std::vector<char*> argv;
   for (auto& argument : arguments) argv.push_back(argument.data());
-  return app::run(static_cast<int>(argv.size()), argv.data(), check, train);
+  return app::run(static_cast<int>(argv.size()), argv.data(), check, train, prepare);
 }
 
 /// What a run writes to stderr.
@@ -88,6 +92,7 @@ TEST_CASE("flags are read, input is checked once, and every rank trains") {
   CHECK(run({"--parallel", "ddp", "--devices", "3"}) == 0);
   CHECK(seen.checks == 1);
   CHECK(seen.ranks == std::vector{3});
+  CHECK(seen.prepared == 0);  // the check prepares for ranks that are started after it
 }
 
 TEST_CASE("wrong input exits with 2 before anything trains") {
@@ -128,6 +133,14 @@ TEST_CASE("what may differ from host to host is said by one rank of each, and wh
   lockstep_test::write_file(wide, "parallel: single\n");  // that host's own
   CHECK(says(next, {"--config", wide}).find(": --parallel single with 4 ranks") != std::string::npos);
   CHECK_FALSE(says(first, {"--width", "65"}).empty());
+  // What ranks prepare before they meet: one of each host says what is wrong there.
+  std::vector<std::string> const broken{"--data", "broken"};
+  CHECK(says(first, broken) == "program: broken:7: is broken in two lines\n");
+  CHECK(std::pair(seen.checks, seen.prepared) == std::pair(1, 0));
+  CHECK(says(beside_it, broken).empty());
+  CHECK(std::pair(seen.checks, seen.prepared) == std::pair(0, 1));
+  CHECK(says(next, broken).find(": broken:7: is broken\n") != std::string::npos);
+  CHECK(says(beside_that, broken).empty());
 }
 
 TEST_CASE("a warning of several lines is said in as many") {

@@ -93,3 +93,17 @@ TEST_CASE("a long run writes a line a minute, and says how long it will take") {
   CHECK(text.find("step 996/1000, loss 0.2500, 8000 samples/s, 1:20 left\n") != std::string::npos);
   CHECK(text.find("step 1000/1000, loss 0.2500, 8000 samples/s\n") != std::string::npos);
 }
+
+TEST_CASE("an evaluation that is quick shows nothing but its result") {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  train::ProgressBar bar(file);
+  bar.start({1, 1});
+  for (Index batch = 1; batch <= 100; ++batch) bar.evaluating({batch, 100});
+  bar.evaluation({1, 0, 10, 0.5, {}, 1, true});
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  CHECK(std::fread(text.data(), 1, text.size(), file) == text.size());
+  std::fclose(file);
+  CHECK(text == "epoch 1/1: evaluation loss 0.5000 over 10 samples\n");
+}

@@ -45,9 +45,11 @@ struct Recorder : train::Observer {
   std::vector<train::StartReport> starts;
   std::vector<train::StepReport> steps;
   std::vector<train::EvaluationReport> evaluations;
+  std::vector<train::EvaluationProgress> progress;
   int finished = 0;
   void start(train::StartReport const& r) override { starts.push_back(r); }
   void step(train::StepReport const& r) override { steps.push_back(r); }
+  void evaluating(train::EvaluationProgress const& r) override { progress.push_back(r); }
   void evaluation(train::EvaluationReport const& r) override { evaluations.push_back(r); }
   void finish(train::RunRecord const&) override { ++finished; }
 };
@@ -106,6 +108,22 @@ TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and
     CHECK(heard.starts[0].steps == c.steps);
     CHECK(heard.finished == 1);
   }
+}
+
+TEST_CASE("observers, and who evaluates alone, are told after each batch of an evaluation") {
+  auto loader = line::loader(8, 4), other = line::loader(10, 4);
+  Recorder heard;
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  trainer.fit(loader, train::Evaluation{other}, {.epochs = 2, .observers = {&heard}});
+  REQUIRE(heard.progress.size() == 2 * 3);
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(heard.progress[i].done == static_cast<Index>(i % 3) + 1);
+    CHECK(heard.progress[i].steps == 3);
+  }
+  std::vector<std::pair<Index, Index>> told;
+  static_cast<void>(
+      trainer.evaluate(train::Evaluation{other}, [&](Index done, Index all) { told.emplace_back(done, all); }));
+  CHECK(told == std::vector<std::pair<Index, Index>>{{1, 3}, {2, 3}, {3, 3}});
 }
 
 TEST_CASE("a fit of no epochs takes no step, and blames no parameter for it") {

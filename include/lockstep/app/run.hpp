@@ -73,12 +73,16 @@ inline launch::Options launch_options(Options const& options, launch::Environmen
 /// are made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What
 /// goes wrong is one sentence on stderr, however many ranks there are; what may differ from host to host, such as a
 /// configuration file or the GPUs, one of each host where it does.
+/// `prepare(options)` is for what the ranks of a host share and what takes long, such as a cache: of ranks that another
+/// launcher has started, all but rank zero call it before ranks meet, while rank zero calls `check`, which should
+/// prepare the same.
 /// A run with --save-dir that is sent SIGTERM, SIGHUP or SIGUSR1 saves itself and ends. One whose reader has gone, as
 /// behind `| head`, goes on in silence.
 /// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
 /// rank that was killed, or a run that was asked to end
 template <class Options>
-int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&)) {
+int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&),
+        void (*prepare)(Options const&) = nullptr) {
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
   auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
   bool speaks = true;  // of what is alike in all processes that a launcher started, one speaks
@@ -123,6 +127,9 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);
       if (!options.dry_run && !options.save_dir.empty()) held = SaveDirLock(options.save_dir);
+    } else if (prepare && place.launcher != launch::Launcher::lockstep) {
+      speaks = place.local_rank == 0;
+      prepare(options);
     }
     speaks = true;
     who.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,15 @@ struct StepReport {
   }
 };
 
+/// An evaluation under way.
+struct EvaluationProgress {
+  Index done = 0;   ///< batches of this process that are evaluated
+  Index steps = 0;  ///< all of them
+};
+
+/// Told how much of some work is done: f(done, all). Empty: nobody is told.
+using StepsMade = std::function<void(Index done, Index all)>;
+
 /// One evaluation: means over all evaluation samples.
 struct EvaluationReport {
   Index step = 0;
@@ -63,6 +73,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void start(StartReport const&) {}
   virtual void step(StepReport const&) {}
+  /// After each batch of an evaluation.
+  virtual void evaluating(EvaluationProgress const&) {}
   virtual void evaluation(EvaluationReport const&) {}
   virtual void finish(RunRecord const&) {}
   /// Whether it would do nothing in a fit without evaluations, which is then refused before its first step.

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 
+#include <lockstep/core/progress.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
 
@@ -38,12 +40,19 @@ class ProgressBar final : public Observer {
     tenths_ = tenth;
     auto const left =
         report.seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
-    auto const line = describe(report) + (terminal_ || left >= 60 ? ", " + duration(left) + " left" : "");
+    auto const line = describe(report) + (terminal_ || left >= 60 ? ", " + minutes_and_seconds(left) + " left" : "");
     terminal_ ? draw(report, line) : static_cast<void>(std::fprintf(out_, "%s\n", line.c_str()));
     std::fflush(out_);
   }
 
+  void evaluating(EvaluationProgress const& report) override {
+    if (!evaluation_) evaluation_.emplace(out_);
+    if (report.done == 1) evaluation_->begin("evaluating", report.steps);
+    evaluation_->add(1);
+  }
+
   void evaluation(EvaluationReport const& report) override {
+    evaluation_.reset();
     std::fprintf(out_, "%sepoch %td/%td: %s\n", terminal_ ? "\r\x1b[K" : "", report.epoch + 1, epochs_,
                  describe(report).c_str());
     std::fflush(out_);
@@ -95,16 +104,6 @@ class ProgressBar final : public Observer {
            std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number("%.4f", report.loss) +
            ", " + number("%.0f", report.samples_per_second) + " samples/s";
   }
-  /// As minutes:seconds, with hours before them where there are any.
-  static std::string duration(double seconds) {
-    auto const all = static_cast<long long>(seconds);
-    char text[64];
-    if (all >= 3600)
-      std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", all / 3600, all / 60 % 60, all % 60);
-    else
-      std::snprintf(text, sizeof text, "%lld:%02lld", all / 60, all % 60);
-    return text;
-  }
   static std::string number(char const* format, double value) {
     char text[64];
     std::snprintf(text, sizeof text, format, value);
@@ -114,7 +113,8 @@ class ProgressBar final : public Observer {
   std::FILE* out_;
   bool terminal_;
   Index epochs_ = 0, steps_ = 0;
-  double drawn_ = 0;  // seconds of the run
+  std::optional<Progress> evaluation_;  // while one is under way
+  double drawn_ = 0;                    // seconds of the run
   Index tenths_ = 0;
 };
 

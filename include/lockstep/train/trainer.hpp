@@ -189,17 +189,18 @@ class Trainer {
 
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode,
   /// with the averages of an optim::Averaged; of several evaluations one after the other, in one report.
+  /// @param made told after each batch how many of this process's batches are evaluated, of how many
   /// @collective with DistributedDataParallel
   /// @throws DataError when there are no samples, or they weigh nothing, CollectiveMismatch when ranks have others,
   /// ConfigError when two of its numbers have one name
   template <class Evaluation>
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
-      evaluate(Evaluation const& evaluation) {
+      evaluate(Evaluation const& evaluation, train::StepsMade const& made = {}) {
     auto const turn = call();
     train::detail::check_names(train::detail::Counted(evaluation), "evaluate");
     if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
     train::detail::WithAverages const averaged(any_session_, averages_in_place_);
-    return evaluate_all(evaluation);
+    return evaluate_all(evaluation, made);
   }
 
   /// On the host: of a device, a copy that the next call overwrites.
@@ -225,18 +226,18 @@ class Trainer {
     return {user_, "Trainer", "have one of them make all calls, or take turns by a lock"};
   }
   template <class Evaluation>
-  train::EvaluationReport evaluate_all(Evaluation const& evaluation) {
+  train::EvaluationReport evaluate_all(Evaluation const& evaluation, train::StepsMade const& made) {
     return train::detail::joined(evaluation, [&](std::string const& prefix, auto const& each) {
-      return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()));
+      return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()), made);
     });
   }
   /// Over so many of its first steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
-                                   Index steps) {
+                                   Index steps, train::StepsMade const& made = {}) {
     session_.share_buffers();
     start(evaluation.loader, 0, 0, 1);
-    return train::detail::evaluate(session_, split(), prefix, evaluation, steps);
+    return train::detail::evaluate(session_, split(), prefix, evaluation, steps, made);
   }
 
   /// f(values, buffers) changes copies of them, which all replicas then take.
@@ -289,7 +290,7 @@ class Trainer {
       if constexpr (evaluates)
         if (fit.evaluates()) {
           train::detail::WithAverages const averaged(any_session_, averages_in_place_);
-          fit.take(evaluate_all(evaluation));
+          fit.take(evaluate_all(evaluation, fit.evaluating()));
         }
       fit.leave_step();
     }

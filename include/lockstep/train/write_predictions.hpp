@@ -17,6 +17,7 @@
 #include <lockstep/train/detail/trainer_parts.hpp>
 #include <lockstep/train/detail/with_averages.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/observer.hpp>
 #include <lockstep/train/predictor.hpp>
 #include <lockstep/train/trainer.hpp>
 
@@ -49,12 +50,13 @@ void expect_all_samples(Loader const& loader) {
 /// and by several threads where there are several devices. The model predicts as in an evaluation, by the averages of
 /// an optim::Averaged, and makes no loss: a sample's label may be anything. Floating-point numbers are written with the
 /// fewest digits that read back as the same bits. The file is there whole or not at all; the first rank writes it.
+/// @param made told after each batch how many of this process's batches are done, of how many
 /// @collective with DistributedDataParallel: each rank predicts its part
 /// @throws DataError, on the first rank, when the file cannot be written; ConfigError when a row has more or fewer
 /// cells than there are columns, or the loader's tail is drop; what the model throws
 template <class Model, class Optimizer, class Policy, class Loader, class Row>
 void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer, Loader& loader,
-                       std::vector<std::string> const& columns, Row const& row) {
+                       std::vector<std::string> const& columns, Row const& row, StepsMade const& made = {}) {
   detail::expect_all_samples(loader);
   auto& session = detail::TrainerParts::session(trainer);
   using Session = std::remove_reference_t<decltype(session)>;
@@ -82,6 +84,7 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
           static_cast<void>(replica.evaluate(held.batches()[shard], rows));
         });
       });
+      if (made) made(step + 1, steps);
     }
   }
   detail::TableRows all(columns);

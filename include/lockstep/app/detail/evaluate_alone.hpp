@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/progress.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/progress_bar.hpp>
 
@@ -16,7 +17,9 @@ void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool speaks)
   if constexpr (std::is_same_v<Evaluation, train::NoEvaluation>) {
     throw ConfigError("--evaluate: this program makes no evaluations; leave it out");
   } else {
-    auto const report = trainer.evaluate(evaluation);
+    Progress progress(speaks ? stdout : nullptr);
+    auto const report = trainer.evaluate(evaluation, progress.steps("evaluating"));
+    progress.end();
     if (!speaks) return;
     std::printf("%s\n", train::ProgressBar::describe(report).c_str());
     std::fflush(stdout);

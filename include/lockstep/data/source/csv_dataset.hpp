@@ -20,6 +20,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/parse_real.hpp>
+#include <lockstep/core/progress.hpp>
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/detail/csv_table.hpp>
@@ -45,6 +46,8 @@ struct CsvOptions {
   /// What stands in the field of a std::optional that has no number, such as "NA"; so does nothing, and "nan".
   std::vector<std::string> missing = {};
   char list_separator = ' ';  ///< between what a std::vector takes of one field; of blanks several count as one
+  int threads = 1;            ///< that find the rows, unless `columns` are named: the index is the same for any number
+  Progress* progress = nullptr;  ///< shows how far they are; null: nothing does
 };
 
 namespace detail {
@@ -238,7 +241,7 @@ class CsvDataset {
   }
 
   /// Of the file's content.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->fingerprint(); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return table_->fingerprint(); }
 
   /// For what a row's types cannot say, such as a range. @throws DataError "file:line: why"
   [[noreturn]] void refuse(Index i, std::string const& why) const { table_->fail(i, why); }
@@ -247,7 +250,8 @@ class CsvDataset {
   static std::shared_ptr<detail::CsvTable> open(std::string path, CsvOptions const& options) {
     using Checked = Check<Members>;
     auto const make = [&](auto const&... columns) {
-      return std::make_shared<detail::CsvTable>(std::move(path), options.separator, options.max_held_bytes, columns...);
+      return std::make_shared<detail::CsvTable>(std::move(path), options.separator, options.max_held_bytes,
+                                                detail::CsvThreads{options.threads, options.progress}, columns...);
     };
     if (options.columns.empty()) return make(Checked::columns, Checked::kinds());
     if (options.columns.size() != Checked::columns)

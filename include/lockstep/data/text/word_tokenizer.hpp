@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 
 #include <lockstep/core/version.hpp>
@@ -15,28 +17,37 @@ struct WordTokenizer {
   template <class Each>
   void operator()(std::string_view text, Each&& each) const {
     std::array<char, 64> word;
-    std::size_t length = 0;
-    auto const flush = [&] {
-      if (length > 0) each(std::string_view(word.data(), length));
-      length = 0;
-    };
-    for (char const& c : text) {
-      if (is_word(c)) {
-        if (length == word.size()) flush();
-        word[length++] = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-      } else {
-        flush();
-        if (static_cast<unsigned char>(c) > 0x20 && c != 0x7f) each(std::string_view(&c, 1));
+    auto const* at = text.data();
+    auto const* const end = at + text.size();
+    while (at != end) {
+      auto lower = lower_of(*at);
+      if (lower == 0) {
+        if (static_cast<unsigned char>(*at) > 0x20 && *at != 0x7f) each(std::string_view(at, 1));
+        ++at;
+        continue;
       }
+      auto* out = word.data();
+      auto const* const stop = at + std::min<std::ptrdiff_t>(end - at, std::ssize(word));
+      do {
+        *out++ = lower;
+        ++at;
+      } while (at != stop && (lower = lower_of(*at)) != 0);
+      each(std::string_view(word.data(), static_cast<std::size_t>(out - word.data())));
     }
-    flush();
   }
 
  private:
-  static bool is_word(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           static_cast<unsigned char>(c) >= 0x80;
-  }
+  /// The byte in lower case; 0 if it is not part of a word.
+  static char lower_of(char c) noexcept { return lower_case[static_cast<unsigned char>(c)]; }
+  static constexpr std::array<char, 256> lower_case = [] {
+    std::array<char, 256> out{};
+    for (int c = 0; c < 256; ++c) {
+      bool const upper = c >= 'A' && c <= 'Z';
+      bool const part = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c >= 0x80;
+      out[static_cast<std::size_t>(c)] = static_cast<char>(!part ? 0 : upper ? c - 'A' + 'a' : c);
+    }
+    return out;
+  }();
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

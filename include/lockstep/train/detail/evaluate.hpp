@@ -72,11 +72,12 @@ inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const
 }
 
 /// The mean loss and the metrics over so many steps of a loader that was started, on this process's shards and those of
-/// all others.
+/// all others. Calls made(done, steps) after each step, if `made` is a function.
 /// @collective with DistributedDataParallel   @throws DataError when all of the loader's steps weigh nothing
 template <class Session, class Loader, class... Metrics>
 [[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split, std::string const& prefix,
-                                        Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
+                                        Evaluation<Loader, Metrics...> const& evaluation, Index steps,
+                                        StepsMade const& made = {}) {
   auto const shards = split.count;
   std::vector<EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
   auto const sizes = sizes_of(parts[0].metrics);
@@ -90,6 +91,7 @@ template <class Session, class Loader, class... Metrics>
         part.samples += static_cast<double>(batch.rows());
       });
     });
+    if (made) made(step + 1, steps);
   }
 
   for (auto& part : parts) check_sizes(part.metrics, sizes);

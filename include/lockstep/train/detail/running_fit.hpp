@@ -114,6 +114,13 @@ class RunningFit {
   }
 
   [[nodiscard]] bool evaluates() const noexcept { return plan_.evaluates_after(record_.steps, over(), options_); }
+  /// Tells the observers how far an evaluation is.
+  [[nodiscard]] StepsMade evaluating() const {
+    if (options_.observers.empty()) return {};
+    return [this](Index done, Index steps) {
+      for (auto* observer : options_.observers) observer->evaluating({done, steps});
+    };
+  }
   void take(EvaluationReport report) {
     report.step = record_.steps, report.epoch = plan_.epoch(record_.steps - 1);
     auto const now = Clock::seconds();

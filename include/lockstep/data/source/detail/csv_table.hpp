@@ -10,7 +10,10 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/progress.hpp>
+#include <lockstep/core/thread_pool.hpp>
 #include <lockstep/data/source/detail/csv_field.hpp>
+#include <lockstep/data/source/detail/csv_parts.hpp>
 #include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
@@ -66,6 +69,12 @@ inline std::vector<std::string> texts_of(CsvRow row) {
   return out;
 }
 
+/// Who finds the rows of a file.
+struct CsvThreads {
+  int count = 1;
+  Progress* progress = nullptr;
+};
+
 /// The rows of a CSV file (RFC 4180): quoted fields, doubled quotes, line breaks within quotes, lines that end in LF or
 /// CR LF, an optional byte order mark. Empty lines are skipped. Every row is checked to have the same number of
 /// columns.
@@ -78,15 +87,18 @@ class CsvTable {
   }
   /// Finds and checks all rows; `kinds` says what each of the columns should hold. @throws DataError also when one
   /// differs
-  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, std::size_t columns,
+  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads, std::size_t columns,
            std::string const& kinds)
       : file_(std::move(path), max_held_bytes), separator_(separator) {
+    if (find_rows_by_parts(threads, columns)) return;
     TextWindow window;
     find_rows(window, columns, " (" + kinds + ")", ", or change the row type");
   }
   /// The same of a file whose first row has these names, in any order and among others. It is then gone.
   /// @throws DataError also when a name is missing or stands there twice
-  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, std::vector<std::string> const& names)
+  /// By one thread, whatever `threads` says.
+  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads,
+           std::vector<std::string> const& names)
       : file_(std::move(path), max_held_bytes), separator_(separator) {
     TextWindow window;
     find_row(window);
@@ -119,7 +131,7 @@ class CsvTable {
     file_.fail(begins_[static_cast<std::size_t>(i)], why);
   }
   /// Of the whole file.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return file_.hash(); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return file_.hash(); }
   void drop_first_row() { begins_.erase(begins_.begin()); }
   /// The named fields of a row, in the order of the names, and the row is over; nothing where no names were given.
   [[nodiscard]] std::vector<CsvField> named(CsvRow& row) const {
@@ -137,6 +149,19 @@ class CsvTable {
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
 
  private:
+  /// By several threads, before the window has grown. @returns false where one thread has to do it: of a file with
+  /// something wrong, whose error it finds
+  bool find_rows_by_parts(CsvThreads const& threads, std::size_t columns) {
+    if (threads.count <= 1 && !threads.progress) return false;
+    ThreadPool pool(threads.count);
+    auto found = CsvIndexer(file_.file(), separator_, columns, threads.progress).find(pool);
+    if (!found) return false;
+    file_.hold_without_window();
+    begins_ = std::move(found->begins);
+    end_ = found->end;
+    columns_ = columns;
+    return true;
+  }
   struct Measured {
     std::size_t columns, bytes;
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -34,8 +35,23 @@ class TextFile {
 
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(file_.size()); }
-  /// Of the whole file, once it was gone through.
-  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
+  [[nodiscard]] DataFile const& file() const noexcept { return file_; }
+  /// Of the whole file, once it was gone through. Of a file that was indexed by parts, the first call reads it.
+  [[nodiscard]] std::uint64_t hash() const {
+    std::lock_guard const lock(hashing_);
+    for (std::size_t at = hashed_; at < size(); at = hashed_) {
+      auto const end = std::min(size(), at + (std::size_t{1} << 20));
+      hash_ = content_hash(read(at, end), hash_);
+      hashed_ = end;
+    }
+    return hash_;
+  }
+  /// In place of `grow`, for a file that several threads index.
+  void hold_without_window() {
+    if (!is_held_) return;
+    held_.resize(size());
+    file_.read(0, std::as_writable_bytes(std::span(held_)));
+  }
 
   /// Makes the window, which goes through the file, larger.
   /// @throws DataError when what comes is not text, or the window holds more than a line can be long
@@ -47,19 +63,30 @@ class TextFile {
     auto const more = window.grow(file_.descriptor(), path());
     expect_text(more, at);
     hash_ = content_hash(more, hash_);
+    hashed_ += more.size();
     if (is_held_) held_ += more;
     if (window.ended() && window.offset() + window.text().size() != size())
       file_.fail("has changed while it was read; leave it alone while training");
   }
 
-  /// Of a file that is not held: valid until this thread reads again. @throws DataError when the file has become
-  /// shorter
+  /// Of a file that is not held: valid until this thread reads again. A thread that reads parts of a large
+  /// file in order reads ahead.
+  /// @throws DataError when the file has become shorter
   [[nodiscard]] std::string_view read(std::size_t begin, std::size_t end) const {
     if (is_held_) return std::string_view(held_).substr(begin, end - begin);
-    thread_local std::string part;
-    part.resize(end - begin);
-    file_.read(begin, std::as_writable_bytes(std::span(part)));
-    return part;
+    thread_local ReadAhead part;
+    bool const onward = part.of == number_ && begin >= part.last_end;
+    if (!onward || end > part.begin + part.text.size()) {
+      bool const in_order = onward && begin - part.last_end < read_ahead / 4 && size() >= 4 * read_ahead;
+      auto const bytes = in_order ? std::min(std::max(end - begin, read_ahead), size() - begin) : end - begin;
+      part.of = 0;
+      part.text.resize(bytes);
+      file_.read(begin, std::as_writable_bytes(std::span(part.text)));
+      part.of = number_;
+      part.begin = begin;
+    }
+    part.last_end = end;
+    return std::string_view(part.text).substr(begin - part.begin, end - begin);
   }
 
   /// @throws DataError "file:line: what"; lines are counted here only
@@ -68,6 +95,18 @@ class TextFile {
   }
 
  private:
+  /// What a thread has read last.
+  struct ReadAhead {
+    std::uint64_t of = 0;  ///< the file's number; 0: nothing
+    std::size_t begin = 0, last_end = 0;
+    std::string text;
+  };
+  static constexpr std::size_t read_ahead = std::size_t{1} << 18;
+
+  static std::uint64_t next_number() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
   /// Goes through the file once, however often it is asked: rows that are skipped may be many.
   [[nodiscard]] std::ptrdiff_t line_ends_before(std::size_t at) const {
     constexpr std::size_t block = 4096;
@@ -96,7 +135,10 @@ class TextFile {
   }
 
   DataFile file_;
-  std::uint64_t hash_;
+  std::uint64_t const number_ = next_number();  // among all of the process
+  mutable std::mutex hashing_;
+  mutable std::uint64_t hash_;
+  mutable std::size_t hashed_ = 0;  // bytes
   bool is_held_;
   std::string held_;
   mutable std::mutex counting_;

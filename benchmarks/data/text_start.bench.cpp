@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the text classifier does before its first step: index a CSV file of 300,000 rows (75 MB), count words, encode
+// all texts and write them where ranks read them, with all cores; against Python's csv, re and Counter, with and
+// without encoding; and opening what was prepared before.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/processors.hpp>
+#include <lockstep/data/source/csv_dataset.hpp>
+#include <lockstep/data/text/token_cache.hpp>
+#include <lockstep/data/text/word_tokenizer.hpp>
+
+#include <python_peer.hpp>
+#include <rate.hpp>
+#include <ratios.hpp>
+
+using namespace lockstep;
+using namespace lockstep_bench;
+
+namespace {
+
+struct News {
+  int label;
+  std::string title, description;
+};
+
+/// Rows of 40 words, whose frequencies fall as those of a language's words do.
+class NewsFile {
+ public:
+  NewsFile() {
+    std::string row;
+    std::ofstream file(path(), std::ios::binary);
+    for (std::uint64_t i = 0; i < 300000; ++i) {
+      row = "\"" + std::to_string(1 + i % 4) + "\",\"";
+      for (std::uint64_t k = 0; k < 40; ++k) {
+        auto const part = static_cast<double>(mix(i, k) >> 11) * 0x1p-53;
+        auto const rank = static_cast<std::uint64_t>(std::exp(part * std::log(40000.0)));
+        for (auto left = mix(rank); left > mix(rank) % 7 + 1 && left > 0; left /= 300000)
+          row += static_cast<char>((k == 0 ? 'A' : 'a') + left % 26);
+        row += static_cast<char>('a' + rank % 26);
+        row += k == 7 ? "\",\"" : k == 39 ? ".\"\n" : " ";
+      }
+      file << row;
+    }
+  }
+  ~NewsFile() { std::filesystem::remove_all(folder_); }
+  NewsFile(NewsFile const&) = delete;
+  NewsFile& operator=(NewsFile const&) = delete;
+  [[nodiscard]] std::string path() const { return folder_ + "/news.csv"; }
+  [[nodiscard]] std::string cache() const { return folder_ + "/cache"; }
+
+ private:
+  static std::string new_folder() {
+    auto name = (std::filesystem::temp_directory_path() / "lockstep-bench-XXXXXX").string();
+    if (!::mkdtemp(name.data())) std::exit(1);
+    return name;
+  }
+  std::string folder_ = new_folder();
+};
+
+void prepare(NewsFile const& file) {
+  data::TextSources sources;
+  sources.add_file(file.path());
+  auto const cache = data::TokenCache::prepare(
+      sources, {.tokenizer = "words"}, {.folder = file.cache(), .threads = processors()}, data::WordTokenizer{},
+      [&](auto const& build) {
+        data::CsvDataset<News> const rows(
+            file.path(), {.header = data::CsvHeader::none, .max_held_bytes = 0, .threads = processors()});
+        build(data::LabelledTexts(rows.size(),
+                                  [rows](Index i) -> data::LabelledText {
+                                    auto const row = rows.get(i);
+                                    return {row.title + " " + row.description, row.label};
+                                  }),
+              data::LabelledTexts(), {"a", "b", "c", "d"});
+      });
+  if (cache.training_size() != 300000) std::exit(1);
+}
+
+}  // namespace
+
+int main() {
+  Ratios ratios("data/text_start");
+  NewsFile const file;
+  auto const anew = [&](double duration) {
+    return rate(duration, Time::wall, [&] {
+      std::filesystem::remove_all(file.cache());
+      prepare(file);
+    });
+  };
+  for (bool const encodes : {false, true})
+    if (auto peer = python_peer("count_words.py", {file.path(), encodes ? "encode" : ""}))
+      ratios.compare(encodes ? "prepare 300,000 texts" : "prepare 300,000 texts, of which the peer only counts words",
+                     "python", anew, std::ref(*peer), {.seconds = 0.5, .count = 3});
+  prepare(file);
+  ratios.compare("open 300,000 prepared texts", "prepare",
+                 [&](double duration) { return rate(duration, Time::wall, [&] { prepare(file); }); }, anew,
+                 {.seconds = 0.5, .count = 3});
+}

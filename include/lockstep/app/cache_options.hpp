@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include <lockstep/app/options.hpp>
+#include <lockstep/app/synthetic_data.hpp>
+#include <lockstep/core/progress.hpp>
+#include <lockstep/data/text/token_cache.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// Where a trainer keeps prepared texts, by a flag --cache: a folder; "none" for memory of each process; or empty for
+/// `cache_folder()`, with sources below 8 MiB in memory. All cores of the host's ranks prepare.
+/// @param verifies whether a cache that is there is compared with its checksums: in the process that checks the input
+[[nodiscard]] inline data::TokenCacheOptions cache_options(Options const& options, std::string const& flag,
+                                                           bool verifies, Progress& progress) {
+  data::TokenCacheOptions out;
+  out.threads = options.cores;
+  out.verifies = verifies;
+  out.progress = &progress;
+  if (flag == "none") return out;
+  out.folder = flag.empty() ? cache_folder().string() : flag;
+  if (flag.empty()) out.least_bytes = std::uint64_t{8} << 20;
+  return out;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/progress.hpp>
+#include <lockstep/data/source/detail/descriptor.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// Closes what it is given.
+class [[nodiscard]] OwnDescriptor {
+ public:
+  explicit OwnDescriptor(int file) noexcept : file_(file) {}
+  OwnDescriptor(OwnDescriptor const&) = delete;
+  OwnDescriptor& operator=(OwnDescriptor const&) = delete;
+  ~OwnDescriptor() { reset(); }
+  [[nodiscard]] int get() const noexcept { return file_; }
+  void reset(int file = -1) noexcept {
+    if (file_ >= 0) ::close(file_);
+    file_ = file;
+  }
+
+ private:
+  int file_;
+};
+
+/// Held by one process or thread of a host at a time, by the path of a file that exists while it is held. The system
+/// gives it back when a process dies. A file system without locks gives it to everybody.
+class [[nodiscard]] CacheLock {
+ public:
+  /// Waits, and shows that it does. @throws DataError when the file cannot be created
+  CacheLock(std::string path, Progress* progress) : path_(std::move(path)), file_(-1) {
+    if (progress) progress->begin("waiting for another process, which prepares the texts", 0);
+    for (;;) {
+      file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+      if (file_.get() < 0)
+        throw DataError(path_ + ": cannot be created: " + system_message(errno) + "; choose another folder");
+      while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) continue;
+        if (errno != EWOULDBLOCK) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        if (progress) progress->add(0);
+      }
+      // Who held it before has removed the file, perhaps after it was opened here.
+      struct ::stat mine {
+      }, named{};
+      if (::fstat(file_.get(), &mine) == 0 && ::stat(path_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+          mine.st_dev == named.st_dev)
+        return;
+    }
+  }
+  ~CacheLock() { ::unlink(path_.c_str()); }
+
+ private:
+  std::string path_;
+  OwnDescriptor file_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/progress.hpp>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/content_hash.hpp>
+#include <lockstep/data/source/labelled_files_dataset.hpp>
+#include <lockstep/data/text/detail/token_file.hpp>
+#include <lockstep/data/text/detail/word_table.hpp>
+#include <lockstep/data/text/vocabulary.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Texts with labels from any source: a dataset whose type does not depend on the source. Thread-safe if its function
+/// is.
+class LabelledTexts {
+ public:
+  LabelledTexts() = default;
+  /// `get(i)` is called by several threads at once, by each mostly in order.
+  LabelledTexts(Index size, std::function<LabelledText(Index)> get) : size_(size), get_(std::move(get)) {}
+  /// All samples of a dataset of LabelledText. Shares it.
+  template <class D>
+  requires(!std::derived_from<D, LabelledTexts> && Dataset<D>)  // in this order: else the concept asks itself
+      explicit LabelledTexts(D const& dataset)
+      : LabelledTexts(dataset.size(), [dataset](Index i) -> LabelledText { return dataset.get(i); }) {}
+
+  [[nodiscard]] Index size() const noexcept { return size_; }
+  [[nodiscard]] LabelledText get(Index i) const { return get_(i); }
+
+ private:
+  Index size_ = 0;
+  std::function<LabelledText(Index)> get_;
+};
+
+/// How texts become tokens. All of it is part of a cache's key.
+struct TokenRules {
+  std::string tokenizer = {};  ///< identifies the tokenizer: another name for each change of what it does
+  Index vocabulary = 20000;    ///< ids at most, padding and unknown included
+  Index least = 2;             ///< times that the training texts have a word of the vocabulary
+  Index max_length = 128;      ///< tokens of a text that are kept
+};
+
+namespace detail {
+
+/// Writes texts as tokens. Threads take blocks of texts in turn; each counts words in a table of its own and writes the
+/// tokens as numbers of that table. Once the counts are added up, the numbers become ids of the vocabulary, in place.
+class TokenBuilder {
+ public:
+  TokenBuilder(TokenFileWriter const& file, TokenKey const& key, TokenRules const& rules, ThreadPool& pool,
+               Progress* progress)
+      : file_(file), rules_(rules), pool_(pool), progress_(progress) {
+    header_.key = key;
+  }
+
+  /// @throws what reading a text throws: of several, what the first text throws
+  template <class Tokenizer>
+  void build(LabelledTexts const& training, LabelledTexts const& evaluation, std::string const& classes,
+             Tokenizer const& tokenizer) {
+    header_.parts[0].records_at = TokenHeader::body;
+    header_.parts[1].records_at = TokenHeader::body + bytes_of_records(training);
+    auto const records_end = header_.parts[1].records_at + bytes_of_records(evaluation);
+    header_.tokens_at = (records_end + TokenHeader::body - 1) / TokenHeader::body * TokenHeader::body;
+    if (header_.tokens_at > records_end) {  // no hole, whose block nobody would have reserved
+      std::vector<std::byte> const zeros(static_cast<std::size_t>(header_.tokens_at - records_end));
+      file_.write(records_end, std::span(zeros));
+    }
+
+    std::vector<WordTable> tables(static_cast<std::size_t>(pool_.threads()));
+    auto const blocks = write_part(0, training, tokenizer, "counting words",
+                                   [&](std::size_t worker) { return Counter{tables[worker]}; });
+    auto const size = static_cast<std::size_t>(rules_.vocabulary - 2);
+    auto words = frequent_words(tables, size, rules_.least, pool_);
+    tables.clear();
+    to_ids(blocks, words.ids);
+    WordTable known;
+    for (auto const& word : words.words) known.count(word);
+    auto const others = write_part(1, evaluation, tokenizer, "encoding texts for evaluation",
+                                   [&](std::size_t) { return Finder{known}; });
+    header_.parts[1].fingerprint = fingerprint(others, 1, [](auto const&, auto) {});
+    header_.tokens = next_token_;
+    file_.seal(header_, Vocabulary(std::move(words.words)).to_text(), classes, pool_, progress_);
+  }
+
+ private:
+  static constexpr Index rows_of_block = 1024;
+  static constexpr std::uint32_t first_id = 2;
+
+  /// Numbers tokens by a table that counts them: `number(token, numbers, place)`, all of which is done by `finish`.
+  struct Counter {
+    static constexpr std::uint32_t none = WordTable::none;  // the number of a text without tokens
+    WordTable& table;
+    void number(std::string_view token, std::vector<std::uint32_t>& numbers, std::size_t place) const {
+      table.count_later(token, numbers, place);
+    }
+    void finish(std::vector<std::uint32_t>& numbers) const { table.count_rest(numbers); }
+  };
+  /// Gives tokens the ids of a vocabulary.
+  struct Finder {
+    static constexpr auto none = std::uint32_t{Vocabulary::unknown};
+    WordTable const& table;
+    void number(std::string_view token, std::vector<std::uint32_t>& numbers, std::size_t place) const {
+      if (place >= numbers.size()) return;
+      auto const found = table.find(token);
+      numbers[place] = found == WordTable::none ? none : found + first_id;
+    }
+    void finish(std::vector<std::uint32_t>&) const {}
+  };
+  /// What a thread has written of consecutive texts.
+  struct Block {
+    std::uint64_t begin = 0, tokens = 0;
+    std::size_t worker = 0;
+  };
+
+  static std::uint64_t bytes_of_records(LabelledTexts const& texts) {
+    return static_cast<std::uint64_t>(texts.size()) * sizeof(TokenRecord);
+  }
+
+  /// Writes records and tokens; number_of(worker) gives what numbers a thread's tokens. A text without tokens gets one,
+  /// `none`.
+  template <class Tokenizer, class NumberOf>
+  std::vector<Block> write_part(std::size_t part, LabelledTexts const& texts, Tokenizer const& tokenizer,
+                                char const* what, NumberOf const& number_of) {
+    auto const count = (texts.size() + rows_of_block - 1) / rows_of_block;
+    std::vector<Block> blocks(static_cast<std::size_t>(count));
+    std::atomic<Index> next_block{0};
+    std::atomic<std::uint64_t> cut{0};
+    std::atomic<bool> failed{false};
+    std::mutex failing;
+    std::exception_ptr error;
+    Index failed_block = count;
+    if (progress_) progress_->begin(what, texts.size());
+    pool_.run(pool_.threads(), [&](Index worker) {
+      auto const number = number_of(static_cast<std::size_t>(worker));
+      std::vector<std::uint32_t> tokens;
+      std::vector<TokenRecord> records;
+      for (Index block; !failed && (block = next_block++) < count;) {
+        try {
+          auto const first = block * rows_of_block, end = std::min(texts.size(), first + rows_of_block);
+          tokens.clear();
+          records.clear();
+          for (Index i = first; i < end; ++i)
+            if (add(texts.get(i), tokenizer, number, tokens, records)) ++cut;
+          number.finish(tokens);
+          auto const begin = next_token_.fetch_add(tokens.size());
+          for (auto& record : records) record.begin += begin;
+          file_.write(header_.tokens_at + begin * sizeof(std::int32_t), std::span<std::uint32_t const>(tokens));
+          file_.write(record_at(part, first), std::span<TokenRecord const>(records));
+          blocks[static_cast<std::size_t>(block)] = {begin, tokens.size(), static_cast<std::size_t>(worker)};
+          if (progress_) progress_->add(end - first);
+        } catch (...) {
+          failed = true;
+          std::lock_guard const lock(failing);
+          if (block < failed_block) error = std::current_exception();
+          failed_block = std::min(failed_block, block);
+        }
+      }
+    });
+    if (error) std::rethrow_exception(error);  // blocks before it were taken before it, and are done
+    header_.parts[part].rows = static_cast<std::uint64_t>(texts.size());
+    header_.parts[part].cut = cut;
+    return blocks;
+  }
+  /// @returns whether the text was cut
+  template <class Tokenizer, class Number>
+  bool add(LabelledText const& text, Tokenizer const& tokenizer, Number const& number,
+           std::vector<std::uint32_t>& tokens, std::vector<TokenRecord>& records) const {
+    auto const begin = tokens.size(), most = begin + static_cast<std::size_t>(rules_.max_length);
+    bool cut = false;
+    tokenizer(text.text, [&](std::string_view token) {
+      auto const place = tokens.size() < most ? tokens.size() : std::numeric_limits<std::size_t>::max();
+      if (tokens.size() < most)
+        tokens.push_back(0);
+      else
+        cut = true;
+      number.number(token, tokens, place);
+    });
+    if (tokens.size() == begin) tokens.push_back(Number::none);
+    records.push_back({begin, static_cast<std::uint32_t>(tokens.size() - begin), text.label});
+    return cut;
+  }
+  [[nodiscard]] std::uint64_t record_at(std::size_t part, Index i) const noexcept {
+    return header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);
+  }
+
+  /// Makes ids of the numbers in the tables of those who wrote them.
+  void to_ids(std::vector<Block> const& blocks, std::vector<std::vector<std::uint32_t>> const& ids) {
+    header_.parts[0].fingerprint = fingerprint(blocks, 0, [&](Block const& block, std::span<std::uint32_t> tokens) {
+      auto const& of_table = ids[block.worker];
+      for (auto& token : tokens) {
+        auto const id = token == WordTable::none ? WordTable::none : of_table[token];
+        token = id == WordTable::none ? std::uint32_t{Vocabulary::unknown} : id + first_id;
+      }
+      file_.write(header_.tokens_at + block.begin * sizeof(std::int32_t), std::span<std::uint32_t const>(tokens));
+    });
+  }
+  /// Goes through the blocks of a part again: change(block, tokens), and then the fingerprint that an InMemoryDataset
+  /// of samples with these tokens and labels has.
+  template <class Change>
+  std::uint64_t fingerprint(std::vector<Block> const& blocks, std::size_t part, Change const& change) {
+    auto const rows = static_cast<Index>(header_.parts[part].rows);
+    auto hash = header_.parts[part].rows;
+    auto const wave = std::size_t{16} * static_cast<std::size_t>(pool_.threads());
+    std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> hashes(wave);  // of a text's tokens, and label
+    if (progress_) progress_->begin("encoding texts", rows);
+    for (std::size_t first = 0; first < blocks.size(); first += wave) {
+      auto const count = std::min(wave, blocks.size() - first);
+      pool_.run(static_cast<Index>(count), [&](Index k) {
+        auto const number = first + static_cast<std::size_t>(k);
+        auto const& block = blocks[number];
+        auto const row = static_cast<Index>(number) * rows_of_block, end = std::min(rows, row + rows_of_block);
+        thread_local std::vector<std::uint32_t> tokens;
+        thread_local std::vector<TokenRecord> records;
+        tokens.resize(static_cast<std::size_t>(block.tokens));
+        records.resize(static_cast<std::size_t>(end - row));
+        file_.read(header_.tokens_at + block.begin * sizeof(std::int32_t), std::span(tokens));
+        file_.read(record_at(part, row), std::span(records));
+        change(block, std::span(tokens));
+        auto& out = hashes[static_cast<std::size_t>(k)];
+        out.clear();
+        auto const* at = reinterpret_cast<char const*>(tokens.data());
+        for (auto const& record : records) {
+          auto const bytes = record.length * sizeof(std::int32_t);
+          out.emplace_back(content_hash({at, bytes}),
+                           content_hash({reinterpret_cast<char const*>(&record.label), sizeof record.label}));
+          at += bytes;
+        }
+        if (progress_) progress_->add(end - row);
+      });
+      for (std::size_t k = 0; k < count; ++k)
+        for (auto const& [tokens, label] : hashes[k]) hash = mix(mix(hash, tokens), label);
+    }
+    return hash;
+  }
+
+  TokenFileWriter const& file_;
+  TokenRules const& rules_;
+  ThreadPool& pool_;
+  Progress* progress_;
+  TokenHeader header_;
+  std::atomic<std::uint64_t> next_token_{0};
+};
+
+}  // namespace detail
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

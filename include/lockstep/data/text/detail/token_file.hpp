@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/checksum.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/progress.hpp>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// Identifies the content of a token file: equal sources and equal rules give equal keys.
+using TokenKey = std::array<std::uint64_t, 2>;
+
+/// One text of a token file.
+struct TokenRecord {
+  std::uint64_t begin = 0;   ///< of its first token, in tokens
+  std::uint32_t length = 0;  ///< tokens
+  std::int32_t label = 0;
+};
+
+/// The first bytes of a token file. Behind them, from byte 4096 on: the records of all parts, the tokens
+/// (std::int32_t), the vocabulary and the classes as text, and a checksum of each MiB of these.
+struct TokenHeader {
+  static constexpr std::array<char, 16> magic_of_format{'l', 'o', 'c', 'k', 's', 't', 'e', 'p',
+                                                        ' ', 't', 'o', 'k', 'e', 'n', 's', '1'};
+  static constexpr std::uint64_t body = 4096, block = std::uint64_t{1} << 20;
+  struct Part {
+    std::uint64_t rows = 0, cut = 0, fingerprint = 0, records_at = 0;
+  };
+  std::array<char, 16> magic = magic_of_format;
+  TokenKey key{};
+  std::array<Part, 2> parts{};
+  std::uint64_t tokens = 0, tokens_at = 0, vocabulary_at = 0, vocabulary_bytes = 0, classes_bytes = 0, sums_at = 0,
+                file_bytes = 0;
+  Checksum texts{}, sums{}, self{};  // of vocabulary and classes, of the checksums, of all before itself
+
+  [[nodiscard]] std::uint64_t blocks() const noexcept { return (sums_at - body + block - 1) / block; }
+  [[nodiscard]] Checksum sum() const noexcept {
+    return checksum(std::as_bytes(std::span(this, 1)).first(offsetof(TokenHeader, self)));
+  }
+};
+static_assert(std::is_trivially_copyable_v<TokenHeader> && sizeof(TokenHeader) <= TokenHeader::body);
+static_assert(sizeof(TokenRecord) == 16);
+
+/// f(span) with each MiB of a token file's body, by several threads, in no order.
+template <class F>
+void each_token_block(TokenHeader const& header, ThreadPool& pool, Progress* progress, F const& f) {
+  if (progress) progress->begin("checking prepared texts", static_cast<Index>(header.blocks()));
+  pool.run(static_cast<Index>(header.blocks()), [&](Index block) {
+    auto const begin = TokenHeader::body + static_cast<std::uint64_t>(block) * TokenHeader::block;
+    f(static_cast<std::size_t>(block), begin, std::min(TokenHeader::block, header.sums_at - begin));
+    if (progress) progress->add(1);
+  });
+}
+
+/// A file of tokens that is read. Thread-safe.
+class TokenFile {
+ public:
+  /// Checks everything but the records and tokens. @throws DataError when it is not the file of this key
+  TokenFile(std::string path, TokenKey const& key) : file_(std::move(path)) {
+    header_ = file_.read_number<TokenHeader>(0);
+    auto const& h = header_;
+    if (h.magic != TokenHeader::magic_of_format || h.self != h.sum() || h.key != key || h.file_bytes != file_.size())
+      file_.fail("is no file of these prepared texts, or was damaged");
+    auto const sums = read_sums();
+    if (h.sums != checksum(std::as_bytes(std::span(sums)))) file_.fail("has damaged checksums");
+    texts_ = file_.read_text(h.vocabulary_at, h.vocabulary_bytes + h.classes_bytes, "the vocabulary");
+    if (h.texts != checksum(std::as_bytes(std::span(texts_)))) file_.fail("has a damaged vocabulary");
+  }
+  /// @throws DataError when a byte of the records or tokens is not what was written
+  void verify(ThreadPool& pool, Progress* progress) const {
+    auto const sums = read_sums();
+    each_token_block(header_, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
+      thread_local std::vector<std::byte> content;
+      content.resize(static_cast<std::size_t>(bytes));
+      file_.read(begin, content);
+      if (checksum(content) != sums[block]) file_.fail("is damaged at byte " + std::to_string(begin) + " or after");
+    });
+  }
+
+  [[nodiscard]] TokenHeader const& header() const noexcept { return header_; }
+  [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
+  [[nodiscard]] std::string_view vocabulary() const noexcept {
+    return std::string_view(texts_).substr(0, static_cast<std::size_t>(header_.vocabulary_bytes));
+  }
+  [[nodiscard]] std::string_view classes() const noexcept {
+    return std::string_view(texts_).substr(static_cast<std::size_t>(header_.vocabulary_bytes));
+  }
+  /// @throws DataError when the file has become shorter, or the record does not fit it
+  [[nodiscard]] TokenRecord record(std::size_t part, Index i) const {
+    auto const at = header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);
+    auto const out = file_.read_number<TokenRecord>(at);
+    if (out.begin > header_.tokens || out.length > header_.tokens - out.begin)
+      file_.fail("was damaged while it was in use; start again, and it is prepared again");
+    return out;
+  }
+  void read(TokenRecord const& record, std::span<std::int32_t> out) const {
+    file_.read(header_.tokens_at + record.begin * sizeof(std::int32_t), std::as_writable_bytes(out));
+  }
+
+ private:
+  [[nodiscard]] std::vector<Checksum> read_sums() const {
+    auto const bytes = header_.blocks() * sizeof(Checksum);
+    file_.expect_room(header_.sums_at, bytes, "the checksums");
+    std::vector<Checksum> sums(static_cast<std::size_t>(header_.blocks()));
+    file_.read(header_.sums_at, std::as_writable_bytes(std::span(sums)));
+    return sums;
+  }
+
+  DataFile file_;
+  TokenHeader header_;
+  std::string texts_;
+};
+
+/// A file that is written at any place, by several threads. Does not own the descriptor.
+class TokenFileWriter {
+ public:
+  TokenFileWriter(int file, std::string path) : file_(file), path_(std::move(path)) {}
+
+  /// @throws DataError with the system's reason
+  template <class T>
+  void write(std::uint64_t at, std::span<T const> values) const {
+    auto const* from = reinterpret_cast<char const*>(values.data());
+    for (auto left = values.size_bytes(); left > 0;) {
+      auto const written = ::pwrite(file_, from, left, static_cast<::off_t>(at));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0)
+        throw DataError(path_ + ": prepared texts cannot be written: " + system_message(written == 0 ? ENOSPC : errno) +
+                        "; free space there, or choose another folder for them");
+      from += written;
+      at += static_cast<std::uint64_t>(written);
+      left -= static_cast<std::size_t>(written);
+    }
+  }
+  template <class T>
+  void read(std::uint64_t at, std::span<T> values) const {
+    if (read_at(file_, reinterpret_cast<char*>(values.data()), values.size_bytes(), static_cast<std::size_t>(at),
+                path_) != values.size_bytes())
+      throw DataError(path_ + ": became shorter while it was written");
+  }
+  /// Writes vocabulary, classes, checksums and the header: the file is whole then.
+  void seal(TokenHeader header, std::string const& vocabulary, std::string const& classes, ThreadPool& pool,
+            Progress* progress) const {
+    auto const texts = vocabulary + classes;
+    header.vocabulary_at = header.tokens_at + header.tokens * sizeof(std::int32_t);
+    header.vocabulary_bytes = vocabulary.size();
+    header.classes_bytes = classes.size();
+    header.sums_at = header.vocabulary_at + texts.size();
+    header.file_bytes = header.sums_at + header.blocks() * sizeof(Checksum);
+    header.texts = checksum(std::as_bytes(std::span(texts)));
+    write(header.vocabulary_at, std::span(texts.data(), texts.size()));
+    std::vector<Checksum> sums(static_cast<std::size_t>(header.blocks()));
+    each_token_block(header, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
+      thread_local std::vector<std::byte> content;
+      content.resize(static_cast<std::size_t>(bytes));
+      read(begin, std::span(content));
+      sums[block] = checksum(content);
+    });
+    write(header.sums_at, std::span<Checksum const>(sums));
+    header.sums = checksum(std::as_bytes(std::span(sums)));
+    header.self = header.sum();
+    write(0, std::span<TokenHeader const>(&header, 1));
+  }
+
+ private:
+  int file_;
+  std::string path_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/thread_pool.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// The bytes of a word in two words of 64 bits, which tell words of up to 15 bytes apart; of longer ones they are a
+/// hash.
+struct WordBytes {
+  std::uint64_t low = 0, high = 0;
+
+  explicit WordBytes(std::string_view word) noexcept {
+    auto const* const at = word.data();
+    auto const size = word.size();
+    auto const load = [](char const* from, auto out) {
+      std::memcpy(&out, from, sizeof out);
+      return std::uint64_t{out};
+    };
+    if (size >= 8) {
+      low = load(at, std::uint64_t{});
+      if (size < 16) {
+        if (size > 8) high = load(at + size - 8, std::uint64_t{}) >> 8 * (16 - size);
+      } else {
+        for (std::size_t i = 8; i + 8 < size; i += 8) high = mixed(high, load(at + i, std::uint64_t{}));
+        high = mixed(high, load(at + size - 8, std::uint64_t{}));
+      }
+    } else if (size >= 4) {
+      low = load(at, std::uint32_t{}) | load(at + size - 4, std::uint32_t{}) << 8 * (size - 4);
+    } else if (size > 0) {
+      low = load(at, std::uint8_t{}) | load(at + size / 2, std::uint8_t{}) << 8 * (size / 2) |
+            load(at + size - 1, std::uint8_t{}) << 8 * (size - 1);
+    }
+    high = (high & ~(std::uint64_t{0xff} << 56)) | std::uint64_t{std::min<std::size_t>(size, 255)} << 56;
+  }
+  [[nodiscard]] static WordBytes of_no_word() noexcept {
+    WordBytes out{std::string_view()};
+    out.low = 1;
+    return out;
+  }
+  friend bool operator==(WordBytes const&, WordBytes const&) = default;
+  [[nodiscard]] std::uint32_t hash() const noexcept {
+    auto const both = (low ^ high * 0xd6e8feb86659fd93u) * factor;
+    return static_cast<std::uint32_t>((both ^ both >> 32) * factor >> 32);
+  }
+
+ private:
+  static constexpr std::uint64_t factor = 0x9fb21c651e98df25u;
+  static std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) noexcept {
+    hash = (hash ^ next) * factor;
+    return hash ^ hash >> 29;
+  }
+};
+
+/// Words by number, from 0 in the order in which they were added, each with a count. Texts are kept in blocks that do
+/// not move, about 45 bytes a word in all.
+class WordTable {
+ public:
+  struct Word {
+    char const* text;
+    std::uint32_t size, hash;
+    Index count;
+    [[nodiscard]] std::string_view view() const noexcept { return {text, size}; }
+  };
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  /// All words, with their counts.
+  [[nodiscard]] std::vector<Word> const& words() noexcept {
+    for (auto& recent : recent_)
+      if (recent.count > 0) words_[recent.number].count += std::exchange(recent.count, 0);
+    return words_;
+  }
+  [[nodiscard]] std::uint32_t find(std::string_view word) const noexcept {
+    if (slots_.empty()) return none;
+    return number_at(slot_of(word, WordBytes(word).hash()));
+  }
+  /// Counts a word once more. @returns its number
+  std::uint32_t count(std::string_view word) {
+    WordBytes const bytes(word);
+    return count(word, bytes, bytes.hash());
+  }
+  /// The same, later: the number is written to `numbers[place]` by then, if there is such a place. The tables' lines
+  /// are on their way into the processor's caches in the meantime.
+  void count_later(std::string_view word, std::vector<std::uint32_t>& numbers, std::size_t place) {
+    WordBytes const bytes(word);
+    auto const hash = bytes.hash();
+    if (word.size() >= 16) return write(count(word, bytes, hash), numbers, place);
+    __builtin_prefetch(&recent_[hash % most_recent], 1);
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
+    auto& oldest = later_[next_later_++ % most_later];
+    if (oldest.size != none) count(oldest, numbers);
+    oldest = {bytes, place, hash, static_cast<std::uint32_t>(word.size())};
+  }
+  /// All that are left for later.
+  void count_rest(std::vector<std::uint32_t>& numbers) {
+    for (auto& each : later_)
+      if (each.size != none) {
+        count(each, numbers);
+        each.size = none;
+      }
+  }
+  /// Counts as many times a word of another table, which keeps the text.
+  std::uint32_t count(Word const& word) {
+    make_room();
+    auto const slot = slot_of(word.view(), word.hash);
+    auto number = number_at(slot);
+    if (number == none) number = add(slot, {word.text, word.size, word.hash, 0});
+    words_[number].count += word.count;
+    return number;
+  }
+
+ private:
+  /// A word of up to 15 bytes that is yet to be counted.
+  struct Later {
+    WordBytes bytes = WordBytes::of_no_word();
+    std::size_t place = 0;
+    std::uint32_t hash = 0, size = none;
+  };
+  static constexpr std::size_t most_later = 16;
+
+  static void write(std::uint32_t number, std::vector<std::uint32_t>& numbers, std::size_t place) {
+    if (place < numbers.size()) numbers[place] = number;
+  }
+  void count(Later const& later, std::vector<std::uint32_t>& numbers) {
+    char text[16];
+    std::memcpy(text, &later.bytes.low, 8);
+    std::memcpy(text + 8, &later.bytes.high, 8);
+    write(count({text, later.size}, later.bytes, later.hash), numbers, later.place);
+  }
+  std::uint32_t count(std::string_view word, WordBytes const& bytes, std::uint32_t hash) {
+    auto& recent = recent_[hash % most_recent];
+    if (recent.bytes == bytes && word.size() < 16) {
+      ++recent.count;
+      return recent.number;
+    }
+    make_room();
+    auto const slot = slot_of(word, hash);
+    auto number = number_at(slot);
+    if (number == none) number = add(slot, {keep(word), static_cast<std::uint32_t>(word.size()), hash, 0});
+    ++words_[number].count;
+    if (recent.count > 0) words_[recent.number].count += recent.count;
+    recent = {bytes, 0, number};
+    return number;
+  }
+  static constexpr std::size_t block_bytes = std::size_t{1} << 16;
+
+  [[nodiscard]] std::uint32_t number_at(std::size_t slot) const noexcept {
+    return static_cast<std::uint32_t>(slots_[slot]) - 1;
+  }
+  /// Where the word is, or would be: the upper half of a slot is the hash, the lower half the number and 1, or 0.
+  [[nodiscard]] std::size_t slot_of(std::string_view word, std::uint32_t hash) const noexcept {
+    auto const mask = slots_.size() - 1;
+    for (auto slot = hash & mask;; slot = (slot + 1) & mask) {
+      auto const entry = slots_[slot];
+      if (static_cast<std::uint32_t>(entry) == 0) return slot;
+      if (static_cast<std::uint32_t>(entry >> 32) != hash) continue;
+      auto const& found = words_[static_cast<std::uint32_t>(entry) - 1];
+      if (found.size == word.size() && std::memcmp(found.text, word.data(), word.size()) == 0) return slot;
+    }
+  }
+  std::uint32_t add(std::size_t slot, Word const& word) {
+    if (words_.size() >= none - 1) throw DataError("WordTable: a text has more than 4,000,000,000 different words");
+    words_.push_back(word);
+    slots_[slot] = std::uint64_t{word.hash} << 32 | words_.size();
+    return static_cast<std::uint32_t>(words_.size() - 1);
+  }
+  void make_room() {
+    if (4 * (words_.size() + 1) <= 3 * slots_.size()) return;
+    std::vector<std::uint64_t> slots(std::max<std::size_t>(1024, 2 * slots_.size()));
+    slots_.swap(slots);
+    auto const mask = slots_.size() - 1;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      auto slot = words_[i].hash & mask;
+      while (slots_[slot] != 0) slot = (slot + 1) & mask;
+      slots_[slot] = std::uint64_t{words_[i].hash} << 32 | (i + 1);
+    }
+  }
+  char const* keep(std::string_view text) {
+    if (text.size() > left_) {
+      auto const bytes = std::max(block_bytes, text.size());
+      blocks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
+      free_ = blocks_.back().get();
+      left_ = bytes;
+    }
+    auto* const at = free_;
+    std::copy(text.begin(), text.end(), at);
+    free_ += text.size();
+    left_ -= text.size();
+    return at;
+  }
+
+  /// A word that was counted lately: frequent words are found here, in few lines of the processor's caches.
+  struct Recent {
+    WordBytes bytes = WordBytes::of_no_word();
+    Index count = 0;  ///< that is not yet in `words_`
+    std::uint32_t number = 0;
+  };
+  static constexpr std::size_t most_recent = std::size_t{1} << 14;
+
+  std::array<Later, most_later> later_{};
+  std::size_t next_later_ = 0;
+  std::vector<Recent> recent_ = std::vector<Recent>(most_recent);
+  std::vector<Word> words_;
+  std::vector<std::uint64_t> slots_;
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* free_ = nullptr;
+  std::size_t left_ = 0;
+};
+
+/// The most frequent words of several tables.
+struct FrequentWords {
+  std::vector<std::string> words;               ///< by falling count, then by text
+  std::vector<std::vector<std::uint32_t>> ids;  ///< of each table's words, in `words`; WordTable::none for the others
+};
+
+/// Adds up the counts of all tables and takes at most `most` words that were counted `least` times or more. The result
+/// depends on the sums only, not on the number of tables.
+inline FrequentWords frequent_words(std::span<WordTable> tables, std::size_t most, Index least, ThreadPool& pool) {
+  constexpr std::size_t parts = 16;  // by hash: each is added up by itself
+  auto const part_of = [](WordTable::Word const& word) { return std::size_t{word.hash >> 28}; };
+  struct Candidate {
+    Index count;
+    std::string_view text;
+    std::uint32_t part, number;
+  };
+  std::array<std::vector<Candidate>, parts> candidates;
+  FrequentWords out;
+  std::vector<std::vector<WordTable::Word> const*> all_words;
+  for (auto& table : tables) {
+    all_words.push_back(&table.words());
+    out.ids.emplace_back(all_words.back()->size(), WordTable::none);
+  }
+  pool.run(parts, [&](Index p) {
+    auto const part = static_cast<std::size_t>(p);
+    auto const each_word = [&](auto const& f) {
+      for (std::size_t t = 0; t < tables.size(); ++t) {
+        auto const& words = *all_words[t];
+        for (std::size_t i = 0; i < words.size(); ++i)
+          if (part_of(words[i]) == part) f(words[i], out.ids[t][i]);
+      }
+    };
+    WordTable all;
+    each_word([&](auto const& word, auto& id) { id = all.count(word); });
+    std::vector<std::uint32_t> numbers;
+    numbers.reserve(all.words().size());
+    auto& found = candidates[part];
+    for (auto const& word : all.words()) {
+      auto const number = word.count >= least ? static_cast<std::uint32_t>(found.size()) : WordTable::none;
+      numbers.push_back(number);
+      if (number != WordTable::none)
+        found.push_back({word.count, word.view(), static_cast<std::uint32_t>(part), number});
+    }
+    each_word([&](auto const&, auto& id) { id = numbers[id]; });
+  });
+  std::vector<Candidate> order;
+  for (auto const& found : candidates) order.insert(order.end(), found.begin(), found.end());
+  auto const kept = std::min(order.size(), most);
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+      [](auto const& a, auto const& b) { return a.count != b.count ? a.count > b.count : a.text < b.text; });
+  std::array<std::vector<std::uint32_t>, parts> ids;
+  for (std::size_t part = 0; part < parts; ++part) ids[part].assign(candidates[part].size(), WordTable::none);
+  for (std::size_t i = 0; i < kept; ++i) {
+    ids[order[i].part][order[i].number] = static_cast<std::uint32_t>(i);
+    out.words.emplace_back(order[i].text);
+  }
+  pool.run(static_cast<Index>(tables.size()), [&](Index t) {
+    auto const table = static_cast<std::size_t>(t);
+    auto const& words = *all_words[table];
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (auto& id = out.ids[table][i]; id != WordTable::none) id = ids[part_of(words[i])][id];
+  });
+  return out;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/progress.hpp>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/partial_path.hpp>
+#include <lockstep/data/source/labelled_files_dataset.hpp>
+#include <lockstep/data/text/detail/cache_lock.hpp>
+#include <lockstep/data/text/detail/token_builder.hpp>
+#include <lockstep/data/text/detail/token_file.hpp>
+#include <lockstep/data/text/token_dataset.hpp>
+#include <lockstep/data/text/vocabulary.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Identifies the sources of a TokenCache without reading them: files by path, length, inode and times, and any words
+/// that change what is read of them, such as a seed by which texts are held out.
+class TextSources {
+ public:
+  /// @throws DataError when it cannot be opened, or is no regular file
+  void add_file(std::string const& path) {
+    detail::DataFile const file(path);
+    struct ::stat status {};
+    if (::fstat(file.descriptor(), &status) != 0) file.fail("cannot be examined");
+    std::error_code error;
+    auto const place = std::filesystem::canonical(path, error);
+    place_ = mix(place_, mix(std::string_view(error ? path : place.string())));
+    auto const nanoseconds = [](timespec const& time) {
+      return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+    };
+    state_ = mix(state_, file.size(), status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
+    bytes_ += file.size();
+  }
+  /// All files that it reads.
+  void add_files(LabelledFilesDataset const& files) {
+    add(hexadecimal(files.fingerprint()));
+    for (Index i = 0; i < files.groups(); ++i) add_file(files.path(i));
+  }
+  void add(std::string_view words) { rest_ = mix(rest_, mix(words)); }
+
+  [[nodiscard]] std::uint64_t place() const noexcept { return place_; }  ///< of the paths
+  [[nodiscard]] std::uint64_t state() const noexcept { return state_; }  ///< of the files
+  [[nodiscard]] std::uint64_t rest() const noexcept { return rest_; }    ///< of the words
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of all files
+
+ private:
+  std::uint64_t place_ = 0, state_ = 0, rest_ = 0, bytes_ = 0;
+};
+
+struct TokenCacheOptions {
+  std::string folder = {};  ///< of cache files, created if missing; empty: each process prepares its own, in memory
+  std::uint64_t least_bytes = 0;  ///< smaller sources are prepared in memory, whatever `folder` says
+  int threads = 1;                ///< that prepare and check texts; the result does not depend on their number
+  bool verifies = true;           ///< reads a cache file once and compares checksums; false trusts one that is there
+  Progress* progress = nullptr;   ///< shows how far the work is; null: nothing does
+};
+
+/// Texts as tokens of a vocabulary, in a file that is prepared once and that all processes of a host share. Their own
+/// memory does not grow with the texts. One process prepares and others wait for it by a lock; a file with damage, or
+/// of other sources or rules, is prepared again. A folder keeps the 8 files that were used last, and of files that have
+/// changed only the newest. Copies share the open file. Thread-safe.
+/// @source the file's layout: data/text/detail/token_file.hpp
+class TokenCache {
+ public:
+  /// Opens the cache of these sources and rules, or prepares it: read(build) is called then, and calls
+  /// build(training, evaluation, classes) once, of LabelledTexts and the names of the classes. Words of the training
+  /// texts make the vocabulary, as TokenCounts makes it. Tokens, labels, and fingerprints are those of an
+  /// InMemoryDataset of `vocabulary.encode(text, tokenizer, max_length)`.
+  /// @param tokenizer called as `tokenizer(text, each)` by several threads
+  /// @throws what `read` and the texts throw; DataError when the folder cannot be written; ConfigError when a rule is
+  /// out of range
+  template <class Tokenizer, class Read>
+  [[nodiscard]] static TokenCache prepare(TextSources const& sources, TokenRules const& rules,
+                                          TokenCacheOptions const& options, Tokenizer const& tokenizer,
+                                          Read const& read) {
+    if (rules.vocabulary < 3 || rules.max_length < 1 || rules.max_length > 0x7fffffff)
+      throw ConfigError("TokenCache: the vocabulary size is " + std::to_string(rules.vocabulary) + " and the length " +
+                        std::to_string(rules.max_length) + "; they must be at least 3 and at least 1");
+    auto const how =
+        mix(mix(std::string_view(rules.tokenizer)), static_cast<std::uint64_t>(rules.vocabulary),
+            static_cast<std::uint64_t>(rules.least), static_cast<std::uint64_t>(rules.max_length), sources.rest());
+    detail::TokenKey const key{mix(sources.place(), sources.state()), how};
+    auto const build = [&](int file, std::string const& path) {
+      ThreadPool pool(options.threads);
+      detail::TokenFileWriter const writer(file, path);
+      bool built = false;
+      read(
+          [&](LabelledTexts const& training, LabelledTexts const& evaluation, std::vector<std::string> const& classes) {
+            detail::TokenBuilder(writer, key, rules, pool, options.progress)
+                .build(training, evaluation, lines_of(classes), tokenizer);
+            built = true;
+          });
+      if (!built) throw ConfigError("TokenCache: the function that reads texts has not called build(...)");
+    };
+    if (options.folder.empty() || sources.bytes() < options.least_bytes) return in_memory(key, build);
+    return in_folder(sources, key, options, build);
+  }
+
+  /// Samples of the user's own type, an aggregate of the tokens and the label: `cache.training(&Article::tokens,
+  /// &Article::label)`.
+  template <class Sample, class Label>
+  [[nodiscard]] TokenDataset<Sample, Label> training(std::vector<std::int32_t> Sample::*tokens,
+                                                     Label Sample::*label) const {
+    return {file_, 0, tokens, label};
+  }
+  template <class Sample, class Label>
+  [[nodiscard]] TokenDataset<Sample, Label> evaluation(std::vector<std::int32_t> Sample::*tokens,
+                                                       Label Sample::*label) const {
+    return {file_, 1, tokens, label};
+  }
+  [[nodiscard]] Vocabulary vocabulary() const { return Vocabulary::from_text(file_->vocabulary()); }
+  /// As Vocabulary::to_text gives it.
+  [[nodiscard]] std::string vocabulary_text() const { return std::string(file_->vocabulary()); }
+  [[nodiscard]] std::vector<std::string> classes() const {
+    std::vector<std::string> out;
+    for (auto text = file_->classes(); !text.empty();) {
+      auto const end = text.find('\n');
+      out.emplace_back(text.substr(0, end));
+      text.remove_prefix(end + 1);
+    }
+    return out;
+  }
+  [[nodiscard]] Index training_size() const noexcept { return static_cast<Index>(file_->header().parts[0].rows); }
+  [[nodiscard]] Index evaluation_size() const noexcept { return static_cast<Index>(file_->header().parts[1].rows); }
+  /// Texts that had more than `max_length` tokens, of both parts.
+  [[nodiscard]] Index cut() const noexcept {
+    return static_cast<Index>(file_->header().parts[0].cut + file_->header().parts[1].cut);
+  }
+
+ private:
+  static constexpr std::size_t most_files = 8;
+  static constexpr char const* ending = ".tokens";
+
+  explicit TokenCache(std::shared_ptr<detail::TokenFile const> file) : file_(std::move(file)) {}
+
+  static std::string lines_of(std::vector<std::string> const& names) {
+    std::string out;
+    for (auto const& name : names) out += name + "\n";
+    return out;
+  }
+  template <class Build>
+  static TokenCache in_memory(detail::TokenKey const& key, Build const& build) {
+    detail::OwnDescriptor const file(::memfd_create("lockstep-tokens", MFD_CLOEXEC));
+    if (file.get() < 0) throw DataError("TokenCache: no memory for texts: " + detail::system_message(errno));
+    auto const path = "/proc/self/fd/" + std::to_string(file.get());
+    build(file.get(), path);
+    return TokenCache(std::make_shared<detail::TokenFile const>(path, key));
+  }
+  template <class Build>
+  static TokenCache in_folder(TextSources const& sources, detail::TokenKey const& key, TokenCacheOptions const& options,
+                              Build const& build) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    fs::create_directories(options.folder, error);
+    if (error)
+      throw DataError(options.folder + ": cannot be created for prepared texts: " + error.message() +
+                      "; choose another folder");
+    auto const path = options.folder + "/" + hexadecimal(sources.place()) + "-" + hexadecimal(sources.state()) + "-" +
+                      hexadecimal(key[1]) + ending;
+    if (auto found = opened(path, key, options)) return *found;
+    detail::CacheLock const lock(path + ".lock", options.progress);
+    if (auto found = opened(path, key, options)) return *found;
+    remove_partial(path);
+    auto const partial = detail::partial_path(path);
+    detail::OwnDescriptor const file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file.get() < 0)
+      throw DataError(partial + ": cannot be created for prepared texts: " + detail::system_message(errno) +
+                      "; choose another folder");
+    try {
+      build(file.get(), partial);
+      fs::rename(partial, path);
+    } catch (...) {
+      fs::remove(partial, error);
+      throw;
+    }
+    tidy(options.folder, path, hexadecimal(sources.place()), hexadecimal(sources.state()));
+    return TokenCache(std::make_shared<detail::TokenFile const>(path, key));
+  }
+  static std::optional<TokenCache> opened(std::string const& path, detail::TokenKey const& key,
+                                          TokenCacheOptions const& options) {
+    if (::access(path.c_str(), F_OK) != 0) return {};
+    try {
+      auto file = std::make_shared<detail::TokenFile const>(path, key);
+      if (options.verifies) {
+        ThreadPool pool(options.threads);
+        file->verify(pool, options.progress);
+      }
+      ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
+      return TokenCache(std::move(file));
+    } catch (DataError const&) {
+      return {};  // prepared again
+    }
+  }
+  /// What a process that was killed has left. The lock is held.
+  static void remove_partial(std::string const& path) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    auto const name = fs::path(path).filename().string() + ".";
+    std::vector<fs::path> old;
+    for (auto const& entry : fs::directory_iterator(fs::path(path).parent_path(), error)) {
+      auto const other = entry.path().filename().string();
+      if (other.starts_with(name) && !other.ends_with(".lock")) old.push_back(entry.path());
+    }
+    for (auto const& each : old) fs::remove(each, error);
+  }
+  static void tidy(std::string const& folder, std::string const& newest, std::string const& place,
+                   std::string const& state) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    std::vector<std::pair<fs::file_time_type, fs::path>> files;
+    for (auto const& entry : fs::directory_iterator(folder, error)) {
+      auto const name = entry.path().filename().string();
+      if (name.size() != 3 * 17 - 1 + std::string_view(ending).size() || !name.ends_with(ending)) continue;
+      if (name.starts_with(place) && name.substr(17, 16) != state)
+        fs::remove(entry.path(), error);  // the files have changed
+      else if (entry.path() != fs::path(newest))
+        files.emplace_back(entry.last_write_time(error), entry.path());
+    }
+    std::sort(files.begin(), files.end(), std::greater<>());
+    for (auto i = most_files - 1; i < files.size(); ++i) fs::remove(files[i].second, error);
+  }
+
+  std::shared_ptr<detail::TokenFile const> file_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

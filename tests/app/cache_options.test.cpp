@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/cache_options.hpp>
+
+#include <cstdlib>
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+TEST_CASE("--cache names a folder, none means memory, and by default large sources stand in the user's cache") {
+  ::setenv("XDG_CACHE_HOME", "/somewhere", 1);
+  app::Options options;
+  options.cores = 3;
+  Progress progress;
+  auto const standard = app::cache_options(options, "", true, progress);
+  CHECK(standard.folder == "/somewhere/lockstep");
+  CHECK(standard.least_bytes == (8u << 20));
+  CHECK(standard.threads == 3);
+  CHECK(standard.verifies);
+  CHECK(standard.progress == &progress);
+  auto const named = app::cache_options(options, "folder", false, progress);
+  CHECK(named.folder == "folder");
+  CHECK(named.least_bytes == 0);
+  CHECK_FALSE(named.verifies);
+  CHECK(app::cache_options(options, "none", true, progress).folder.empty());
+  ::unsetenv("XDG_CACHE_HOME");
+}
