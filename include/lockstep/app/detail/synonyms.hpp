@@ -23,10 +23,11 @@ inline constexpr OtherNames other_names[] = {
     {"--batch-size",
      "batchsize per-device-train-batch-size per-device-batch-size train-batch-size micro-batch-size batch-size-per-gpu "
      "per-gpu-batch-size per-gpu-train-batch-size"},
-    {"--beam-size", "num-beams beam-width beams"},
+    {"--beam", "beam-size num-beams beam-width beams"},
     {"--best-by", "metric-for-best-model monitor"},
     {"--bucket-cap-mb", "ddp-bucket-cap-mb bucket-size-mb"},
     {"--checkpoint-every", "save-steps save-every save-interval checkpoint-interval checkpointing-steps"},
+    {"--class-weights", "class-weight class-weighting"},
     {"--clip-norm",
      "max-grad-norm gradient-clip-val gradient-clipping gradient-clip clip-grad-norm clip-grad grad-clip-norm "
      "grad-clip"},
@@ -45,6 +46,7 @@ inline constexpr OtherNames other_names[] = {
     {"--feed-forward",
      "dim-feedforward feedforward-dim feed-forward-dim feed-forward-size d-ff dff ff-dim ffn-dim ff-size "
      "ffn-hidden-size intermediate-size mlp-dim"},
+    {"--frames", "num-frames n-frames clip-length frames-per-clip"},
     {"--global-batch-size", "total-batch-size effective-batch-size"},
     {"--gpu-ids", "device-ids cuda-visible-devices visible-devices"},
     {"--grad-accum-steps",
@@ -60,6 +62,7 @@ inline constexpr OtherNames other_names[] = {
      "max-seq-len max-seq-length max-sequence-length max-len seq-len seq-length sequence-length block-size "
      "context-length max-position-embeddings"},
     {"--max-steps", "max-train-steps train-steps num-steps max-iters total-steps"},
+    {"--mode", "arch architecture model-type"},
     {"--nproc", "nproc-per-node num-processes world-size"},
     {"--num-heads", "n-heads nheads nhead n-head heads num-attention-heads attention-heads"},
     {"--num-layers",
@@ -68,6 +71,7 @@ inline constexpr OtherNames other_names[] = {
      "workers n-workers dataloader-num-workers dataloader-workers loader-workers num-data-workers data-workers"},
     {"--parallel", "strategy distributed-strategy parallel-mode"},
     {"--patience", "early-stopping-patience early-stop-patience"},
+    {"--predictions", "predictions-file"},
     {"--prefetch", "prefetch-batches"},
     {"--prefetch-factor", "dataloader-prefetch-factor"},
     {"--resume", "resume-from ckpt-path"},
@@ -77,6 +81,7 @@ inline constexpr OtherNames other_names[] = {
     {"--seed", "random-seed random-state manual-seed"},
     {"--sync-batch-norm", "sync-batchnorm sync-bn syncbn"},
     {"--threads", "num-threads n-threads omp-num-threads"},
+    {"--tokenizer", "tokenizer-file tokenizer-path spm-model sentencepiece-model"},
     {"--vocabulary", "vocab-size vocabulary-size max-vocab-size max-vocab"},
     {"--warmup-epochs", "num-warmup-epochs lr-warmup-epochs"},
     {"--warmup-steps", "num-warmup-steps n-warmup-steps lr-warmup-steps warmup-iters"},
@@ -102,6 +107,7 @@ inline constexpr Translation translations[] = {
     {"use-cuda use-gpu", "--backend", "true=cuda false=host"},
     {"no-cuda use-cpu", "--backend", "true=host false="},
     {"dist-backend ddp-backend distributed-backend", "--engine", "nccl=nccl gloo=process mpi=mpi"},
+    {"weighted-loss use-class-weights", "--class-weights", "true=balanced false=none"},
     {"resume-from-checkpoint", "--resume", "true=auto false=never *"},
 };
 
