@@ -160,6 +160,15 @@ TEST_CASE("settings that are always so are accepted, and said to be; the others 
   CHECK(contains(refused_file("shuffle: [true]\n"), "run.yaml:1: shuffle [true]: takes one value, not a list"));
 }
 
+TEST_CASE("settings that are of no use are accepted, and those that a flag does not make are refused") {
+  CHECK(configured("logging_steps: 10\nper_device_eval_batch_size: 64\n").notes ==
+        Words{"logging_steps, per_device_eval_batch_size: not used, accepted"});
+  CHECK(contains(refused({"--num_classes", "4"}),
+                 "--num_classes 4: is no flag here, as the number of classes follows from the data; leave it out"));
+  CHECK(contains(refused_file("a: {}\noptimizer: SGD\n"),
+                 "run.yaml:2: optimizer SGD: is no flag here, as the optimizer"));
+}
+
 TEST_CASE("two names of one flag are a flag that is given twice") {
   CHECK(contains(refused({"--hidden-size", "3", "--d-model", "4"}),
                  "--d-model: another name of --hidden-size, and a flag is given once; leave out one"));
@@ -206,6 +215,9 @@ TEST_CASE("no name is in the tables twice, and the reference has each") {
     });
     return list;
   };
+  auto const in_code = [](std::string_view because) {
+    return std::regex_replace(std::string(because), std::regex("--[a-z-]+|metrics.jsonl|nn::Recompute"), "`$&`");
+  };
   auto const has = [&](std::string const& row) { CHECK_MESSAGE(contains(page, row), "the page lacks: ", row); };
   std::string_view last;
   for (auto const& row : app::detail::other_names) {
@@ -225,11 +237,13 @@ TEST_CASE("no name is in the tables twice, and the reference has each") {
     has("| " + listed(row.names) + " | `" + std::string(row.flag) + "` | " + values + " |\n");
   }
   for (auto const& row : app::detail::constants) {
-    auto const* const is = row.is == app::detail::Always::on    ? "on"
-                           : row.is == app::detail::Always::off ? "off"
-                                                                : "either";
-    auto const because = std::regex_replace(std::string(row.because), std::regex("--[a-z-]+"), "`$&`");
-    has("| " + listed(row.names) + " | " + is + " | " + because + " |\n");
+    auto const* const is = row.is == app::detail::Always::unused ? "not used"
+                           : row.is == app::detail::Always::on   ? "on"
+                           : row.is == app::detail::Always::off  ? "off"
+                                                                 : "either";
+    has("| " + listed(row.names) + " | " + is + " | " + in_code(row.because) + " |\n");
   }
+  for (auto const& row : app::detail::refused_names)
+    has("| " + listed(row.names) + " | " + in_code(row.because) + " |\n");
   CHECK(seen.size() > 100);
 }

@@ -70,6 +70,8 @@ class FlagNames {
       accept(*row, given, value);
       return NamedValue{.name = given};
     }
+    if (auto const* const row = row_of(refused_names, bare))
+      throw ConfigError(given + " " + value + ": is no flag here, as " + std::string(row->because) + "; leave it out");
     return {};
   }
 
@@ -107,6 +109,7 @@ class FlagNames {
     list(Always::on, "always on, accepted");
     list(Always::off, "always off, accepted");
     list(Always::either, "makes no difference, accepted");
+    list(Always::unused, "not used, accepted");
     return all;
   }
 
@@ -146,8 +149,9 @@ class FlagNames {
   }
   void accept(Constant const& row, std::string const& given, std::string const& value) {
     auto const says = truth(value);
-    if (says != "true" && says != "false") throw ConfigError(given + " " + value + ": must be true or false");
-    if (row.is != Always::either && (says == "true") != (row.is == Always::on))
+    if (row.is != Always::unused && says != "true" && says != "false")
+      throw ConfigError(given + " " + value + ": must be true or false");
+    if ((row.is == Always::on || row.is == Always::off) && (says == "true") != (row.is == Always::on))
       throw ConfigError(given + " " + value + ": cannot be, as " + std::string(row.because) + "; leave it out");
     std::pair const said{bare(given), row.is};
     if (std::find(accepted_.begin(), accepted_.end(), said) == accepted_.end()) accepted_.push_back(said);

@@ -116,6 +116,7 @@ enum class Always {
   on,
   off,
   either,  ///< both values come to the same
+  unused,  ///< any value comes to the same
 };
 /// Settings that are always so. Their value is accepted, and said to be; the other one is refused.
 struct Constant {
@@ -137,8 +138,26 @@ inline constexpr Constant constants[] = {
      "parameters without a gradient are found without a search, and named at the end"},
     {"cudnn-deterministic deterministic use-deterministic-algorithms", Always::on,
      "equal input gives equal bits, except with --timed-products"},
+    {"per-device-eval-batch-size eval-batch-size val-batch-size test-batch-size", Always::unused,
+     "an evaluation has batches of --batch-size and counts every sample once"},
+    {"logging-steps log-interval log-every log-freq print-freq", Always::unused,
+     "metrics.jsonl and the progress line have intervals of their own"},
     {"cudnn-benchmark", Always::off,
      "algorithms that are chosen by time change bits from run to run; --timed-products does so for matrix products"},
+};
+
+/// Settings that a flag does not make here, whatever their value. They are refused with the reason.
+struct Refused {
+  std::string_view names;
+  std::string_view because;
+};
+inline constexpr Refused refused_names[] = {
+    {"num-classes n-classes num-labels", "the number of classes follows from the data"},
+    {"optimizer optim", "the optimizer is a type in the trainer's source, AdamW in the examples"},
+    {"warmup-ratio", "--warmup-steps and --warmup-epochs say how long the learning rate rises"},
+    {"early-stopping", "--patience says after how many evaluations without improvement a run ends"},
+    {"gradient-checkpointing activation-checkpointing", "nn::Recompute in the model saves activations' memory"},
+    {"compile torch-compile", "the compiler has compiled this program already"},
 };
 
 /// Calls f(word) with each word of a list that has spaces between them, until f returns true; whether it did.
