@@ -277,6 +277,90 @@ TEST_CASE("reviews and files by pattern are read as well") {
   CHECK(json::parse(read_file(folder / "files/run.json")).at("final").at("eval_accuracy").number() == 1);
 }
 
+TEST_CASE("texts are prepared once for all ranks, into --cache, and train the same parameters as without") {
+  TemporaryFolder const folder;
+  save(folder, "train.csv", news(0, 100));
+  save(folder, "test.csv", news(3, 30));
+  auto const files = [&] {
+    std::vector<std::string> names;
+    for (auto const& entry : fs::directory_iterator(folder / "cache")) names.push_back(entry.path().string());
+    return names;
+  };
+  auto const memory = trained(folder, "memory", {"--cache", "none"});
+  auto const first = trained(folder, "first", {"--nproc", "2", "--cache", folder / "cache"});
+  REQUIRE(files().size() == 1);
+  CHECK(files()[0].ends_with(".tokens"));
+  auto const second = trained(folder, "second", {"--nproc", "2", "--cache", folder / "cache"});
+  auto const threads = trained(folder, "threads", {"--parallel", "ddp", "--devices", "2", "--cache", folder / "cache"});
+  CHECK(files().size() == 1);
+  CHECK(sha(first) == sha(trained(folder, "plain", {"--nproc", "2"})));
+  CHECK(sha(first) == sha(second));
+  CHECK(sha(first) == sha(threads));
+  CHECK(sha(memory) == sha(trained(folder, "alone", {"--cache", folder / "cache"})));
+  write_file(files()[0], read_file(files()[0]).substr(0, 5000));  // it is prepared again
+  CHECK(sha(trained(folder, "mended", {"--nproc", "2", "--cache", folder / "cache"})) == sha(first));
+  auto const old = files()[0];
+  save(folder, "train.csv", news(1, 100));
+  CHECK(sha(trained(folder, "other", {"--nproc", "2", "--cache", folder / "cache"})) != sha(first));
+  CHECK(files().size() == 1);
+  CHECK(files()[0] != old);
+}
+
+TEST_CASE("texts that are longer than the model takes are counted and told once, and others are not mentioned") {
+  TemporaryFolder const folder;
+  auto const out = [&](std::string const& length) {
+    auto const outcome =
+        run_example("text_classification", {"--data", save(folder, "data.csv", news(0, 40)), "--d-model", "16",
+                                            "--nproc", "2", "--max-steps", "1", "--max-length", length});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  auto const told = out("6");
+  auto const note =
+      told.find("note: 32 of 40 texts have more than 6 words");  // the others: "title 1 the word1 and word11"
+  CHECK(note != std::string::npos);
+  CHECK(told.find("texts have more than", note + 30) == std::string::npos);
+  CHECK_FALSE(contains(out("7"), "texts have more than"));
+}
+
+TEST_CASE("the study's configuration files say what their flags would") {
+  TemporaryFolder const folder;
+  std::string const data = save(folder, "data.csv", news(0, 200));
+  struct Study {
+    char const* file;
+    std::vector<std::string> flags;
+  };
+  for (auto const& [file, flags] :
+       {Study{"ag_news.yaml",
+              {"--d-model", "128", "--num-heads", "4", "--num-layers", "2", "--feed-forward", "256", "--max-length",
+               "128", "--batch-size", "32", "--epochs", "3", "--lr", "0.001"}},
+        Study{"imdb.yaml",
+              {"--d-model", "256", "--num-heads", "8", "--num-layers", "4", "--feed-forward", "1024", "--max-length",
+               "256", "--batch-size", "128", "--epochs", "10", "--lr", "0.0005"}}}) {
+    CAPTURE(std::string(file));
+    std::vector<std::string> const common{"--data", data, "--dry-run"};
+    auto configured = common, plain = common;
+    configured.insert(configured.end(), {"--config", LOCKSTEP_SOURCE_DIR "/examples/configs/" + std::string(file)});
+    plain.insert(plain.end(), flags.begin(), flags.end());
+    plain.insert(plain.end(), {"--num-workers", "2", "--vocabulary", "20000", "--dropout", "0.1"});
+    auto const a = run_example("text_classification", configured), b = run_example("text_classification", plain);
+    CAPTURE(a.err);
+    REQUIRE(a.exit_code == 0);
+    REQUIRE(b.exit_code == 0);
+    auto const line = [](std::string const& out, std::string const& with) {
+      std::istringstream lines(out);
+      for (std::string each; std::getline(lines, each);)
+        if (contains(each, with)) return each;
+      return std::string();
+    };
+    CHECK(contains(line(a.out, " parameters"), "text_classification: single, "));
+    CHECK(line(a.out, " parameters") == line(b.out, " parameters"));
+    CHECK_FALSE(line(a.out, "dry run: ").empty());
+    CHECK(line(a.out, "dry run: ") == line(b.out, "dry run: "));
+  }
+}
+
 TEST_CASE("without --data, texts of this machine are told apart") {
   auto const outcome = run_example("text_classification", {"--d-model", "16", "--max-steps", "2", "--parallel", "dp"});
   CAPTURE(outcome.err);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -182,6 +183,40 @@ TEST_CASE("a damaged, shortened or foreign cache file is prepared again") {
   lockstep_test::write_file(other, bytes);
   CHECK(source.prepare().vocabulary() == expected);
   CHECK(source.reads == ++reads);
+}
+
+TEST_CASE("preparing takes memory for different words, not for texts") {
+  TemporaryFolder const folder;
+  data::TextSources sources;
+  sources.add("many texts");
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "word" + std::to_string(i) + " ";
+  auto const anonymous_kib = [] {
+    std::istringstream status(lockstep_test::read_file("/proc/self/status"));
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("RssAnon:")) return std::stol(line.substr(8));
+    return -1l;
+  };
+  long most = 0;
+  auto const before = anonymous_kib();
+  auto const cache = data::TokenCache::prepare(sources, rules, {.folder = folder / "cache"}, data::WordTokenizer{},
+                                               [&](auto const& build) {
+                                                 build(data::LabelledTexts(200000,
+                                                                           [&](Index i) -> data::LabelledText {
+                                                                             if (i % 20000 == 0)
+                                                                               most = std::max(most, anonymous_kib());
+                                                                             return {text, 0};
+                                                                           }),
+                                                       data::LabelledTexts(), {"a"});
+                                                 most = std::max(most, anonymous_kib());
+                                               });
+  CHECK(cache.training_size() == 200000);
+  auto const file = fs::directory_iterator(folder / "cache")->file_size();
+  CHECK(file > std::uintmax_t{18} << 20);
+  REQUIRE(before > 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory grows with what was looked at
+  CHECK(most - before < 6 * 1024);
+#endif
 }
 
 TEST_CASE("of several that come at once one prepares, and the others wait for it") {
