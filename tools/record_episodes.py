@@ -29,11 +29,11 @@ def cart_pole(state):
 def pendulum(state):
     """Pumps energy until the pendulum is near the top, and then holds it there."""
     cosine, sine, speed = state
-    angle = numpy.arctan2(sine, cosine)
-    if cosine > 0.85:
-        torque = -15 * angle - 3 * speed
+    if cosine > 0.9:
+        torque = -12 * numpy.arctan2(sine, cosine) - 3 * speed
     else:
-        torque = 2 * numpy.sign(speed if speed != 0 else 1.0)
+        missing = 15 - (0.5 * speed**2 + 15 * cosine)  # energy: at rest at the top it is 15
+        torque = missing * (speed if abs(speed) > 0.01 else 0.01)
     return numpy.array([numpy.clip(torque, -2, 2)], numpy.float32)
 
 
