@@ -22,9 +22,9 @@ auto clips(pose_to_text::Sizes const& sizes) {
   for (Index i = 0; i < batch_size; ++i) {
     Clip clip;
     for (Index f = 0; f < frames; ++f) {
-      clip.frames.emplace_back();
-      for (std::size_t c = 0; c < pose_to_text::coordinates; ++c)
-        clip.frames.back()[c] = static_cast<float>((static_cast<std::size_t>(i + 7 * f) + 31 * c) % 101) / 50 - 1;
+      clip.frames.push_back(1);
+      for (Index c = 0; c < sizes.coordinates; ++c)
+        clip.numbers.push_back(static_cast<float>((i + 7 * f + 31 * c) % 101) / 50 - 1);
     }
     for (Index t = 0; t < tokens; ++t) {
       clip.tokens.push_back(static_cast<std::int32_t>((i * 977 + t * 31) % sizes.vocabulary));
