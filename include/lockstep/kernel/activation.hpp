@@ -4,11 +4,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// What a linear map's or a normalisation's outputs go through while they are at hand.
+/// Activation fused into the kernel of a linear map or a normalisation.
 enum class Activation {
-  none,  ///< nothing
-  relu,  ///< the rectified linear unit: see Relu
-  gelu,  ///< the Gaussian error linear unit: see Gelu; only of linear maps
+  none,  ///< no activation
+  relu,  ///< the rectified linear unit, see Relu
+  gelu,  ///< the Gaussian error linear unit, see Gelu; linear maps only
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -8,24 +8,24 @@
 #include <lockstep/kernel/detail/normal_distribution.hpp>
 #include <lockstep/kernel/detail/tanh.hpp>
 
-/// What Elementwise is made of: activations as function objects. y(x) is the value; backward takes dy and what forward
-/// kept: y itself or, of rules that have `at`, the slope, which comes with the value. They are called on the host and
-/// on devices, so they are constexpr, and T is float or double; but for Gelu, whose integral devices have a function of
-/// their own for: see detail::on_device. All have a name for messages.
+/// Activation rules of Elementwise: function objects for the host and devices. y(x) returns the value. `backward` takes
+/// dy and what the forward pass kept: y itself, or the slope for rules that have `at`, which returns value and slope.
+/// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::on_device. T is
+/// float or double. Each rule has a name for error messages.
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// An activation at one element, and its derivative.
+/// Value of an activation at one element, and its derivative there.
 template <class T>
 struct ActivationAt {
   T value, slope;
 };
 
-/// A rule that is shorter to write: its operator gives value and slope at once, and nothing else is needed.
+/// A rule in short form: its call operator returns value and slope, and it needs no other members.
 template <class Rule>
 concept ActivationWithSlope = requires(Rule const& rule, float x) {
   { rule(x) } -> std::same_as<ActivationAt<float>>;
 };
-/// The same as Elementwise takes it.
+/// Adapts an ActivationWithSlope to the interface of Elementwise.
 template <ActivationWithSlope Rule>
 struct BySlope {
   static constexpr char const* name = Rule::name;
@@ -44,7 +44,7 @@ struct BySlope {
   }
 };
 
-/// The rectified linear unit: max(0, x). A nan stays one, and passes dy.
+/// The rectified linear unit: max(0, x). A NaN stays NaN and passes dy.
 struct Relu {
   static constexpr char const* name = "kernel::Relu";
   template <class T>
@@ -57,7 +57,8 @@ struct Relu {
   }
 };
 
-/// The same with a slope below zero, 0 or more: x where x > 0, and slope x elsewhere. A nan stays one, and passes dy.
+/// The leaky rectified linear unit: x where x > 0, and slope x elsewhere, for a slope of at least 0. A NaN stays NaN
+/// and passes dy.
 struct LeakyRelu {
   static constexpr char const* name = "kernel::LeakyRelu";
   double slope = 0.01;
@@ -71,7 +72,7 @@ struct LeakyRelu {
   }
 };
 
-/// A multiple: factor x
+/// A multiple: factor x.
 struct Multiple {
   static constexpr char const* name = "kernel::Multiple";
   double factor = 1;
@@ -85,7 +86,7 @@ struct Multiple {
   }
 };
 
-/// The logistic function: 1 / (1 + e^-x)
+/// The logistic function: 1 / (1 + e^-x).
 struct Sigmoid {
   static constexpr char const* name = "kernel::Sigmoid";
   template <class T>
@@ -98,7 +99,7 @@ struct Sigmoid {
   }
 };
 
-/// The hyperbolic tangent
+/// The hyperbolic tangent.
 struct Tanh {
   static constexpr char const* name = "kernel::Tanh";
   template <class T>
@@ -111,7 +112,7 @@ struct Tanh {
   }
 };
 
-/// The exponential: e^x. Of floats, 0 below -87.33 and infinity above 88.
+/// The exponential: e^x. A float below -87.33 gives 0, and one above 88 gives infinity.
 struct Exp {
   static constexpr char const* name = "kernel::Exp";
   template <class T>
@@ -126,7 +127,8 @@ struct Exp {
   }
 };
 
-/// The sigmoid linear unit, swish: x / (1 + e^-x). Its slope is not told by its value, which has a minimum.
+/// The sigmoid linear unit (swish): x / (1 + e^-x). Keeps the slope, because the function has a minimum and its value
+/// does not determine the slope.
 struct Silu {
   static constexpr char const* name = "kernel::Silu";
   template <class T>
@@ -144,8 +146,8 @@ struct Silu {
   }
 };
 
-/// The Gaussian error linear unit, exact: x Phi(x), Phi the integral of the standard normal distribution. Its slope
-/// comes from the same exponential.
+/// The exact Gaussian error linear unit: x Phi(x), where Phi is the integral of the standard normal distribution. Value
+/// and slope share one exponential.
 struct Gelu {
   static constexpr char const* name = "kernel::Gelu";
   template <class T>

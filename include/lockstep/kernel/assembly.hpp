@@ -5,24 +5,24 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// How the tokens of several segments become the tokens of one sequence.
+/// How the tokens of several segments are ordered in one sequence.
 enum class Arrangement {
-  concatenated,  ///< all of the first segment, then all of the second: a0 a1 b0 b1
-  interleaved,   ///< step by step, one token of each: a0 b0 a1 b1; segments of a sequence are equally long
+  concatenated,  ///< all tokens of the first segment, then all of the second: a0 a1 b0 b1
+  interleaved,   ///< one token of each segment per step: a0 b0 a1 b1; segments of a sequence are equally long
 };
 
-/// Sequences that are put together from segments: sequence r of the result consists of sequence r of each segment. The
-/// segments are all padded or all ragged, and so is the result. Nothing is copied: this says where things go.
+/// Sequences assembled from segments: sequence r of the result consists of sequence r of each segment. The segments are
+/// all padded or all ragged, and so is the result. Copies nothing: describes where tokens go.
 template <class Space>
 struct Assembly {
   static constexpr int most_segments = 8;
 
-  int count = 0;  ///< of segments
+  int count = 0;  ///< number of segments
   Arrangement arrangement = Arrangement::concatenated;
   SequenceLayout<Space> segments[most_segments]{};
-  SequenceLayout<Space> layout{};  ///< of the result
+  SequenceLayout<Space> layout{};  ///< layout of the result
 
-  /// Which token of which segment stands somewhere.
+  /// Segment and step of one token.
   struct Place {
     int segment;
     Index step;  ///< within its segment
@@ -35,22 +35,22 @@ struct Assembly {
       token -= segments[segment].tokens(row);
     return {segment, token};
   }
-  /// The token of the result that stands there.
+  /// Returns the token of the result at this place.
   [[nodiscard]] constexpr Index token(Index row, Place place) const noexcept {
     if (arrangement == Arrangement::interleaved) return place.step * count + place.segment;
     for (int segment = 0; segment < place.segment; ++segment) place.step += segments[segment].tokens(row);
     return place.step;
   }
-  /// The slot of that token among those of its segment.
+  /// Returns the token's slot within its segment.
   [[nodiscard]] constexpr Index entry(Index row, Place place) const noexcept {
     return segments[place.segment].start(row) + place.step;
   }
 
-  /// How many `bound`s there are: one for each sequence, and when ragged the end of the last.
+  /// Returns the number of `bound`s: one for each sequence, and for ragged layouts the end of the last.
   [[nodiscard]] constexpr Index bounds() const noexcept {
     return segments[0].is_ragged() ? segments[0].rows + 1 : segments[0].rows;
   }
-  /// Tokens (padded) or first slot (ragged) of sequence `row` of the result.
+  /// Returns the number of tokens (padded) or the first slot (ragged) of sequence `row` of the result.
   [[nodiscard]] constexpr Index bound(Index row) const noexcept {
     Index sum = 0;
     for (int segment = 0; segment < count; ++segment)

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream; products by cuBLASLt.
-/// @determinism as Gemm's
+/// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix product.
+/// @determinism as for Gemm
 template <>
 struct GatedLinear<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

@@ -10,18 +10,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// An affine map of every row whose outputs are multiplied by gates.
+/// Affine map of each row whose outputs are multiplied by gates.
 template <class Space>
 struct GatedLinear : detail::NotIncluded<Space> {};
 
 template <>
 struct GatedLinear<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y = gate * h for h = x weight^T + bias, while h is in cache, and slope *= h: where `slope` was the gate's slope
-  /// towards what it was made of, it becomes that of y. A null slope is left out.
-  /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or a null one: none
+  /// Computes h = x weight^T + bias, then y = gate * h and slope *= h while h is in cache. If `slope` holds the gate's
+  /// slope with respect to its input, it becomes y's slope with respect to that input. Skips a null slope.
+  /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or null for none
   /// @shape gate, slope, y [rows, outputs]
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @throws ShapeError if the shapes disagree; reports both
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
                       Matrix<T const> gate, Matrix<T> slope, Matrix<T> y) {
@@ -44,7 +44,7 @@ struct GatedLinear<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// gate *= dy and slope *= dy: they become the gradients of h and of what the gates were made of.
+  /// Computes gate *= dy and slope *= dy, which are then the gradients of h and of the gates' input.
   /// @shape dy, gate, slope [n]
   /// @determinism bitwise, for any number of threads
   template <class T>

@@ -14,7 +14,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// c = beta * c + bias in every row; a null bias is none.
+/// Computes c = beta * c + bias in each row; a null bias is skipped.
 template <class T>
 void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<T> beta, TensorView<T, 2, CudaSpace> c, T const* bias) {
   for_elements("kernel::Gemm", stream, c.size(), [=] __device__(Index i) {
@@ -26,15 +26,16 @@ void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<T> beta, TensorV
 
 }  // namespace detail
 
-/// Products by cuBLASLt, queued on the stream, which keeps handle, workspace and what was decided for each shape.
+/// Matrix products with cuBLASLt, queued on the stream. The stream keeps the handle, the workspace and the algorithm
+/// chosen for each shape.
 template <>
 struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// C = alpha * op(A) op(B) + beta * C + bias in every row. C is not read when beta is 0. Factors in bfloat16 may have
-  /// a product in float.
-  /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]   @shape bias [n], or a null one: none
+  /// Computes C = alpha * op(A) op(B) + beta * C + bias in each row. Does not read C if beta is 0. Factors in bfloat16
+  /// may have a result in float.
+  /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]   @shape bias [n], or null for none
   /// @determinism bitwise run to run, on one kind of GPU and version of cuBLASLt
-  /// @throws ShapeError when the shapes disagree; says both sides
-  /// @throws CudaError when cuBLASLt refuses the product
+  /// @throws ShapeError if the shapes disagree; reports both
+  /// @throws CudaError if cuBLASLt rejects the product
   template <class T, class C = T>
   static void multiply(Stream stream, Accumulate<T> alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
                        Transpose b_transpose, Accumulate<T> beta, Matrix<C> c,
@@ -48,7 +49,7 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
              "; A's columns must equal B's rows, and C must have A's rows and B's columns";
     });
     if (c.empty()) return;
-    // cuBLASLt knows no empty operands and no bias in double, and is told of no bias that is not aligned.
+    // cuBLASLt accepts no empty operands and no bias in double, and gets no unaligned bias.
     bool const fused_bias =
         bias && k > 0 && !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
     if (k > 0)
@@ -59,27 +60,28 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
     if (k == 0 || (bias && !fused_bias)) detail::scale_and_add<C>(stream, k > 0 ? Accumulate<T>{1} : beta, c, bias);
   }
 
-  /// Times for each kind of product that the stream has made so far the algorithms that cuBLASLt offers, up to eight,
-  /// on matrices of its own, and takes the fastest from here on. A kind whose matrices find no room on the device keeps
-  /// the algorithm that it has. Waits for the stream.
-  /// @returns the choices, for `take_choices` of other streams of such a GPU, and of runs to come
-  /// @determinism not promised: two runs may choose differently, and differ in bits; the choices make them alike
+  /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far, and
+  /// uses the fastest from then on. The measurement uses matrices of its own. A kind whose matrices do not fit into
+  /// device memory keeps its algorithm. Waits for the stream.
+  /// @returns the choices, for `take_choices` on other streams of such a GPU and in later runs
+  /// @determinism not promised: two runs may choose differently and differ in bits; equal choices make their results
+  /// equal
   /// @throws CudaError
   [[nodiscard]] static std::string choose_by_time(Stream stream) {
     auto choices = stream.kept<detail::LtProducts>().choose_by_time(stream);
-    stream.memory_moved();  // recorded products are those of before
+    stream.memory_moved();  // the recorded products use the old algorithms
     return choices.to_text();
   }
-  /// Takes what `choose_by_time` returned, from here on; what was chosen on another kind of GPU or by another version
-  /// of cuBLASLt is left alone, as are products of other kinds.
-  /// @throws DataError when the text is none that `choose_by_time` returned
+  /// Uses the choices that `choose_by_time` returned from then on. Ignores choices made on another kind of GPU or with
+  /// another version of cuBLASLt. Products of other kinds keep their algorithm.
+  /// @throws DataError if the text does not come from `choose_by_time`
   static void take_choices(Stream stream, std::string const& choices) {
     stream.kept<detail::LtProducts>().take(detail::LtChoices::from_text(choices));
     stream.memory_moved();
   }
 
  private:
-  /// The largest power of two up to 16 that divides all addresses: more changes no algorithm.
+  /// Returns the largest power of two up to 16 that divides all addresses. A larger alignment changes no algorithm.
   [[nodiscard]] static std::uint32_t alignment(void const* a, void const* b, void const* c) noexcept {
     auto const bits = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
                       reinterpret_cast<std::uintptr_t>(c) | 16;

@@ -13,11 +13,11 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 enum class Transpose {
-  no,   ///< the matrix as it lies
-  yes,  ///< its columns are the operand's rows
+  no,   ///< the matrix as stored
+  yes,  ///< the transposed matrix
 };
 
-/// For streams whose products of float matrices may round their factors to bfloat16; sums stay float.
+/// For streams whose matrix products of floats may round their factors to bfloat16. Sums stay in float.
 inline constexpr detail::RoundedProducts bfloat16_products{&detail::multiply_bfloat16};
 
 /// Matrix products.
@@ -26,10 +26,10 @@ struct Gemm : detail::NotIncluded<Space> {};
 
 template <>
 struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
-  /// C = alpha * op(A) op(B) + beta * C. C is not read when beta is 0.
+  /// Computes C = alpha * op(A) op(B) + beta * C. Does not read C if beta is 0.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @throws ShapeError if the shapes disagree; reports both
   /// @source direct from the definition, blocked so that the packed part of B stays in cache
   template <class T>
   static void multiply(Stream stream, T alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
@@ -37,8 +37,8 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
     multiply(stream, described(stream, alpha, a, a_transpose, b, b_transpose, beta, c));
   }
 
-  /// The same product; `done(row, rows, column, columns)` follows each part of C as soon as it is complete and still in
-  /// cache, on the thread that made it.
+  /// Computes the described matrix product. Calls `done(row, rows, column, columns)` for each part of C as soon as the
+  /// part is complete and still in cache, on the thread that computed it.
   template <class T>
   static void multiply(Stream stream, detail::GemmBlock<T> const& all, detail::PartDone done = {}) {
     auto const size = part(all.m, all.n, stream.pool().threads());
@@ -57,7 +57,7 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// The product as a block, its shapes checked.
+  /// Checks the shapes and returns the matrix product as a block.
   template <class T>
   [[nodiscard]] static detail::GemmBlock<T> described(Stream stream, T alpha, Matrix<T const> a, Transpose a_transpose,
                                                       Matrix<T const> b, Transpose b_transpose, T beta, Matrix<T> c) {
@@ -87,8 +87,9 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  /// The part of C that one task computes. Our own products sum each element in an order that its depth alone fixes, so
-  /// that their parts may follow the number of threads; a library's order may depend on the part's shape.
+  /// Returns the extent of the part of C that one task computes. Our own kernels sum each element in an order that only
+  /// the depth k determines, so their parts may depend on the number of threads. A library's order may depend on the
+  /// part's shape, so its parts have a fixed size.
   [[nodiscard]] static Extents<2> part(Index m, Index n, int threads) noexcept {
     if (detail::products_by_blas()) return {256, 256};
     if (threads == 1) return {std::max<Index>(1, m), std::max<Index>(1, n)};

@@ -10,7 +10,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes a chunk of elements.
+/// One block sums one chunk of elements.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_products(T const* dy, T const* x, Index size, Index per_chunk, double* partial) {
   using Number = Accumulate<T>;
@@ -22,7 +22,7 @@ LOCKSTEP_CUDA_KERNEL void sum_products(T const* dy, T const* x, Index size, Inde
   if (BlockTeam::member() == 0) partial[BlockTeam::first()] = sum;
 }
 
-/// One block.
+/// Runs in one block.
 template <class Number>
 LOCKSTEP_CUDA_KERNEL void put_factor_gradient(LearnedFactor factor, Number const* s, double const* partial,
                                               Index chunks, Number* ds, Write write) {
@@ -37,9 +37,9 @@ LOCKSTEP_CUDA_KERNEL void put_factor_gradient(LearnedFactor factor, Number const
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream. s lies on the device, and is in the type that is computed
-/// in, as is its gradient.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; sums differ from the host's by
+/// CUDA version with the host's functions and shapes, queued on the stream. s is in device memory. s and its gradient
+/// are in the type of the computation.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; sums differ from the host's by
 /// rounding
 template <>
 struct LearnedScale<CudaSpace> : detail::OfSpace<CudaSpace> {

@@ -12,7 +12,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// A factor that is learned as its logarithm s: e^s, and `most` where that is more. Called on the host and on devices.
+/// A factor e^s whose logarithm s is learned, limited to `most`. For the host and devices.
 struct LearnedFactor {
   double most, log_most;
 
@@ -20,8 +20,8 @@ struct LearnedFactor {
   [[nodiscard]] constexpr T of(T s) const noexcept {
     return s > static_cast<T>(log_most) ? static_cast<T>(most) : Exp{}(s);
   }
-  /// The gradient of s, given the sum of what each element's gradient times what the factor multiplied is. Where s is
-  /// beyond its limit it is zero unless a step against it leads back.
+  /// Returns the gradient of s. `sum` is the sum over the elements of each gradient times the multiplied value. If s is
+  /// above its limit, returns zero unless a descent step would decrease s.
   template <class T>
   [[nodiscard]] constexpr T gradient(T s, double sum) const noexcept {
     T const all = of(s) * static_cast<T>(sum);
@@ -29,13 +29,13 @@ struct LearnedFactor {
   }
 };
 
-/// A tensor times a factor that is learned.
+/// A tensor times a learned factor.
 template <class Space>
 struct LearnedScale : detail::NotIncluded<Space> {};
 
 template <>
 struct LearnedScale<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y = factor.of(*s) * x, or y += that. Also what makes the gradient of x out of that of y.
+  /// Computes y = factor.of(*s) * x, or adds it to y. Also computes x's gradient from y's gradient.
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -49,11 +49,11 @@ struct LearnedScale<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// How many numbers `factor_backward` needs for its partial sums.
+  /// Returns the number of partial sums that `factor_backward` needs.
   [[nodiscard]] static constexpr Index chunks(Index elements) noexcept { return (elements + grain - 1) / grain; }
 
-  /// *ds = factor.gradient(*s, the sum over i of dy[i] * x[i]), or *ds += that. Sums are of type T within 256 elements
-  /// and doubles beyond.
+  /// Computes *ds = factor.gradient(*s, the sum over i of dy[i] * x[i]), or adds it to *ds. Sums are of type T within
+  /// 256 elements and in double beyond.
   /// @shape dy, x [n]   @shape partial [chunks(n)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>

@@ -19,15 +19,15 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// y = dropout(f(h)), slope = dropout(f'(h)); h is slope, or y where slope is null. A thread takes the channels of a
-/// row that a block of random bits is for, where rows begin on multiples of them, or, without dropout, those that it
-/// writes at once.
+/// Computes y = dropout(f(h)) and slope = dropout(f'(h)). h is in `slope`, or in y if `slope` is null. With dropout, if
+/// rows begin on multiples of a block of random bits, a thread processes the channels that one such block covers.
+/// Without dropout, it processes those that it writes in one access.
 template <class Here, class T, Activation activation>
 LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
   using Sum = Accumulate<T>;
   auto const groups = groups_of<Here>(width);
   bool const drops = dropout.mask.active();
-  auto const scale = drops ? static_cast<Sum>(dropout.mask.scale()) : Sum{1};  // a division
+  auto const scale = drops ? static_cast<Sum>(dropout.mask.scale()) : Sum{1};  // the scale is a division
   for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
     auto const row = i / groups;
     Here const here(i % groups * Here::size, width);
@@ -53,9 +53,9 @@ LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index row
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream; products by cuBLASLt. In bfloat16 the factors are of that
-/// type, also weight and bias; gradients of parameters are float.
-/// @determinism as Gemm's; the bias's gradient bitwise
+/// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix products. In
+/// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float.
+/// @determinism as for Gemm; the bias's gradient is bitwise
 template <>
 struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
@@ -90,7 +90,7 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     Extents<1> const flat{h.size()};
     Elementwise<CudaSpace>::template forward<Gelu, T>(stream, h.reshape(flat), y.reshape(flat));
   }
-  /// All: several launches cost more than memory that is not read from near.
+  /// Returns all rows: several launches cost more than reads from outside the cache.
   [[nodiscard]] static Index rows_together(Stream, Index rows) noexcept { return rows; }
 
   [[nodiscard]] static Index partial_elements(Stream, Index rows, Index, Index outputs) noexcept {
@@ -139,7 +139,7 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const before = h.reshape(flat), there = x.reshape(flat);
     Elementwise<CudaSpace>::template forward<Gelu, T>(stream, before, there, before);
     backward<T>(stream, dy, x, weight, {}, {}, Write::overwrite, dweight, dweight_write, dbias, dbias_write, partial);
-    // x has been read: what is to be multiplied by the slope takes its place.
+    // x is no longer needed: dy weight, which the slope multiplies, overwrites it.
     Gemm<CudaSpace>::template multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
     Elementwise<CudaSpace>::template backward<Gelu, T>(stream, there, before, before, Write::overwrite);
   }

@@ -20,28 +20,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// An affine map of every row.
+/// Affine map of each row.
 template <class Space>
 struct Linear : detail::NotIncluded<Space> {};
 
 template <>
 struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
-  /// Rows that share one partial sum of the parameters' gradients: what one pass of the product takes.
+  /// Rows that share one partial sum of the parameters' gradients: as many as one pass of the matrix product takes.
   static constexpr Index chunk_rows = detail::column_steps;
 
-  /// y = x weight^T + bias.
-  /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or a null one: none
+  /// Computes y = x weight^T + bias.
+  /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or null for none
   /// @shape y [rows, outputs], overwritten
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @throws ShapeError if the shapes disagree; reports both
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
     forward(stream, x, weight, bias, y, detail::PartDone{});
   }
 
-  /// y = dropout(f(h)) for h = x weight^T + bias and the activation f, while h is still in cache, and slope =
-  /// dropout(f'(h)) for gelu. A null slope is left out; other activations leave it alone, since y tells theirs: see
-  /// Slope.
+  /// Computes y = dropout(f(h)) for h = x weight^T + bias and the activation f while h is in cache. For gelu also
+  /// computes slope = dropout(f'(h)), unless slope is null. Other activations do not write the slope, because y
+  /// determines it, see Slope.
   /// @shape y, slope [rows, outputs], overwritten
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
@@ -64,7 +64,7 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// h = x weight^T + bias and y = gelu(h), made while h is in cache.
+  /// Computes h = x weight^T + bias, and y = gelu(h) while h is in cache.
   /// @shape h, y [rows, outputs], overwritten
   template <class T>
   static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> h,
@@ -75,25 +75,26 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
         Elementwise<HostSpace>::apply<Gelu>(h.data + row * width + column, y.data + row * width + column, columns);
     });
   }
-  /// How many of `rows` it is best to make y of, and of that the next layer's, before the next are begun: y stays in
-  /// cache, and weights are packed seldom enough.
+  /// Returns how many of `rows` to process through this layer and the next before the following rows. With this number
+  /// y stays in cache, and weights are packed rarely enough.
   [[nodiscard]] static Index rows_together(Stream stream, Index rows) noexcept {
     return std::min(rows, 1024 * Index{stream.pool().threads()});
   }
 
-  /// How many elements `backward` needs for its partial sums.
+  /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Stream stream, Index rows, Index inputs, Index outputs) noexcept {
     auto const count = chunks(rows);
     return count > 1 ? (adds_in_place(stream) ? 1 : count) * (inputs + 1) * outputs : 0;
   }
 
-  /// dx = dy weight, dweight = dy^T x, dbias = sum over the rows of dy; each overwritten or added to. A null dx or
-  /// dbias is left out. All three are made from a chunk of dy while it is in cache; what the chunks give for the
-  /// parameters is summed in order. With a `slope`, that of what made x, dx is overwritten by (dy weight) * slope.
+  /// Computes dx = dy weight, dweight = dy^T x and dbias = the sum of dy over the rows; overwrites or adds to each.
+  /// Skips a null dx or dbias. Computes all three from a chunk of dy while it is in cache, and sums the chunks'
+  /// parameter gradients in order. With a `slope` (of the activation that computed x), overwrites dx with (dy weight) *
+  /// slope.
   /// @shape dy [rows, outputs]   @shape x, dx, slope [rows, inputs]   @shape weight, dweight [outputs, inputs]
   /// @shape dbias [outputs]   @shape partial [partial_elements(stream, rows, inputs, outputs)], overwritten
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @throws ShapeError if the shapes disagree; reports both
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
                        Slope<T, HostSpace> slope, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
@@ -123,7 +124,8 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
     auto const grain = chunk_rows, stride = size + outputs, sums = alone ? 1 : chunks(rows);
     auto const inputs = x.extent[1];
     stream.pool().for_ranges(rows, grain, [&](Index begin, Index end) {
-      // Both products need dy, and the second x: the one asks for what the other reads, and for the next chunk's.
+      // Both products need dy, and the second needs x. Each prefetches the next operands: the second product's x, and
+      // the next chunk's dy and x.
       Index const next = std::min(end - begin, rows - end);
       auto before = detail::Ahead::of(x.data + begin * inputs, (end - begin) * inputs);
       auto after = detail::Ahead::of(dy.data + end * outputs, next * outputs, x.data + end * inputs,
@@ -156,13 +158,13 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
     if (dbias.data && !bias_in_place) add_up(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
   }
 
-  /// How many elements `backward_through_gelu` needs for x.
+  /// Returns the number of elements that `backward_through_gelu` needs for x.
   [[nodiscard]] static Index again_elements(Stream stream, Index rows, Index inputs) noexcept {
     return std::min(rows, stream.pool().threads() * chunk_rows) * inputs;
   }
 
-  /// `backward` where x = gelu(h) and nothing but h is left: a chunk of x is made again when its turn comes, the same
-  /// to the bit, and h becomes its own gradient, (dy weight) * gelu'(h).
+  /// Computes `backward` for x = gelu(h) if only h was kept. Recomputes a bit-identical chunk of x when the chunk is
+  /// processed. Overwrites h with its gradient, (dy weight) * gelu'(h).
   /// @shape h [rows, inputs]   @shape again [again_elements(stream, rows, inputs)], overwritten
   template <class T>
   static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
@@ -195,7 +197,7 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
       if (dbias.data)
         detail::sum_rows(dy_here.data, outputs, outputs, end - begin, bias_in_place ? dbias.data : own + size,
                          first_write(together ? dbias_write : Write::overwrite));
-      // x has been read: what is to be multiplied by the slope takes its place.
+      // x is no longer needed: dy weight, which the slope multiplies, overwrites it.
       multiply(Product::described<T>(stream, 1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
                [&](Index first, Index part, Index column, Index columns) {
                  multiply_part({.factors = x}, Matrix<T const>(x), slope, first, part, column, columns);
@@ -218,13 +220,14 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
  private:
   [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
 
-  /// One thread adds chunk to chunk, in place where nothing stands there yet; several keep the chunks' sums apart and
-  /// add them up in that order. (A library may add to what stands there in an order of its own.)
+  /// Whether chunks are added in place. A single thread adds chunk to chunk, and overwrites with the first. Several
+  /// threads keep the chunks' sums apart and add them in the same order. A BLAS library may add to C in an order of its
+  /// own, so it keeps the sums apart, too.
   [[nodiscard]] static bool adds_in_place(Stream stream) noexcept {
     return stream.pool().threads() == 1 && !detail::products_by_blas();
   }
 
-  /// `done(row, rows, column, columns)` follows each part of y while it is still in cache.
+  /// Calls `done(row, rows, column, columns)` for each part of y while the part is in cache.
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y,
                       detail::PartDone done) {
@@ -237,7 +240,8 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
     Gemm<HostSpace>::multiply(stream, block, done);
   }
 
-  /// Drops the same elements of both, or of x where y is null: one evaluation of the mask serves forward and backward.
+  /// Drops the same elements of x and y, or only of x if y is null. One evaluation of the mask serves forward and
+  /// backward.
   template <class T>
   static void drop(RowDropout<HostSpace> dropout, Index row, Index width, Index column, Index count, T* x, T* y) {
     auto const scale = static_cast<T>(dropout.mask.scale());
@@ -254,7 +258,7 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx *= slope over a part of both.
+  /// Computes dx *= slope over a part of both.
   template <class T>
   static void multiply_part(Slope<T, HostSpace> slope, Matrix<T const> x, Matrix<T> dx, Index first, Index rows,
                             Index column, Index columns) {
@@ -273,7 +277,7 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// to = the sum over the chunks, in order, or to += that.
+  /// Computes to = the sum over the chunks, in order, or adds it to `to`.
   template <class T>
   static void add_up(Stream stream, T const* partial, Index count, Index stride, Index size, T* to, Write write) {
     stream.pool().for_ranges(size, 4096, [&](Index begin, Index end) {

@@ -5,12 +5,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// The slope of the activation, and of its dropout, that made a layer's input x, for a backward pass that goes through
-/// both at once. None by default.
+/// Slope of the activation and dropout that computed a layer's input x. A backward pass through both the layer and the
+/// activation multiplies by it. None by default.
 template <class T, class Space>
 struct Slope {
-  TensorView<T const, 2, Space> factors{};  ///< [as x], kept by forward: what gelu needs
-  Accumulate<T> positive{0};  ///< without factors: that of a positive x, 0 being that of others, as of relu
+  TensorView<T const, 2, Space> factors{};  ///< [as x], kept by the forward pass; gelu needs them
+  Accumulate<T> positive{0};  ///< without factors: slope of a positive x; other x have slope 0, as for relu
 
   [[nodiscard]] bool given() const noexcept { return factors.data || positive > 0; }
 };

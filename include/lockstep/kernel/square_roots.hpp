@@ -13,10 +13,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// x[i] = sqrt(x[i]), correctly rounded, so many bytes at a time as the vectors have. Spelt out because std::sqrt may
-/// set errno, which keeps compilers from vectorising a loop over it, and a header cannot ask for -fno-math-errno. By
-/// operands in memory: clang takes no wide registers for a function that is compiled for any set. To be called inside
-/// with_best_instructions, with its vectors. constexpr, like what calls it in optimizers, so that a device may call it.
+/// Computes x[i] = sqrt(x[i]), correctly rounded, with vectors of `bytes` bytes. Uses assembly because std::sqrt may
+/// set errno, which prevents compilers from vectorising the loop, and a header cannot request -fno-math-errno. Operands
+/// are in memory because clang accepts no wide registers in a function that is compiled for any instruction set. Call
+/// it inside with_best_instructions, with its vectors. It is constexpr, like its callers in optimizers, so that a
+/// device may call it.
 template <std::size_t bytes>
 [[gnu::always_inline]] constexpr void square_roots(Vectors<bytes>, float* x, Index count) noexcept {
   Index i = 0;

@@ -4,25 +4,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Up to two ranges of memory that are read next, asked for a few lines at a time while something else is computed: the
-/// third-level cache is too far away to be waited for and too slow to be read in one go.
+/// Prefetches up to two ranges of memory that are read next, a few lines at a time during other computation. The
+/// third-level cache is too slow to wait for and too slow to read in one go.
 struct Ahead {
   static constexpr Index line = 64, at_once = 4 * line;
 
   char const *at = nullptr, *end = nullptr;
   char const *then = nullptr, *then_end = nullptr;
-  Index step = at_once;  ///< bytes from one request's lines to the next one's
+  Index step = at_once;  ///< bytes from the lines of one request to those of the next
 
   template <class T>
   [[nodiscard]] static Ahead of(T const* first, Index count, T const* second = nullptr, Index second_count = 0) {
     return {bytes(first), bytes(first + count), bytes(second), bytes(second + second_count)};
   }
-  /// The beginnings of `rows` rows, `stride` elements apart.
+  /// Returns a prefetch of the beginnings of `rows` rows, `stride` elements apart.
   template <class T>
   [[nodiscard]] static Ahead of_rows(T const* first, Index rows, Index stride) {
     return {bytes(first), bytes(first + rows * stride), nullptr, nullptr, stride * Index{sizeof(T)}};
   }
-  /// To be called now and then: the first range gives way to the second.
+  /// Continues with the second range once the first is finished. Call it from time to time.
   void advance() noexcept {
     if (at < end) return;
     at = then;
@@ -30,7 +30,7 @@ struct Ahead {
     then = then_end;
     step = at_once;
   }
-  /// Asks for the next lines, into the second-level cache. May ask for some beyond the end, which does no harm.
+  /// Prefetches the next lines into the second-level cache. May prefetch some lines beyond the end, which is harmless.
   [[gnu::always_inline]] void fetch() noexcept {
     if (at >= end) return;
     for (Index i = 0; i < at_once; i += line) __builtin_prefetch(at + i, 0, 2);

@@ -13,7 +13,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// How the eight registers are used: as large as they can be, 16 rows of 64 bytes.
+/// Configuration of the eight tile registers at their largest size: 16 rows of 64 bytes.
 struct alignas(64) AmxConfiguration {
   std::array<std::uint8_t, 16> palette{1};
   std::array<std::uint16_t, 16> row_bytes{64, 64, 64, 64, 64, 64, 64, 64};
@@ -21,8 +21,8 @@ struct alignas(64) AmxConfiguration {
 };
 inline constexpr AmxConfiguration amx_configuration{};
 
-/// While one exists, the calling thread may multiply AmxTiles: its registers for them are configured, and released with
-/// the last one.
+/// Guard that lets the calling thread multiply AmxTiles. Configures the thread's tile registers, and releases them when
+/// the thread's last guard is destroyed.
 class AmxRegisters {
  public:
   AmxRegisters() noexcept {
@@ -38,14 +38,14 @@ class AmxRegisters {
   static inline thread_local int users_ = 0;
 };
 
-/// The tile of processors that multiply 16 rows of 32 bfloat16 by as many columns in one instruction, and sum in float
-/// (AMX). C is 2 x 2 of their registers. Rows beyond the valid ones are whatever lies there, and are not stored.
+/// Tile for processors with AMX, which multiply 16 rows of 32 bfloat16 by as many columns in one instruction and sum in
+/// float. C takes 2 x 2 tile registers. Rows after the valid ones have arbitrary values and are not stored.
 struct AmxTile {
   using Narrow = AmxTile;
   using Low = AmxTile;
   using Factor = Bfloat16Pair;
   static constexpr Index rows = 32, columns = 32;
-  /// Factors are zero from their last step up to a multiple of these, which one instruction takes.
+  /// Factors are padded with zeros to a multiple of these steps, which one instruction takes.
   static constexpr Index steps_at_once = 16;
 
   [[nodiscard]] static constexpr Index steps(Index depth) noexcept {
@@ -85,7 +85,7 @@ struct AmxTile {
     }
   }
 
-  /// Lays out rows one after the other, however they lie.
+  /// Packs rows contiguously, one after another, for any strides of A.
   [[gnu::optimize("O3"), gnu::target("avx512f,avx512vl,fma"), gnu::noinline]] static void pack_rows(
       Strided<float const> a, Index depth, Index count, Factor* out) {
     auto const all = steps(depth);
@@ -97,7 +97,7 @@ struct AmxTile {
   }
 
  private:
-  /// sums [32, 32] = the products of all steps. Of 16 rows or fewer, the upper half.
+  /// Computes sums [32, 32] = the products of all steps. For at most 16 rows, only the upper half.
   template <bool all>
   [[gnu::always_inline]] static inline void sum_products(GemmTile<float, Factor> const& tile, float* sums) {
     constexpr Index bytes = sizeof(Factor);

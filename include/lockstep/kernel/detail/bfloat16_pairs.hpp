@@ -11,18 +11,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Two steps of a product's factor, rounded to bfloat16: the first one in the lower half.
+/// Two steps of a matrix product's factor, rounded to bfloat16. The first step is in the lower half.
 using Bfloat16Pair = std::uint32_t;
 
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
 
-// Instructions are spelt out: intrinsics are in a header that takes longer to compile than all of this, and compilers
-// disagree about the types of these. They round to nearest, ties to even, take numbers below the normal ones for zero,
-// and are for functions compiled for AVX-512.
+// The instructions are written as assembly: the header of the intrinsics takes longer to compile than all of this, and
+// compilers disagree about the types. The instructions round to nearest, ties to even, and treat subnormal numbers as
+// zero. Functions that use them must be compiled for AVX-512.
 
 typedef Bfloat16Pair PairLanes __attribute__((vector_size(64)));
 
-/// sum[x] += a's first * b[x]'s first + a's second * b[x]'s second.
+/// Computes sum[x] += a's first * b[x]'s first + a's second * b[x]'s second.
 template <class Sums>
 [[gnu::always_inline]] inline void add_products(Sums& sum, Bfloat16Pair a, PairLanes const& b) noexcept {
   PairLanes const all = a - PairLanes{};  // a in every lane
@@ -33,7 +33,7 @@ template <class Sums>
   return Bfloat16Pair{bfloat16(first).bits} | Bfloat16Pair{bfloat16(second).bits} << 16;
 }
 
-/// Pairs of what lies side by side: to[p] of from[2 p] and from[2 p + 1], or zero where that is the end.
+/// Packs adjacent elements into pairs: to[p] holds from[2 p] and from[2 p + 1], or zero after the end.
 [[gnu::always_inline]] inline void pair_neighbours(float const* from, Index count, Bfloat16Pair* to) noexcept {
   typedef float Floats __attribute__((vector_size(64)));
   Index i = 0;
@@ -48,7 +48,7 @@ template <class Sums>
   for (; i < count; i += 2) to[i / 2] = paired(from[i], i + 1 < count ? from[i + 1] : 0);
 }
 
-/// Pairs of two rows: to[x] of first[x] and second[x], or zero where there is no second.
+/// Packs two rows into pairs: to[x] holds first[x] and second[x], or zero if `second` is null.
 [[gnu::always_inline]] inline void pair_rows(float const* first, float const* second, Index count,
                                              Bfloat16Pair* to) noexcept {
   typedef float Floats __attribute__((vector_size(64)));
@@ -69,7 +69,7 @@ template <class Sums>
   for (; x < count; ++x) to[x] = paired(first[x], second ? second[x] : 0);
 }
 
-/// pack_panel, of pairs of steps. One of B's strides must be 1.
+/// Version of pack_panel that packs pairs of steps. One of B's strides must be 1.
 template <Index width>
 [[gnu::always_inline]] inline void pack_panel_of_pairs(Strided<float const> b, Index depth, Index valid,
                                                        Bfloat16Pair* out) noexcept {
@@ -101,8 +101,8 @@ template <Index width>
     for (Index x = valid; x < width; ++x) out[p * width + x] = 0;
 }
 
-/// Pairs of steps of B's columns, each column's side by side: column x at out + x * out_row, zeros up to `all` steps, a
-/// multiple of 16. B's rows are contiguous.
+/// Packs pairs of steps of B's columns; the pairs of a column are contiguous. Column x begins at out + x * out_row and
+/// is padded with zeros up to `all` steps, a multiple of 16. B's rows are contiguous.
 [[gnu::always_inline]] inline void pack_columns_as_rows(Strided<float const> b, Index depth, Index columns,
                                                         Bfloat16Pair* out, Index all) noexcept {
   constexpr Index lanes = 16;

@@ -8,9 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Calls f.template operator()<V>(column) for columns that V covers together: a vector of them while there are as many,
-/// then one by one. What belongs to columns then stays in registers while rows pass. To be called inside
-/// with_best_instructions.
+/// Calls f.template operator()<V>(column) for the columns that V covers: vectors first, then single columns. Data of
+/// the columns thus stays in registers while f iterates over rows. Call it inside with_best_instructions.
 template <class T, std::size_t bytes, class F>
 [[gnu::always_inline]] inline void for_column_lanes(Vectors<bytes>, Index width, F&& f) noexcept {
   Index c = 0;

@@ -2,8 +2,9 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-/// The inline namespace of CUDA kernels, named after the architectures that they were compiled for, and hidden: without
-/// either, one shared library could launch the kernel of another that was compiled for another GPU.
+/// The inline namespace of CUDA kernels. It has hidden visibility, and its name contains the architectures that the
+/// kernels were compiled for. Otherwise one shared library could launch the kernel of another that was compiled for
+/// another GPU.
 #define LOCKSTEP_CUDA_JOIN_1(a) sm_##a
 #define LOCKSTEP_CUDA_JOIN_2(a, b) sm_##a##_##b
 #define LOCKSTEP_CUDA_JOIN_3(a, b, c) sm_##a##_##b##_##c

@@ -10,10 +10,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A stream's copies of weights of classes and columns, found by what they say: a model has one set of them or two.
+/// A stream's device copies of class and column weights, found by their values: a model has one or two sets.
 class DeviceWeights {
  public:
-  /// Null for none.
+  /// Returns the device copy of `weights`, or null if they are empty.
   [[nodiscard]] float const* of(std::span<float const> weights) {
     if (weights.empty()) return nullptr;
     for (auto const& [on_host, on_device] : copies_)
@@ -22,7 +22,7 @@ class DeviceWeights {
     memory::Buffer<float, CudaSpace> copy(static_cast<Index>(weights.size()), resource);
     memory::check_cuda(cudaMemcpy(copy.data(), weights.data(), weights.size_bytes(), cudaMemcpyHostToDevice),
                        "cudaMemcpy");
-    memory::check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the call before may be on its way
+    memory::check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the copy may still be running
     copies_.emplace_back(std::vector(weights.begin(), weights.end()), std::move(copy));
     return copies_.back().second.data();
   }

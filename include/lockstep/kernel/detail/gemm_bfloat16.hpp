@@ -6,7 +6,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The blocked product with the instructions for bfloat16, where the processor has some beside those of the set.
+/// Blocked matrix product with the processor's bfloat16 instructions. Returns false if the processor has none.
 inline bool multiply_bfloat16([[maybe_unused]] InstructionSet set, [[maybe_unused]] GemmBlock<float> const& block,
                               [[maybe_unused]] PartDone done) {
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS

@@ -6,15 +6,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Which products a linked BLAS computes: those for which no tile of ours uses the processor's vectors. Where we have
-/// tiles for avx2 or avx512 they serve, because an OpenBLAS release that does not know the processor falls back to
-/// kernels from before AVX, a quarter of the speed.
+/// Whether a linked BLAS computes matrix products: only if our tiles do not use the processor's vectors. Our tiles for
+/// avx2 and avx512 take precedence. An OpenBLAS release that does not know the processor falls back to kernels from
+/// before AVX, at a quarter of the speed.
 [[nodiscard]] constexpr bool blas_serves(InstructionSet set) noexcept { return set == InstructionSet::baseline; }
 
 #if defined(LOCKSTEP_BLAS)
 
-// Declared here under names of our own, so that neither a BLAS header is needed nor one that the user includes
-// disagrees.
+// Declared here under names of our own: no BLAS header is needed, and none that the user includes can disagree.
 extern "C" void lockstep_cblas_sgemm(int order, int a_transpose, int b_transpose, int m, int n, int k, float alpha,
                                      float const* a, int a_row, float const* b, int b_row, float beta, float* c,
                                      int c_row) __asm__("cblas_sgemm");
@@ -22,17 +21,18 @@ extern "C" void lockstep_cblas_dgemm(int order, int a_transpose, int b_transpose
                                      double const* a, int a_row, double const* b, int b_row, double beta, double* c,
                                      int c_row) __asm__("cblas_dgemm");
 
-/// One caller at a time: an OpenBLAS that was built without threads does not expect several, and then returns wrong
-/// products. The library's work space belongs to the process, and so must its lock.
+/// Lock that admits one caller at a time: an OpenBLAS built without threads returns wrong results for concurrent calls.
+/// The library's work space belongs to the process, so the lock does, too.
 inline constinit std::mutex blas_in_use;
 
-/// The block by the linked BLAS, on this thread. A's and B's rows or columns must be contiguous.
-/// @determinism bitwise for one library on one processor: the block's shape alone decides how the library sums
+/// Computes the block with the linked BLAS, on this thread. The rows or the columns of A and of B must be contiguous.
+/// @determinism bitwise for one library on one processor: only the block's shape determines the order of the library's
+/// sums
 template <class T>
 void multiply_blas(GemmBlock<T> const& block) {
   if (block.m == 0 || block.n == 0) return;
   constexpr int row_major = 101, plain = 111, transposed = 112;
-  // One row or one column can be read either way, but only one reading has a stride that the library accepts.
+  // One row or one column can be read either way, but the library accepts the stride of only one of them.
   auto const as_it_lies = [](Strided<T const> x, Index columns) { return x.column == 1 && x.row >= columns; };
   auto const transpose = [&](Strided<T const> x, Index columns) { return as_it_lies(x, columns) ? plain : transposed; };
   auto const leading = [&](Strided<T const> x, Index columns) {

@@ -21,38 +21,40 @@ struct GemmBlock {
   T* c;  ///< [m, n]
   Index c_row;
   T const* bias;                             ///< [n], or null
-  Ahead* ahead = nullptr;                    ///< what is read after this product
-  RoundedProducts const* rounded = nullptr;  ///< how, where a and b may be
+  Ahead* ahead = nullptr;                    ///< prefetch of the data that is read after this product
+  RoundedProducts const* rounded = nullptr;  ///< how, if a and b may be rounded
 };
 
-/// How products of float are computed whose factors may be rounded, where the processor has instructions for it.
+/// Matrix products of floats whose factors may be rounded, for processors with instructions for it.
 struct RoundedProducts {
-  bool (*multiply)(InstructionSet set, GemmBlock<float> const& block, PartDone done);  ///< says whether it has
+  bool (*multiply)(InstructionSet set, GemmBlock<float> const& block, PartDone done);  ///< returns whether it computed
+                                                                                       ///< it
 };
 
-/// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
+/// Size of the part of B that is packed at once. It stays in the second-level cache while rows of A stream past it.
 inline constexpr Index packed_bytes = 256 * 1024;
 
-/// How many steps of k one pass takes; what several passes give is summed in C. Of an A whose steps are columns, each
-/// of them is a line of the first-level cache at least, so that fewer fit.
+/// Steps of k that one pass takes; C accumulates the results of several passes. If A's steps are its columns, each step
+/// takes at least one line of the first-level cache, so fewer fit.
 inline constexpr Index row_steps = 512, column_steps = 256;
 
-/// Whether a tile's columns take one line of the cache. Such a tile meets each row of A often, a few columns at a time,
-/// and has little to do while it waits for a step: both operands want to be near.
+/// Whether a tile's columns take one cache line. Such a tile reads each row of A often, a few columns at a time. It has
+/// little work to hide the latency of a step, so both operands should be in a near cache.
 template <class T, class Tile>
 inline constexpr bool takes_one_line = Tile::columns * sizeof(T) <= 64;
 
-/// Whether a tile takes factors as they lie; otherwise both are packed, in pairs of steps.
+/// Whether a tile takes factors as pairs of steps, for which both operands are packed. Other tiles take factors as
+/// stored.
 template <class T, class Tile>
 inline constexpr bool takes_pairs = !std::is_same_v<typename Tile::Factor, T>;
 
-/// Whether a tile takes several steps of rows at once, which then lie side by side.
+/// Whether a tile takes several steps of a row at once, which must then be contiguous.
 template <class Tile>
 inline constexpr bool takes_steps_at_once = requires {
   Tile::steps_at_once;
 };
 
-/// Steps of a tile in so many of k.
+/// Returns the number of tile steps for a depth of k.
 template <class T, class Tile>
 [[nodiscard]] constexpr Index steps_of(Index depth) noexcept {
   if constexpr (takes_steps_at_once<Tile>)
@@ -61,8 +63,8 @@ template <class T, class Tile>
     return takes_pairs<T, Tile> ? (depth + 1) / 2 : depth;
 }
 
-/// Whether B is read where it lies: where few rows of A meet it, packing it costs more than nearer reads return, unless
-/// its own rows are so far apart that they fall into few sets of the caches.
+/// Whether B is read in place. If few rows of A use B, packing costs more than nearer reads save. The exception is a B
+/// whose rows are so far apart that they map to few cache sets.
 template <class T, class Tile>
 [[nodiscard]] constexpr bool reads_in_place(GemmBlock<T> const& block) noexcept {
   constexpr Index few = takes_one_line<T, Tile> ? 32 : 512;
@@ -70,10 +72,10 @@ template <class T, class Tile>
          block.b.row * Index{sizeof(T)} <= 1024 && block.m <= few;
 }
 
-/// Whether rows of A are copied: into pairs always. Else those that lie in columns, before panels of B meet them, where
-/// enough columns make up for it: for tiles of one line always, in their own order; for others where steps lie so far
-/// apart that they fall into few sets of the caches, each on a page of its own. There the next rows are asked for while
-/// these are used.
+/// Whether rows of A are copied. Tiles of pairs always copy them. Other tiles copy rows only if A is stored by columns
+/// and B has enough columns to pay for the copy. Tiles of one cache line then always copy, in A's order. Wider tiles
+/// copy if steps are so far apart that they map to few cache sets, each on a page of its own. In that case the next
+/// rows are prefetched while these are used.
 template <class T, class Tile>
 [[nodiscard]] constexpr bool copies_rows(GemmBlock<T> const& block) noexcept {
   if (takes_pairs<T, Tile>) return true;
@@ -85,15 +87,15 @@ template <class T, class Tile>
 /// One pass over some columns of B, as they are packed.
 template <class Factor>
 struct GemmPass {
-  Index p, steps;           ///< where in k it begins, and its steps
+  Index p, steps;           ///< where in k it begins, and its number of steps
   Index j, columns;         ///< its columns
-  Factor const* packed;     ///< null where they are read where they lie
-  Strided<Factor const> a;  ///< its steps of A, from the row `first` on: where they lie, or copied
+  Factor const* packed;     ///< null if B is read in place
+  Strided<Factor const> a;  ///< its steps of A from row `first`: in place or copied
   Index first;
-  Ahead* ahead;  ///< what is read next, or null
+  Ahead* ahead;  ///< prefetch of the data that is read next, or null
 };
 
-/// C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most a tile's.
+/// Computes C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most one tile.
 template <class T, class Tile>
 void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index i, Index rows, Index jj,
                   Index columns) {
@@ -119,14 +121,14 @@ void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> con
                   .ahead = pass.ahead});
 }
 
-/// How many of `columns` go into panels of the wide tile; the others fit the narrow one.
+/// Returns how many of `columns` go into panels of the wide tile. The others fit the narrow tile.
 template <class Tile>
 [[nodiscard]] constexpr Index wide_columns(Index columns) noexcept {
   auto const rest = columns % Tile::columns;
   return rest > Tile::Narrow::columns ? columns : columns - rest;
 }
 
-/// C's rows [i, i + rows), at most a tile's, and columns [0, wide) of the pass.
+/// Computes C's rows [i, i + rows), at most one tile's, and columns [0, wide) of the pass.
 template <class T, class Tile>
 void multiply_rows(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> pass, Index i, Index rows, Index wide) {
   constexpr auto room = takes_one_line<T, Tile> ? Tile::rows * column_steps : Index{1};
@@ -142,13 +144,13 @@ void multiply_rows(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> pa
     multiply_one<T, Tile>(block, pass, i, rows, jj, std::min(Tile::columns, wide - jj));
 }
 
-/// All columns of the pass for C's rows [begin, end).
+/// Computes all columns of the pass for C's rows [begin, end).
 template <class T, class Tile>
 void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index begin, Index end) {
   using Narrow = typename Tile::Narrow;
   using Low = typename Tile::Low;
   auto const wide = wide_columns<Tile>(pass.columns);
-  // Where rows are no multiple of the tile's, some tiles of one row less are better than one that is mostly empty.
+  // If the rows are not a multiple of the tile's, some tiles with one row less are better than one mostly empty tile.
   auto low = (Tile::rows - (end - begin) % Tile::rows) % Tile::rows;
   if (Low::rows == Tile::rows || low * Low::rows > end - begin) low = 0;
   for (Index i = begin, rows; i < end; i += rows, --low) {
@@ -164,8 +166,8 @@ void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> co
     multiply_one<T, Narrow>(block, pass, i, std::min(Narrow::rows, end - i), wide, pass.columns - wide);
 }
 
-/// The blocked product with one tile. `done(row, rows, column, columns)` is called for each part of C as it is
-/// completed.
+/// Blocked matrix product with one tile. Calls `done(row, rows, column, columns)` for each part of C when it is
+/// complete.
 template <class T, class Tile>
 void multiply_blocks(GemmBlock<T> const& block, PartDone done) {
   using Factor = typename Tile::Factor;
@@ -218,8 +220,8 @@ void multiply_blocks(GemmBlock<T> const& block, PartDone done) {
   }
 }
 
-/// The blocked product with the given instructions, which this processor must have, or with those that its factors are
-/// rounded for. k = 0 leaves beta * C + bias.
+/// Blocked matrix product with the given instructions, which this processor must have, or with the bfloat16
+/// instructions if its factors may be rounded. For k = 0, computes beta * C + bias.
 template <class T>
 void multiply_block(InstructionSet set, GemmBlock<T> const& block, PartDone done) {
   if constexpr (std::is_same_v<T, float>)
@@ -227,7 +229,7 @@ void multiply_block(InstructionSet set, GemmBlock<T> const& block, PartDone done
   with_compiled_set(set, [&](auto compiled) { multiply_blocks<T, TileOf<T, compiled()>>(block, done); });
 }
 
-/// The widest instructions that a tile exists for: the tiles for avx2 also need fused multiply-adds.
+/// Returns the widest instructions that a tile exists for. The tiles for avx2 also need fused multiply-adds.
 [[nodiscard]] inline InstructionSet gemm_instruction_set() noexcept {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
   if constexpr (least_instruction_set == InstructionSet::baseline)

@@ -5,7 +5,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Whether a linked BLAS computes the products on this processor.
+/// Returns whether a linked BLAS computes matrix products on this processor.
 [[nodiscard]] inline bool products_by_blas() noexcept {
 #if defined(LOCKSTEP_BLAS)
   return blas_serves(gemm_instruction_set());
@@ -14,8 +14,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 #endif
 }
 
-/// A product on the calling thread by whatever serves it best; for kernels that are themselves one task of the pool.
-/// `done(row, rows, column, columns)` follows each part of C as soon as it is complete.
+/// Computes a matrix product on the calling thread with the best implementation. For kernels that are themselves one
+/// task of the pool. Calls `done(row, rows, column, columns)` for each part of C as soon as it is complete.
 template <class T>
 void multiply_on_this_thread(GemmBlock<T> const& block, PartDone done = {}) {
 #if defined(LOCKSTEP_BLAS)

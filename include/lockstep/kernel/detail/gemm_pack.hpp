@@ -10,8 +10,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 #if defined(LOCKSTEP_HAS_SHUFFLE)
-/// One step of a transposition by halves: of two rows that are `distance` apart, each keeps its own half of the columns
-/// and gives the other half away.
+/// One step of a transposition by halves, for two rows that are `distance` apart: each keeps its own half of the
+/// columns and exchanges the other half.
 template <int distance, class Vector, int... column>
 [[gnu::always_inline]] inline void exchange(Vector& upper, Vector& lower,
                                             std::integer_sequence<int, column...>) noexcept {
@@ -30,7 +30,7 @@ template <int distance, std::size_t lanes, class Vector>
 }
 #endif
 
-/// to[p * to_row + x] = from[x * from_row + p] for p and x below the lanes of a vector.
+/// Computes to[p * to_row + x] = from[x * from_row + p] for p and x below the lanes of a vector.
 template <class T, std::size_t bytes>
 [[gnu::always_inline]] inline void transpose_square(T const* from, Index from_row, T* to, Index to_row) noexcept {
   constexpr std::size_t lanes = bytes / sizeof(T);
@@ -48,7 +48,7 @@ template <class T, std::size_t bytes>
 #endif
 }
 
-/// One panel: `valid` of its `width` columns exist.
+/// Packs one panel, of whose `width` columns only `valid` exist.
 template <class T, std::size_t bytes, Index width>
 [[gnu::always_inline]] inline void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) noexcept {
   constexpr Index lanes = bytes / sizeof(T);
@@ -68,8 +68,8 @@ template <class T, std::size_t bytes, Index width>
   }
 }
 
-/// Copies [depth, columns] of B into panels of `width` columns, each step's columns side by side, zeros beyond the
-/// last.
+/// Copies [depth, columns] of B into panels of `width` columns. The columns of a step are contiguous, with zeros after
+/// the last.
 template <class T, std::size_t bytes, Index width>
 [[gnu::always_inline]] inline void pack_panels(Strided<T const> b, Index depth, Index columns, T* out) noexcept {
   for (Index j = 0; j < columns; j += width)

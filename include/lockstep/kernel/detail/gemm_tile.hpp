@@ -11,7 +11,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// One tile of C = alpha * A B + beta * C + bias. A Factor is what A and B have at one step: a T, or a pair of
+/// One tile of C = alpha * A B + beta * C + bias. A Factor holds what A and B have at one step: a T, or a pair of
 /// bfloat16.
 template <class T, class Factor = T>
 struct GemmTile {
@@ -19,17 +19,17 @@ struct GemmTile {
   Index k;              ///< steps
   Factor const* a;      ///< element (i, p) at a[i * a_row + p * a_step]
   Index a_row, a_step;
-  Factor const* b;  ///< step p's columns at b + p * b_step: as many as the tile has, zero beyond the valid ones
+  Factor const* b;  ///< step p's columns at b + p * b_step: as many as the tile has, zero after the valid ones
   Index b_step;
   T alpha, beta;
   T const* bias;  ///< one per column, or null
   T* c;
   Index c_row;
-  Ahead* ahead;  ///< what is read after this tile, or null
+  Ahead* ahead;  ///< prefetch of the data that is read after this tile, or null
 };
 
-/// C from the sums of a tile with fewer columns than its `width`: nothing of C beyond them is read or written. One for
-/// all tiles: they are few, and each takes long to compile.
+/// Writes C from the sums of a tile with fewer columns than its `width`. Neither reads nor writes C beyond those
+/// columns. One function serves all tiles: such tiles are few, and each version takes long to compile.
 template <class T, class Factor>
 [[gnu::noinline]] void store_narrow(GemmTile<T, Factor> const& tile, T const* sums, Index width) {
   for (Index i = 0; i < tile.rows; ++i) {
@@ -42,7 +42,7 @@ template <class T, class Factor>
   }
 }
 
-/// sum[x] += a * b[x].
+/// Computes sum[x] += a * b[x].
 template <class Sums, class T, class Factors>
 [[gnu::always_inline]] inline void add_products(Sums& sum, T a, Factors const& b) noexcept {
 #if defined(__clang__)
@@ -51,11 +51,10 @@ template <class Sums, class T, class Factors>
   sum += a * b;
 }
 
-/// The tile's arithmetic: `rows` x `vectors` accumulators stay in registers for the whole of k. One body for every
-/// instruction set: it is inlined into functions compiled for each. Rows beyond the valid ones repeat the last one and
-/// are not stored. What the tile stores to, and what of A follows, is asked for a little at a time in between: neither
-/// has to be waited for.
-/// `at` counts the accumulators: constants, as indices of arrays that are to stay in registers must be.
+/// Computes a tile: `rows` x `vectors` accumulators stay in registers over all of k. The body is inlined into functions
+/// compiled for each instruction set. Rows after the valid ones repeat the last valid row and are not stored. Meanwhile
+/// prefetches C and the data that follows in A, a few lines at a time.
+/// `at` counts the accumulators. They are constants because indices of arrays in registers must be.
 template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, Index... at>
 [[gnu::always_inline]] inline void multiply_tile(GemmTile<T, Factor> const& tile, std::integer_sequence<Index, at...>) {
 #if defined(__clang__)
@@ -68,7 +67,7 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
   static_assert(sizeof(Factor) == sizeof(T));
   constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T);
   constexpr Index steps_ahead = 8, several = 4;
-  // A narrow tile is over with a line of steps so soon that what lies between two of them counts.
+  // A narrow tile finishes one line of steps so fast that the work between two lines matters.
   constexpr Index chunk = width <= line ? 4 * line : line;
   Vector sum[sizeof...(at)] = {};
   Factor const* row[std::size_t{rows}];
@@ -87,12 +86,12 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
   for (Index p = 0; p < k;) {
     if (p / chunk < rows) fetch_c(p / chunk);
     ahead.fetch();
-    // Of rows that lie contiguously, the next tile's; of columns, the next steps'.
+    // If rows are contiguous, prefetch the next tile's rows; if columns are, the next steps.
     if (step == 1)
       for (Index i = 0; i < rows; ++i)
         for (Index l = 0; l < chunk; l += line) __builtin_prefetch(row[i] + p + l + rows * a_row);
     Index const end = p + chunk < k ? p + chunk : k;
-    // Where both strides are constants, several steps share the arithmetic of their addresses.
+    // If both strides are constants, several steps share the address arithmetic.
     if (step == 1 && b_step == width) {
       for (; p + several <= end; p += several, b += several * width) {
         for (Index u = 0; u < several; ++u) {
@@ -144,20 +143,20 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
   store_narrow(tile, full, width);
 }
 
-// A multiply-add that rounds once is wanted here, and only here: it is twice as fast and closer to the exact sum.
+// Only these functions use multiply-adds that round once: they are twice as fast and closer to the exact sum.
 #if defined(__clang__)
 #define LOCKSTEP_COMPILED_FOR(...) [[__VA_ARGS__ gnu::noinline]]
 #else
 #define LOCKSTEP_COMPILED_FOR(...) [[ gnu::optimize("O3", "fp-contract=fast"), __VA_ARGS__ gnu::noinline ]]
 #endif
 
-/// Rows whose results are handed on while they are in cache: a whole number of any tile's.
+/// Rows that are passed to `done` while they are in cache: a multiple of each tile's rows.
 inline constexpr Index rows_together = 48;
 
-/// Tiles in the build's own instructions: vectors of 16 bytes, 32 registers of them on aarch64 and 16 elsewhere.
-/// `pack` lays out columns of B and `pack_rows` rows of A, step by step: those of one tile where its columns take one
-/// line of the cache, up to rows_together otherwise. `Narrow` is for few columns; `Low` has one row less, for rows that
-/// are no multiple.
+/// Tiles in the build's own instructions: vectors of 16 bytes, in 32 registers on aarch64 and 16 elsewhere. `pack`
+/// packs columns of B and `pack_rows` rows of A, step by step. For tiles whose columns take one cache line, rows are
+/// packed for one tile, and for others up to rows_together. `Narrow` is for few columns. `Low` has one row less, for
+/// numbers of rows that are not a multiple.
 #if defined(__aarch64__)
 template <class T, Index rows_ = 6, Index vectors_ = 4>
 struct BaselineTile {
@@ -223,8 +222,8 @@ struct Avx512Tile {
 #endif
 
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
-/// Of factors that are rounded to bfloat16, for processors that multiply two steps of them at once. `pack_rows` lays
-/// out rows whose steps lie side by side as they are, one after the other.
+/// Tile for factors rounded to bfloat16, on processors that multiply two steps at once. `pack_rows` packs rows with
+/// contiguous steps unchanged, one after the other.
 template <Index rows_ = 6, Index vectors_ = 4>
 struct Bfloat16Tile {
   using Narrow = Bfloat16Tile<8, 2>;
@@ -264,7 +263,7 @@ struct TileFor<T, InstructionSet::avx512> {
   using type = Avx512Tile<T>;
 };
 #endif
-/// The tile for a set of instructions.
+/// The tile for an instruction set.
 template <class T, InstructionSet set>
 using TileOf = typename TileFor<T, set>::type;
 

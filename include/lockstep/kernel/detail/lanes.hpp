@@ -15,9 +15,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// `bytes` bytes of T in one value. A reduction has 64 bytes of lanes, in as many values as the vectors make of them:
-/// it has the same bits then, whatever vectors the processor has. Compilers do not vectorise one over scalars, because
-/// that would change its order.
+/// `bytes` bytes of T in one value. A reduction always has 64 bytes of lanes, in as many vectors as the processor needs
+/// for them. It thus has equal bits for every vector width. Compilers do not vectorise a reduction over scalars,
+/// because that would change its order.
 template <class T, std::size_t bytes = 64>
 struct LanesOf {
   typedef T type __attribute__((vector_size(bytes)));
@@ -26,8 +26,8 @@ struct LanesOf {
 template <class T, std::size_t bytes>
 using Lanes = typename LanesOf<T, bytes>::type;
 
-// A vector is an argument by reference and never a result: without the instructions for its width, either would be
-// passed in another way than with them.
+// Vectors are passed by reference and never returned: the calling convention for values depends on whether the
+// instructions for their width are enabled.
 template <class V, class T>
 [[gnu::always_inline]] inline void load(V& to, T const* from) noexcept {
   __builtin_memcpy(&to, from, sizeof to);
@@ -37,7 +37,7 @@ template <class V, class T>
   __builtin_memcpy(to, &from, sizeof from);
 }
 
-// Not V{}: nvcc falls over that in a template of a lambda.
+// Not V{}, which nvcc fails to compile in a template of a lambda.
 template <class V>
 [[gnu::always_inline]] inline void clear(V& to) noexcept {
   __builtin_memset(&to, 0, sizeof to);
@@ -54,8 +54,8 @@ template <Fold fold, class V>
   }
 }
 
-/// The lower and the upper half of `lanes`. Named by lanes where the compiler can: told by bytes, it keeps a sum in
-/// memory for as long as it is added to, in builds whose own vectors are that wide.
+/// Splits `lanes` into its lower and upper half. Uses lane indices if the compiler supports them. A copy of bytes would
+/// make the compiler keep the sum in memory while it is added to, in builds whose own vectors are that wide.
 template <class Vector, class Half, int... lane>
 [[gnu::always_inline]] inline void halve(Vector const& lanes, Half& low, Half& high,
                                          std::integer_sequence<int, lane...>) noexcept {
@@ -68,8 +68,8 @@ template <class Vector, class Half, int... lane>
 #endif
 }
 
-/// `bytes` bytes of lanes become one, by halves. In registers: a row's sum is waited for, and a detour through memory
-/// is most of it.
+/// Reduces `bytes` bytes of lanes to one, by halves. Stays in registers: the reduction of a row is on the critical
+/// path, and a detour through memory would dominate it.
 template <class T, Fold fold, std::size_t bytes, class Vector>
 [[nodiscard, gnu::always_inline]] inline T folded(Vector const& lanes) noexcept {
   if constexpr (bytes == sizeof(T)) {
@@ -83,7 +83,7 @@ template <class T, Fold fold, std::size_t bytes, class Vector>
   }
 }
 
-/// The 64 bytes of lanes become one, by halves: lane i takes lane i + 8, then i + 4, and so on.
+/// Reduces the 64 bytes of lanes to one, by halves: lane i combines with lane i + 8, then with i + 4, and so on.
 template <class T, Fold fold, std::size_t values, class Vector>
 [[nodiscard, gnu::always_inline]] inline T folded(Vector (&lanes)[values]) noexcept {
 #pragma GCC unroll 2
@@ -93,20 +93,20 @@ template <class T, Fold fold, std::size_t values, class Vector>
   return folded<T, fold, sizeof(Vector)>(lanes[0]);
 }
 
-/// f(row, how many from there on: a std::integral_constant) for rows from `begin` to `end`, several at once where they
-/// are short: what the sum of one waits for, those of the others hide. Long ones would push one another out of the
-/// first-level cache between the passes over them.
+/// Calls f(row, count) for the rows from `begin` to `end`, where `count` is a std::integral_constant: the rows of this
+/// call. Short rows are processed several at a time, so that the latency of one sum overlaps with the others. Long rows
+/// are processed alone, because several would evict each other from the first-level cache between passes.
 template <std::size_t bytes, class F>
 [[gnu::always_inline]] inline void for_rows_at_once(Vectors<bytes>, Index begin, Index end, std::size_t row_bytes,
                                                     F const& f) noexcept {
-  constexpr std::size_t several = bytes < 32 ? 2 : 4;  // whose sums stay in registers
+  constexpr std::size_t several = bytes < 32 ? 2 : 4;  // as many as have their sums in registers
   for (; row_bytes <= 1024 && begin + static_cast<Index>(several) <= end; begin += static_cast<Index>(several))
     f(begin, std::integral_constant<std::size_t, several>{});
   for (; begin < end; ++begin) f(begin, std::integral_constant<std::size_t, 1>{});
 }
 
-/// totals[r] = the sum over i < count of what term(x, r, i) puts into x, by lanes, then over the lanes; x is a T, or
-/// lanes from i on.
+/// Computes totals[r] = the sum over i < count of what term(x, r, i) stores in x: first by lanes, then over the lanes.
+/// x is a T, or the lanes from i on.
 template <std::size_t rows, std::size_t bytes, class T, class Term>
 [[gnu::always_inline]] inline void sum_up(Vectors<bytes>, T (&totals)[rows], Index count, Term const& term) noexcept {
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
@@ -128,7 +128,7 @@ template <std::size_t rows, std::size_t bytes, class T, class Term>
     for (std::size_t r = 0; r < rows; ++r) term(x, r, i), totals[r] += x;
 }
 
-/// Sum over i of x[i].
+/// Returns the sum over i of x[i].
 template <std::size_t bytes, class T>
 [[nodiscard, gnu::always_inline]] inline T sum(Vectors<bytes> vectors, T const* x, Index count) noexcept {
   T total[1];
@@ -138,7 +138,7 @@ template <std::size_t bytes, class T>
   return total[0];
 }
 
-/// Sum over i of x[i] * y[i].
+/// Returns the sum over i of x[i] * y[i].
 template <std::size_t bytes, class T>
 [[nodiscard, gnu::always_inline]] inline T dot(Vectors<bytes> vectors, T const* x, T const* y, Index count) noexcept {
   T total[1];
@@ -152,7 +152,7 @@ template <std::size_t bytes, class T>
   return total[0];
 }
 
-/// The largest x[i]; minus infinity of none. A nan may or may not be passed over.
+/// Returns the largest x[i], or minus infinity if there are none. May or may not ignore a NaN.
 template <std::size_t bytes, class T>
 [[nodiscard, gnu::always_inline]] inline T largest(Vectors<bytes>, T const* x, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;

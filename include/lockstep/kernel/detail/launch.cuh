@@ -11,15 +11,16 @@ inline constexpr unsigned threads_per_block = 256;
 inline constexpr unsigned warp = 32;
 inline constexpr Index warps_per_block = threads_per_block / warp;
 
-/// Blocks of `threads_per_block` that give `threads` threads; kernels step over the grid, so a cap costs nothing.
+/// Returns the number of blocks of `threads_per_block` for `threads` threads. It is capped, which costs nothing because
+/// kernels step over the grid.
 [[nodiscard]] inline unsigned blocks_for(Index threads) noexcept {
   auto const blocks = (threads + threads_per_block - 1) / threads_per_block;
   return static_cast<unsigned>(std::min<Index>(blocks, Index{1} << 20));
 }
 
-/// Queues kernel(arguments...) on the stream; its own faults come out when the stream is waited for. A grid without
-/// blocks is no launch.
-/// @throws CudaError, naming `name`, when CUDA refuses the launch
+/// Queues kernel(arguments...) on the stream. Faults of the kernel itself appear when the stream is waited for.
+/// Launches nothing for a grid without blocks.
+/// @throws CudaError, with `name`, if CUDA rejects the launch
 template <class... Parameters, class... Arguments>
 void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks, dim3 threads,
                  void (*kernel)(Parameters...), Arguments const&... arguments) {
@@ -31,14 +32,14 @@ void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks
   memory::check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 
-/// The same for a kernel that steps over the grid with `count` threads' worth of work.
+/// Queues a kernel that steps over the grid, for `count` threads of work.
 template <class... Parameters, class... Arguments>
 void launch(char const* name, memory::Stream<CudaSpace> stream, Index count, void (*kernel)(Parameters...),
             Arguments const&... arguments) {
   launch_grid(name, stream, blocks_for(count), threads_per_block, kernel, arguments...);
 }
 
-/// Brings the kernel to the device, which its first launch does otherwise, and may then wait for all that is queued.
+/// Loads the kernel onto the device. Otherwise its first launch does it, and may then wait for all queued work.
 template <class... Parameters>
 void load(char const* name, void (*kernel)(Parameters...)) {
   cudaFuncAttributes attributes{};
@@ -47,10 +48,10 @@ void load(char const* name, void (*kernel)(Parameters...)) {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// This thread's number in the grid, and the grid's size.
+/// This thread's number in the grid, and the grid's number of threads.
 __device__ inline Index grid_thread() noexcept { return Index{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline Index grid_threads() noexcept { return Index{gridDim.x} * blockDim.x; }
-/// The same, counted in warps; and this thread's place in its own.
+/// This warp's number in the grid, the grid's number of warps, and this thread's lane.
 __device__ inline Index grid_warp() noexcept { return grid_thread() / warp; }
 __device__ inline Index grid_warps() noexcept { return grid_threads() / warp; }
 __device__ inline Index lane() noexcept { return threadIdx.x % warp; }
@@ -62,7 +63,7 @@ LOCKSTEP_CUDA_KERNEL void run_elements(Index count, F f) {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// Queues f(i) for every i in [0, count), a thread each.
+/// Queues f(i) for each i in [0, count), one thread each.
 template <class F>
 void for_elements(char const* name, memory::Stream<CudaSpace> stream, Index count, F const& f) {
   launch(name, stream, count, run_elements<F>, count, f);

@@ -17,26 +17,27 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Everything that decides how a product is made: two products of the same kind share descriptors and algorithm.
+/// Everything that determines how a matrix product is computed. Products of the same kind share descriptors and
+/// algorithm.
 struct LtProduct {
-  cudaDataType_t type, c_type;  // of the factors, and of their product and the bias
+  cudaDataType_t type, c_type;  // type of the factors; type of the result and the bias
   bool a_transposed, b_transposed, bias;
   Index m, n, k;
-  std::uint32_t alignment;  // bytes that all addresses are multiples of
+  std::uint32_t alignment;  // largest power of two (up to 16) that divides all addresses
   auto operator<=>(LtProduct const&) const = default;
 };
 
-/// In a type with a name: nvcc cannot destroy one that has none in a container.
+/// Wrapped in a named type: nvcc cannot destroy an unnamed one in a container.
 struct LtAlgorithm {
   cublasLtMatmulAlgo_t value;
 };
 
-/// Which algorithm each kind of product takes on one kind of machine.
+/// Algorithm of each kind of matrix product on one kind of machine.
 struct LtChoices {
-  std::string machine;  // GPU and version of cuBLASLt: an algorithm means nothing to others
+  std::string machine;  // GPU and version of cuBLASLt: an algorithm is only valid for them
   std::map<LtProduct, LtAlgorithm> algorithms;
 
-  /// A line for the machine and one for each product, whose algorithm is written in hexadecimal digits.
+  /// Returns a line for the machine and one for each product, whose algorithm is written in hexadecimal digits.
   [[nodiscard]] std::string to_text() const {
     std::ostringstream out;
     out << machine << '\n';
@@ -50,7 +51,7 @@ struct LtChoices {
     }
     return std::move(out).str();
   }
-  /// @throws DataError when the text is none of to_text; says the line
+  /// @throws DataError if the text does not come from to_text; reports the line
   [[nodiscard]] static LtChoices from_text(std::string const& text) {
     static_assert(std::is_trivially_copyable_v<LtAlgorithm>);
     LtChoices out;

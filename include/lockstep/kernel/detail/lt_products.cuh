@@ -27,8 +27,7 @@ inline void check_cublas(cublasStatus_t status, char const* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(std::string(call) + ": " + cublasLtGetStatusString(status));
 }
 
-/// What cuBLASLt calls the type of elements that a product reads and writes. Products of float are made in float, not
-/// in TF32.
+/// cuBLASLt's name for an element type. Products of float are computed in float, not in TF32.
 template <class T>
 inline constexpr cudaDataType_t lt_type = [] {
   if (std::is_same_v<T, double>) return CUDA_R_64F;
@@ -36,8 +35,8 @@ inline constexpr cudaDataType_t lt_type = [] {
   return std::is_same_v<T, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
 }();
 
-/// A stream's products by cuBLASLt: a handle, a workspace, and for each kind of product its descriptors and its
-/// algorithm: the one that was chosen by time, or else cuBLASLt's heuristics' when it was first met.
+/// A stream's matrix products with cuBLASLt: a handle, a workspace, and descriptors and an algorithm for each kind of
+/// product. The algorithm was chosen by time, or else by cuBLASLt's heuristics at the kind's first product.
 class LtProducts {
  public:
   LtProducts() : workspace_(memory::CudaResource{}.allocate(workspace_bytes)) {
@@ -47,13 +46,13 @@ class LtProducts {
   LtProducts& operator=(LtProducts const&) = delete;
   ~LtProducts() { cublasLtDestroy(handle_); }
 
-  /// c = alpha * op(a) op(b) + beta * c + bias, all in rows; `bias` [n] may be null.
+  /// Computes c = alpha * op(a) op(b) + beta * c + bias, with row-major matrices; `bias` [n] may be null.
   template <class T, class C>
   void multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a, T const* b,
                 Accumulate<T> beta, C* c, C const* bias) {
     auto found = plans_.find(kind);
     if (found == plans_.end()) {
-      if (plans_.size() == most_plans) plans_.clear();  // of ragged batches, each of which has products of its own
+      if (plans_.size() == most_plans) plans_.clear();  // ragged batches each have products of their own
       found = plans_.emplace(kind, planned(kind, bias)).first;
     }
     auto& plan = found->second;
@@ -63,8 +62,8 @@ class LtProducts {
                  "cublasLtMatmul");
   }
 
-  /// Times for each kind of product that was met what cuBLASLt offers for it, in memory of its own, and takes the
-  /// fastest from here on; a kind for which the device has no such memory keeps its algorithm. Waits for the stream.
+  /// Times cuBLASLt's algorithms for each kind of product seen so far, in memory of its own, and uses the fastest from
+  /// then on. A kind whose matrices do not fit into device memory keeps its algorithm. Waits for the stream.
   [[nodiscard]] LtChoices choose_by_time(memory::Stream<CudaSpace> stream) {
     LtChoices choices{machine(), {}};
     for (auto& [kind, plan] : plans_) {
@@ -74,7 +73,7 @@ class LtProducts {
     chosen_ = choices.algorithms;
     return choices;
   }
-  /// From here on. Those of another machine are left alone.
+  /// Uses these choices from then on. Ignores choices from another machine.
   void take(LtChoices choices) {
     if (choices.machine != machine()) return;
     chosen_ = std::move(choices.algorithms);
@@ -123,14 +122,16 @@ class LtProducts {
     check_cublas(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
                  "cublasLtMatmulPreferenceSetAttribute");
   }
-  /// cuBLASLt knows matrices by columns: [rows, columns] in rows is [columns, rows] in columns.
+  /// Describes a row-major matrix to cuBLASLt, which is column-major: [rows, columns] by rows is [columns, rows] by
+  /// columns.
   static void describe(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, Index rows, Index columns) {
     check_cublas(cublasLtMatrixLayoutInit(&layout, type, static_cast<std::uint64_t>(columns),
                                           static_cast<std::uint64_t>(rows), columns),
                  "cublasLtMatrixLayoutInit");
   }
 
-  /// In columns the product is c^T = op(b)^T op(a)^T: b comes first, and nothing else changes.
+  /// Returns descriptors and algorithm. In column-major order the product is c^T = op(b)^T op(a)^T: b comes first, and
+  /// nothing else changes.
   [[nodiscard]] Plan planned(LtProduct const& kind, void const* bias) const {
     Plan plan;
     bool const wide = kind.type == CUDA_R_64F;
@@ -141,7 +142,7 @@ class LtProducts {
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, kind.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (kind.bias) {
       set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the heuristics may look where it lies
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the heuristics may read the address
     }
     describe(plan.a, kind.type, kind.a_transposed ? kind.k : kind.m, kind.a_transposed ? kind.m : kind.k);
     describe(plan.b, kind.type, kind.b_transposed ? kind.n : kind.k, kind.b_transposed ? kind.k : kind.n);
@@ -160,12 +161,12 @@ class LtProducts {
     return plan;
   }
 
-  /// The algorithms that cuBLASLt's heuristics offer, at most so many and at least one, the most promising first.
+  /// Returns at most `most` algorithms that cuBLASLt's heuristics offer, and at least one, in order of expected speed.
   [[nodiscard]] std::vector<LtAlgorithm> offers(Plan& plan, LtProduct const& kind, int most) const {
     cublasLtMatmulPreferenceOpaque_t preference{};
     check_cublas(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_.bytes());
-    // Partial sums meet in the workspace, in a fixed order; the scheme in place adds them as they come.
+    // Partial sums are added in the workspace, in a fixed order; the in-place scheme adds them in order of arrival.
     set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

@@ -13,8 +13,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Matrices of a kind of product, on which its algorithms are timed: in memory of their own, so that nothing of the
-/// training is read or written. Where the device has no room for them there are none.
+/// Matrices of one kind of product, on which its algorithms are timed. They are in memory of their own, so nothing of
+/// the training is read or written. They do not exist if the device has too little memory.
 class LtTrial {
  public:
   LtTrial(memory::Stream<CudaSpace> stream, LtProduct const& kind) : stream_(stream) {
@@ -27,13 +27,13 @@ class LtTrial {
     void* data = nullptr;
     auto const status = cudaMalloc(&data, bytes);
     if (status == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());  // CUB asks for it after each launch, and would fail by ours
+      static_cast<void>(cudaGetLastError());  // CUB checks for errors after each launch, and would report ours
       return;
     }
     memory::check_cuda(status, "cudaMalloc");
     memory_ = memory::Block(static_cast<std::byte*>(data), bytes,
                             [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
-    // In each of the types a number near 0.01 or 1: zeros would take less power, and so less time.
+    // A number near 0.01 or 1 in each type: zeros would take less power and thus less time.
     memory::check_cuda(cudaMemsetAsync(data, 0x3c, bytes, stream.get()), "cudaMemsetAsync");
     for (auto& event : events_)
       memory::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
@@ -45,19 +45,20 @@ class LtTrial {
       if (event) cudaEventDestroy(event);
   }
 
-  /// Whether there was room.
+  /// Whether the matrices fit into device memory.
   [[nodiscard]] explicit operator bool() const noexcept { return memory_.data() != nullptr; }
   [[nodiscard]] void const* a() const noexcept { return memory_.data() + at_[0]; }
   [[nodiscard]] void const* b() const noexcept { return memory_.data() + at_[1]; }
   [[nodiscard]] void* c() const noexcept { return memory_.data() + at_[2]; }
   [[nodiscard]] void const* bias() const noexcept { return memory_.data() + at_[3]; }
 
-  /// What the fastest of three rounds of `queue()` took; infinity where that says it could not be queued.
+  /// Returns the time of the fastest of three rounds of `queue()`, in milliseconds; infinity if `queue()` returns false
+  /// because it could not queue.
   template <class Queue>
   [[nodiscard]] double milliseconds(Queue const& queue) const {
     constexpr auto never = std::numeric_limits<double>::infinity();
     constexpr int rounds = 3, in_a_round = 8;
-    if (!queue()) return never;  // the first one may load code
+    if (!queue()) return never;  // the first call may load code
     auto least = never;
     for (int round = 0; round < rounds; ++round) {
       memory::check_cuda(cudaEventRecord(events_[0], stream_.get()), "cudaEventRecord");
@@ -79,7 +80,7 @@ class LtTrial {
 
   memory::Stream<CudaSpace> stream_;
   memory::Block memory_;
-  std::array<std::size_t, 4> at_{};  // where in it a, b, c and the bias begin
+  std::array<std::size_t, 4> at_{};  // offsets of a, b, c and the bias
   cudaEvent_t events_[2]{};
 };
 

@@ -4,7 +4,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// How many elements were seen, their mean, and the sum of their squared differences from it.
+/// Number of elements, their mean, and the sum of their squared differences from the mean.
 struct Moments {
   double count = 0, mean = 0, squares = 0;
 

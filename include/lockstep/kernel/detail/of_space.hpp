@@ -5,13 +5,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What a kernel is of a space whose header is not included: an error that names it.
+/// A kernel for a space whose header is not included: a compile-time error that names the header.
 template <class Space>
 struct NotIncluded {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
-/// What kernels of a space are given: where they are queued, and what they work on.
+/// Types of the arguments of a space's kernels: the stream, and views of the data.
 template <class Space>
 struct OfSpace {
   using Stream = memory::Stream<Space>;

@@ -11,7 +11,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// The host's normal_distribution by the device's own functions: erfcf is good to a few units in the last place.
+/// The host's normal_distribution with the device's own functions; erfcf has an error of a few units in the last place.
 [[nodiscard]] __device__ inline Normal<float> device_normal_distribution(float x) noexcept {
   return {0.5f * ::erfcf(-0.70710678f * x), 0.39894228f * ::expf(-0.5f * x * x)};
 }
@@ -19,13 +19,13 @@ inline namespace LOCKSTEP_CUDA_ABI {
   return {0.5 * ::erfc(-0.7071067811865476 * x), 0.3989422804014327 * ::exp(-0.5 * x * x)};
 }
 
-/// Gelu by these.
+/// Gelu with the device's functions.
 struct GeluOnDevice {
   template <class T>
   [[nodiscard]] __device__ T operator()(T x) const noexcept {
     return x * device_normal_distribution(x).integral;
   }
-  /// With the same bits in every kernel: nvcc could fuse the slope's sum with either product.
+  /// Has equal bits in every kernel: nvcc could fuse the slope's sum with either product.
   template <class T>
   [[nodiscard]] __device__ ActivationAt<T> at(T x) const noexcept {
     auto const normal = device_normal_distribution(x);
@@ -33,7 +33,7 @@ struct GeluOnDevice {
   }
 };
 
-/// An activation's rule as devices call it.
+/// Returns the rule that computes an activation on devices.
 template <class Rule>
 [[nodiscard]] __device__ Rule on_device(Rule rule) noexcept {
   return rule;

@@ -4,12 +4,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-// Declared here under names of our own: an OpenMP header needs no OpenMP compiler, but is not installed with every one.
+// Declared here under names of our own: an OpenMP header needs no OpenMP compiler, but some compilers do not install
+// it.
 extern "C" int lockstep_omp_get_max_threads() __asm__("omp_get_max_threads");
 extern "C" void lockstep_omp_set_num_threads(int threads) __asm__("omp_set_num_threads");
 
-/// While this lives, a library that uses OpenMP works on the calling thread alone: it opens no parallel region. The
-/// number belongs to the calling thread, not to the process; other threads, and the caller afterwards, see their own.
+/// While it exists, a library that uses OpenMP works on the calling thread only and opens no parallel region. The
+/// setting belongs to the calling thread, not to the process. Other threads keep their own, and the destructor restores
+/// the caller's.
 class [[nodiscard]] OneOpenmpThread {
  public:
   OneOpenmpThread() noexcept : before_(lockstep_omp_get_max_threads()) { lockstep_omp_set_num_threads(1); }

@@ -14,14 +14,14 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 /// Products of small matrices with an operand that is packed once and used many times, with one of the tiles.
 template <class T, class Tile>
 struct PackedProduct {
-  /// Columns as they are packed: a whole number of tiles.
+  /// Returns the number of columns when packed: a multiple of the tile's columns.
   [[nodiscard]] static constexpr Index columns(Index count) noexcept {
     return (count + Tile::columns - 1) / Tile::columns * Tile::columns;
   }
-  /// Lays out B [depth, count] for `multiply`; takes depth * columns(count) elements.
+  /// Packs B [depth, count] for `multiply`; writes depth * columns(count) elements.
   static void pack(Strided<T const> b, Index depth, Index count, T* packed) { Tile::pack(b, depth, count, packed); }
-  /// C [m, n] = alpha A B + beta C, where A is [m, k] and B the first k rows and n columns of what was packed with
-  /// `depth` rows. With an n beyond B's columns, C receives zeros there.
+  /// Computes C [m, n] = alpha A B + beta C, where A is [m, k]. B is the first k rows and n columns of a matrix that
+  /// was packed with `depth` rows. Columns of C after B's last are zero.
   static void multiply(Index m, Index n, Index k, T alpha, Strided<T const> a, T const* packed, Index depth, T beta,
                        T* c, Index c_row) {
     for (Index j = 0; j < n; j += Tile::columns)
@@ -43,7 +43,7 @@ struct PackedProduct {
   }
 };
 
-/// f(PackedProduct) with the best tile for this processor.
+/// Calls f(PackedProduct) with the best tile for this processor.
 template <class T, class F>
 decltype(auto) with_packed_product(F&& f) {
   return with_compiled_set(gemm_instruction_set(), [&f](auto compiled) -> decltype(auto) {

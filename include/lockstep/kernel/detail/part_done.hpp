@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What follows a completed part of a product: `f(row, rows, column, columns)` of its place in C, or nothing. Refers to
-/// f. Products call it seldom, and would be compiled again for each f if they knew its type.
+/// Callback for each completed part of a matrix product: `f(row, rows, column, columns)` with its place in C, or none.
+/// Refers to f. Type-erased because products call it rarely, and would otherwise be compiled again for each f.
 class PartDone {
  public:
   constexpr PartDone() noexcept = default;

@@ -7,10 +7,11 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// a * b, rounded by itself: nvcc would fuse it with an addition that follows, and bits would differ from the host's.
+/// Returns a * b, rounded by itself. nvcc would fuse it with an addition that follows, and bits would differ from the
+/// host's.
 [[nodiscard]] __device__ inline float product(float a, float b) noexcept { return __fmul_rn(a, b); }
 [[nodiscard]] __device__ inline double product(double a, double b) noexcept { return __dmul_rn(a, b); }
-/// a + b, likewise: of a product that was made elsewhere.
+/// Returns a + b, rounded by itself, for a product that was computed elsewhere.
 [[nodiscard]] __device__ inline float sum_apart(float a, float b) noexcept { return __fadd_rn(a, b); }
 [[nodiscard]] __device__ inline double sum_apart(double a, double b) noexcept { return __dadd_rn(a, b); }
 

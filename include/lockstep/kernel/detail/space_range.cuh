@@ -13,7 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 struct SpaceRange {
   Extents<3> begin, end;
 
-  /// Calls f(place) for every place of the range, among `extent` of them, in order.
+  /// Calls f(place) for each place of the range within `extent`, in order.
   template <class F>
   __device__ void for_places(Extents<3> const& extent, F const& f) const {
     for (Index d = begin[0]; d < end[0]; ++d)
@@ -27,7 +27,7 @@ inline namespace LOCKSTEP_CUDA_ABI {
 __device__ inline Extents<3> place_at(Extents<3> const& extent, Index place) {
   return {place / (extent[1] * extent[2]), place / extent[2] % extent[1], place % extent[2]};
 }
-/// The places of x that an output place looks at.
+/// Returns the places of x that an output place reads.
 __device__ inline SpaceRange window_of(ConvolutionShape const& s, Index output) {
   auto const at = place_at(s.result(), output);
   SpaceRange range{};
@@ -38,7 +38,7 @@ __device__ inline SpaceRange window_of(ConvolutionShape const& s, Index output) 
   }
   return range;
 }
-/// The output places whose kernel reaches over a place of x: all that look at it, and with dilation others, too.
+/// Returns the output places whose kernel reaches over a place of x: all that read it, and with dilation others, too.
 __device__ inline SpaceRange lookers_at(ConvolutionShape const& s, Index place) {
   auto const at = place_at(s.extent, place);
   SpaceRange range{};
@@ -49,12 +49,12 @@ __device__ inline SpaceRange lookers_at(ConvolutionShape const& s, Index place) 
   }
   return range;
 }
-/// Which tap along an axis lies so far behind the first one, not beyond the last; or -1, none.
+/// Returns the tap along an axis at this distance from the first (not beyond the last), or -1 for none.
 __device__ inline Index tap_behind(ConvolutionShape const& s, std::size_t axis, Index distance) {
   if (s.dilation[axis] == 1) return distance;
   return distance % s.dilation[axis] == 0 ? distance / s.dilation[axis] : -1;
 }
-/// Calls f(output place, tap) for every output place that looks at a place of x, in order.
+/// Calls f(output place, tap) for each output place that reads a place of x, in order.
 template <class F>
 __device__ void for_lookers(ConvolutionShape const& s, Index place, F const& f) {
   auto const here = place_at(s.extent, place);

@@ -6,19 +6,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A matrix somewhere in memory: element (i, j) at data[i * row + j * column].
+/// A matrix with strides: element (i, j) is at data[i * row + j * column].
 template <class T>
 struct Strided {
   T* data;
   Index row, column;
-  /// The part from (i, j) on; an empty matrix may be null and stays so.
+  /// Returns the part from (i, j) on. A null (empty) matrix stays null.
   [[nodiscard]] Strided at(Index i, Index j) const noexcept {
     return {data ? data + i * row + j * column : data, row, column};
   }
 };
 
-/// Brings a part of a matrix closer, a share per call, while other work goes on: activations are larger than any cache,
-/// and the processor does not foresee a jump to the next rows. One of the strides must be 1.
+/// Prefetches a part of a matrix, a share per call, during other work. Activations are larger than any cache, and the
+/// processor does not predict a jump to the next rows. One of the strides must be 1.
 template <class T>
 class Prefetch {
  public:

@@ -9,34 +9,34 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Rows that share one partial sum: some hundreds of chunks, so that many rows keep a whole GPU busy and their partial
-/// sums are soon summed. Of the number of rows alone, so that no bit depends on the GPU.
+/// Returns the rows that share one partial sum. Gives some hundreds of chunks, so that many rows occupy a whole GPU and
+/// the partial sums are soon summed. Depends only on the number of rows, so that no bit depends on the GPU.
 [[nodiscard]] constexpr Index column_chunk(Index rows) noexcept { return std::max<Index>(64, (rows + 511) / 512); }
 
-/// How many chunks that makes: at least one.
+/// Returns the number of such chunks, at least one.
 [[nodiscard]] constexpr Index column_chunks(Index rows) noexcept {
   return std::max<Index>(1, (rows + column_chunk(rows) - 1) / column_chunk(rows));
 }
 
-/// Where one sum over rows goes.
+/// Destination of one sum over rows.
 template <class T>
 struct ColumnTarget {
   T* data;
   Write write;
 };
 
-/// How many elements `sum_columns` needs for the partial sums of one target.
+/// Returns the number of elements that `sum_columns` needs for the partial sums of one target.
 [[nodiscard]] constexpr Index column_partials(Index rows, Index width) noexcept {
   return column_chunks(rows) == 1 ? 0 : column_chunks(rows) * width;
 }
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// The sum over a block's warps, in order, of the lanes of a column; every thread of the column gets it.
+/// Returns the sum of a column over a block's warps, in order, to each thread of the column.
 template <class Sum>
 [[nodiscard]] __device__ Sum sum_of_column(Sum value) noexcept {
   __shared__ Sum shared[warps_per_block][warp];
-  __syncthreads();  // the last call's values have been read
+  __syncthreads();  // wait until the last call's values were read
   shared[threadIdx.x / warp][threadIdx.x % warp] = value;
   __syncthreads();
   Sum sum = 0;
@@ -44,8 +44,8 @@ template <class Sum>
   return sum;
 }
 
-/// A column's sums over a block's chunk of rows, of which each warp has its own rows', in order: those of chunk c of
-/// target t go to row t * chunks + c of `partial`, or, where that is null, to the targets.
+/// Writes a column's sums over a block's chunk of rows; each warp has its own rows' sum, and they are added in order.
+/// Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if `partial` is null.
 template <class T, std::size_t targets>
 __device__ void put_sums_of_chunk(Accumulate<T> (&sums)[targets], Index chunk, Index chunks, Index column, Index width,
                                   T* partial, ColumnTarget<T> first, ColumnTarget<T> second) noexcept {
@@ -59,7 +59,8 @@ __device__ void put_sums_of_chunk(Accumulate<T> (&sums)[targets], Index chunk, I
   }
 }
 
-/// A block takes 32 columns of a chunk of rows: 8 threads a column, each every eighth row, then their sums in order.
+/// One block sums 32 columns of a chunk of rows: 8 threads per column sum every eighth row each, then their sums are
+/// added in order.
 template <class T, std::size_t targets, class Term>
 LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk_rows, Term term, T* partial,
                                             ColumnTarget<T> first, ColumnTarget<T> second) {
@@ -74,7 +75,7 @@ LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk
   put_sums_of_chunk(sums, chunk, chunks, column, width, partial, first, second);
 }
 
-/// A term of the sum over chunks: what they left.
+/// Term of the sum over chunks: the chunks' partial sums.
 template <class T, std::size_t targets>
 struct OfChunk {
   T const* partial;
@@ -88,7 +89,7 @@ struct OfChunk {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// The sums over what the chunks left in `partial`, where there are several.
+/// Sums the chunks' partial sums, if there are several chunks.
 template <class T, std::size_t targets>
 void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index chunks, Index width, T* partial,
                     ColumnTarget<T> first, ColumnTarget<T> second) {
@@ -98,10 +99,10 @@ void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index ch
                 OfChunk<T, targets>{partial, chunks, width}, static_cast<T*>(nullptr), first, second);
 }
 
-/// For every column: the sum over all rows of what term(row, column, sums) adds to sums[0], and to sums[1] where there
-/// is a second target.
+/// Computes for each column the sum over all rows of what term(row, column, sums) adds to sums[0], and to sums[1] if
+/// there is a second target.
 /// @shape partial [targets * column_partials(rows, width)], overwritten
-/// @determinism bitwise: chunks fixed by shape, summed in order
+/// @determinism bitwise: only the shape determines the chunks, which are summed in order
 template <class T, std::size_t targets, class Term>
 void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Term const& term,
                  T* partial, ColumnTarget<T> first, ColumnTarget<T> second = {}) {

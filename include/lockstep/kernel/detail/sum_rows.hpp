@@ -10,18 +10,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// to = x + y. To be called inside with_best_instructions.
+/// Computes to = x + y. Call it inside with_best_instructions.
 template <class T>
 [[gnu::always_inline]] inline void add_rows(T const* x, T const* y, T* __restrict to, Index width) noexcept {
   for (Index c = 0; c < width; ++c) to[c] = x[c] + y[c];
 }
 
-/// The rows that a sum takes, unless told otherwise: entry i is row i.
+/// Default rows of a sum: entry i is row i.
 struct Consecutive {
   [[nodiscard]] Index operator()(Index i) const noexcept { return i; }
 };
 
-/// `vectors` vectors of columns at a time stay in registers while the rows pass.
+/// Sums columns over the rows, with `vectors` vectors of columns in registers.
 template <std::size_t vectors, std::size_t bytes, class T, class Pick>
 [[gnu::always_inline]] inline void sum_columns(Vectors<bytes>, T const* x, Index row_size, Pick pick, Index count,
                                                T* to, Write write) noexcept {
@@ -45,7 +45,7 @@ template <std::size_t vectors, std::size_t bytes, class T, class Pick>
   }
 }
 
-/// `sum_rows` inside with_best_instructions.
+/// Computes `sum_rows` inside with_best_instructions.
 template <std::size_t bytes, class T, class Pick>
 [[gnu::always_inline]] inline void sum_rows_inline(Vectors<bytes> vectors, T const* x, Index row_size, Index width,
                                                    Pick pick, Index count, T* to, Write write) noexcept {
@@ -61,9 +61,9 @@ template <std::size_t bytes, class T, class Pick>
   }
 }
 
-/// to = sum over i < count, in order, of row pick(i) of x, or to += that sum. Rows are `width` wide and `row_size`
-/// apart; x may be null where there are none. Of many rows, blocks are summed and then added, so that a long sum loses
-/// no more than a short one.
+/// Computes to = the sum over i < count, in order, of row pick(i) of x, or adds it to `to`. Rows are `width` wide and
+/// `row_size` apart; x may be null if there are no rows. Sums many rows in blocks and then adds the blocks, so that a
+/// long sum is as accurate as a short one.
 template <class T, class Pick = Consecutive>
 void sum_rows(T const* x, Index row_size, Index width, Index count, T* to, Write write, Pick pick = {}) noexcept {
   if (count == 0) {

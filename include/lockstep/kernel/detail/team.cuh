@@ -7,17 +7,17 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// The threads that work on one row together: a warp. All of them must call what sums or compares.
+/// The threads that work on one row together: a warp. All of them must call `sum` and `largest`.
 struct WarpTeam {
   static constexpr Index size = warp;
   static constexpr unsigned block = threads_per_block;  // threads of a block
 
-  /// The first row of this team, and how many teams there are.
+  /// This team's first row, and the number of teams.
   [[nodiscard]] static __device__ Index first() noexcept { return grid_warp(); }
   [[nodiscard]] static __device__ Index count() noexcept { return grid_warps(); }
   [[nodiscard]] static __device__ Index member() noexcept { return lane(); }
-  /// Nobody goes on before all have come, and what was done before is done. Sums, which exchange registers, order no
-  /// memory.
+  /// Waits until all threads arrive and their earlier memory accesses are visible. Sums exchange registers and do not
+  /// order memory.
   static __device__ void meet() noexcept { __syncwarp(); }
   template <class T>
   [[nodiscard]] static __device__ T sum(T value) noexcept {
@@ -29,7 +29,7 @@ struct WarpTeam {
   }
 };
 
-/// The same with a whole block of so many threads, for rows that are long.
+/// A team of a whole block with this many threads, for long rows.
 template <unsigned threads>
 struct TeamOfBlock {
   static constexpr Index size = threads;
@@ -49,11 +49,11 @@ struct TeamOfBlock {
   }
 
  private:
-  /// Of one value per warp, in order; every thread gets the result.
+  /// Combines one value per warp, in order, and returns the result to each thread.
   template <class T, class F>
   [[nodiscard]] static __device__ T combine(T of_warp, F const& f) noexcept {
     __shared__ T values[threads / warp];
-    __syncthreads();  // the last call's values have been read
+    __syncthreads();  // wait until the last call's values were read
     if (lane() == 0) values[threadIdx.x / warp] = of_warp;
     __syncthreads();
     T result = values[0];

@@ -5,13 +5,13 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// The sum over a warp's lanes, in a fixed tree; every lane gets the same bits. All lanes must call.
+/// Returns the sum over a warp's lanes, in a fixed tree, with equal bits in each lane. All lanes must call it.
 template <class T>
 [[nodiscard]] __device__ T warp_sum(T value) noexcept {
   for (unsigned distance = warp / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
   return value;
 }
-/// The largest of a warp's lanes; nan where any is nan.
+/// Returns the largest value of a warp's lanes, or NaN if any is NaN.
 template <class T>
 [[nodiscard]] __device__ T warp_largest(T value) noexcept {
   for (unsigned distance = warp / 2; distance > 0; distance /= 2) {
