@@ -11,10 +11,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions, shapes, masks and formulas as on the host, queued on the stream. Forward passes over the keys once, with
-/// the softmax corrected as it goes; backward passes over them twice, once for each side, so that nothing is added by
-/// two at a time.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions, shapes, masks and formulas, queued on the stream. The forward kernel passes
+/// over the keys once and corrects the softmax as it proceeds. The backward kernels pass over queries and keys once
+/// each, so that each gradient has one writer.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, int Rank>
@@ -27,7 +27,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   using Gradients = detail::AttentionGradients<T>;
 
-  /// The widest head: what a block's shared memory holds of both sides.
+  /// The widest head whose queries and keys fit into a block's shared memory.
   template <class T>
   static constexpr Index most_head_width = sizeof(Accumulate<T>) == 8 ? 32 : 64;
 
@@ -91,7 +91,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
 
   template <class T>
   [[nodiscard]] static Index query_tiles(Inputs<T> const& in) {
-    constexpr Index own = detail::AttentionShape<T, 1>::own;  // alike for every head width
+    constexpr Index own = detail::AttentionShape<T, 1>::own;  // equal for all head widths
     return (in.queries.length + own - 1) / own;
   }
 
@@ -114,7 +114,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
             in.mask};
   }
 
-  /// A block for each tile of `length` rows of every one of a row's heads.
+  /// Queues one block for each tile of `length` rows, for each head of each row.
   template <class Shape, class T, class... Parameters, class... Arguments>
   static void launch(char const* name, Stream stream, Inputs<T> const& in, Index heads, Index length,
                      void (*kernel)(Parameters...), Arguments const&... arguments) {
@@ -123,7 +123,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
                         kernel, arguments_of(in), arguments...);
   }
 
-  /// f(per_lane), for the number of a head's channels that a lane takes.
+  /// Calls f(per_lane) with the number of a head's channels per lane.
   template <class T, class F>
   static void with_channels(Index head_width, F const& f) {
     if constexpr (most_head_width < T >> 32) {

@@ -18,13 +18,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Scaled dot-product attention of sequences to themselves or to others, several heads side by side.
+/// Scaled dot-product attention of sequences to themselves or to others, with several heads in adjacent channels.
 template <class Space>
 struct Attention : detail::NotIncluded<Space> {};
 
-/// One task per sequence and head of keys. A block of queries at a time is held against all keys that it meets, and
-/// only its logarithm of the sum is kept: memory grows with the tokens, not with their square, and backward recomputes
-/// the probabilities.
+/// One task per sequence and head of keys. Multiplies a block of queries at a time by all keys that it attends to, and
+/// keeps only the logarithm of each query's sum. Memory thus grows linearly with the tokens, not with their square. The
+/// backward pass recomputes the probabilities.
 template <>
 struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T, int Rank>
@@ -37,7 +37,7 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T>
   using Gradients = detail::AttentionGradients<T>;
 
-  /// Elements of scratch memory that `forward` takes, and `backward`.
+  /// Returns the elements of scratch memory that `forward` (first function) or `backward` (second) needs.
   template <class T>
   [[nodiscard]] static Index forward_scratch(Stream stream, Inputs<T> const& in) {
     return stream.pool().threads() * Scratch<T>(in).size;
@@ -47,15 +47,17 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     return forward_scratch(stream, in) + (in.bias.data ? in.rows() * in.bias.size() : 0);
   }
 
-  /// For the tokens i of a row's queries and j of its keys, per head: p[i, j] = softmax over j of (scale query[i] .
-  /// key[j] + bias[j - i]), then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the
-  /// exponentials. Padding slots of `out` are zero, as is a query that meets no key; those of the inputs are not read.
-  /// `drop` keeps element (head * n + i) * m + j of the sample, where n is the number of its queries and m that of its
-  /// keys, rounded up to a multiple of 8. Where heads share keys, their gradients are added up in the heads' order.
-  /// @shape out as query   @shape log_sums [rows * heads, queries.length]   @shape memory
-  /// [forward_scratch(stream, in)]
-  /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
-  /// @throws ShapeError when `heads` does not divide the width, `sharers` not the heads, or the shapes disagree
+  /// Computes for each head, for tokens i of a row's queries and j of its keys: p[i, j] = softmax over j of (scale
+  /// query[i] . key[j] + bias[j - i]). Then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the
+  /// sum of the exponentials. Padding slots of `out` are zero, as is a query without keys. Padding of the inputs is not
+  /// read. The number of element (i, j) in `drop` is (head * n + i) * m + j within the sample: n is the number of its
+  /// queries, and m the number of its keys, rounded up to a multiple of 8. If heads share keys, their gradients are
+  /// added in the heads' order.
+  /// @shape out as query   @shape log_sums [rows * heads, queries.length]
+  /// @shape memory [forward_scratch(stream, in)]
+  /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
+  /// @throws ShapeError if `heads` does not divide the width, `sharers` does not divide the heads, or the shapes
+  /// disagree
   /// @source the definition (Vaswani et al. 2017; the bias: Raffel et al. 2020), in blocks of queries
   template <class T>
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1> memory) {
@@ -67,8 +69,8 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// The gradients of the inputs, from that of `out`.
-  /// @shape out, log_sums as forward left them   @shape dout as out   @shape gradients as their inputs
+  /// Computes the gradients of the inputs from the gradient of `out`.
+  /// @shape out, log_sums from forward   @shape dout as out   @shape gradients as their inputs
   /// @shape memory [scratch(stream, in)]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -91,18 +93,19 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  static constexpr Index query_block = detail::rows_together;  // whole tiles, however high they are
+  static constexpr Index query_block = detail::rows_together;  // whole tiles of any height
 
   struct Head {
     Index index;          // counts heads over all rows
     Index number;         // within the row
-    bool first;           // of those that share its keys, which follow each other in one task
+    bool first;           // of those that share its keys, which one task processes in order
     Index queries, keys;  // tokens of the row
-    Index query, key;     // its first element in query and out, and in key and value; these may be null without slots
-    Index query_padding, key_padding;  // slots behind the tokens
+    Index query, key;     // offset of its first element in query and out, and in key and value; these may be null
+                          // without slots
+    Index query_padding, key_padding;  // slots after the tokens
     std::uint64_t place;               // dropout's key
 
-    /// The number, within the sample, of the probability of query i and key 0.
+    /// Returns the number, within the sample, of the probability of query i and key 0.
     [[nodiscard]] std::uint64_t element(Index i) const noexcept {
       return static_cast<std::uint64_t>((number * queries + i) * ((keys + 7) / 8 * 8));
     }
@@ -112,9 +115,9 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T>
   struct Scratch {
     static constexpr Index most_columns = 64 / Index{sizeof(T)} * 2;
-    Index stride, width;  // keys and head width, rounded up to whole tiles
+    Index stride, width;  // number of keys and head width, rounded up to whole tiles
     Index size;
-    T *keys_across = nullptr, *values_across = nullptr;  // transposed: the products over the head's width
+    T *keys_across = nullptr, *values_across = nullptr;  // transposed, for products over the head's width
     T *keys = nullptr, *queries = nullptr, *gradients = nullptr;
     T *p = nullptr, *ds = nullptr;  // [query_block, stride]
 
@@ -131,7 +134,7 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     }
   };
 
-  /// f(head, scratch) for every head of every row. Which thread takes which head does not matter to any bit.
+  /// Calls f(head, scratch) for each head of each row. The results do not depend on which thread processes which head.
   template <class T, class F>
   static void for_heads(Stream stream, Inputs<T> const& in, View<T, 1> memory, F const& f) {
     Index const members = stream.pool().threads(), tasks = in.rows() * in.key_heads();
@@ -159,12 +162,12 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
             .place = q.positions.data ? static_cast<std::uint64_t>(q.positions.data[row]) : 0};
   }
 
-  /// How many keys the query i meets.
+  /// Returns the number of keys that query i attends to.
   template <class T>
   [[nodiscard]] static Index met(Inputs<T> const& in, Head const& head, Index i) noexcept {
     return in.causal ? std::min(head.keys, i + 1) : head.keys;
   }
-  /// Its bias for key 0.
+  /// Returns query i's bias for key 0, or null.
   template <class T>
   [[nodiscard]] static T const* bias(Inputs<T> const& in, Head const& head, Index i) noexcept {
     return in.bias.data ? in.bias.data + head.number * in.distances() + in.queries.length - 1 - i : nullptr;
@@ -201,9 +204,9 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
       product.pack({in.value.data + head.key, 1, key_width}, head_width, head.keys, at.values_across);
       product.pack({key, key_width, 1}, head.keys, head_width, at.keys);
     }
-    // The last queries meet the most keys: what they leave of the keys' gradients is all that need not be added to.
+    // The last queries attend to the most keys. Only the last block may overwrite the keys' gradients; all others add.
     Index const most = head.queries > 0 ? met(in, head, head.queries - 1) : 0;
-    Target<T> const targets[] = {to.key, to.value};  // nvcc breaks a loop over a list of dependent type
+    Target<T> const targets[] = {to.key, to.value};  // nvcc cannot compile a loop over a list of dependent type
     for (auto const& target : targets)
       if (head.first && target.write == Write::overwrite)
         zero(target.data + head.key + most * key_width, head.keys - most + head.key_padding, key_width, head_width);
@@ -230,7 +233,7 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     }
   }
 
-  /// p[q, j] = scale query[i + q] . key[j].
+  /// Computes p[q, j] = scale query[i + q] . key[j].
   template <class T, class Product>
   static void multiply_scores(Product product, Inputs<T> const& in, Head const& head, Index i, Index queries,
                               Index keys, Scratch<T> const& at) {
@@ -239,14 +242,14 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
                      T{0}, at.p, at.stride);
   }
 
-  /// Scores become exponentials of what they exceed the row's largest by, after dropout, zeros beyond the keys that a
-  /// query meets; `reciprocals` are those of their sums.
+  /// Replaces scores by the exponentials of their differences from the row's largest score, after dropout. Keys that a
+  /// query does not attend to get zeros. Stores the inverse sums in `reciprocals`.
   template <class T>
   static void soften(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys, Scratch<T> const& at,
                      T* log_sums, T* reciprocals) {
     with_best_instructions([=, &in, &head, p = at.p, stride = at.stride](auto vectors) {
       T sums[query_block];
-      // A row's exponentials wait for its largest score: those of all rows are found first.
+      // A row's exponentials need its largest score, so the largest scores of all rows are computed first.
       for (Index q = 0; q < queries; ++q)
         log_sums[i + q] = detail::largest_score(vectors, p + q * stride, bias(in, head, i + q), met(in, head, i + q));
       for (Index q = 0; q < queries; ++q) {
@@ -256,13 +259,13 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
         if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
         detail::clear_behind(row, here, keys);
       }
-      // Together, not row by row: logarithms and divisions fill whole vectors then.
+      // For all rows together, so that logarithms and divisions fill whole vectors.
       for (Index q = 0; q < queries; ++q) log_sums[i + q] += detail::log(sums[q]);
       for (Index q = 0; q < queries; ++q) reciprocals[q] = 1 / sums[q];
     });
   }
 
-  /// Scores become probabilities, and the gradients of these those of the scores.
+  /// Replaces scores by probabilities, and the gradients of probabilities by the gradients of scores.
   template <class T>
   static void differentiate(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys,
                             Scratch<T> const& at, T const* out, T const* dout, T const* log_sums, T* dbias) {

@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// As on the host, bit for bit; queued on the stream.
+/// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
 struct ClearPadding<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Lengths = Vector<std::int32_t const>;

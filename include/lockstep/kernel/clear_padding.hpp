@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// What layers that look at neighbouring tokens do about padding.
+/// Clears padding for layers that combine adjacent tokens.
 template <class Space>
 struct ClearPadding : detail::NotIncluded<Space> {};
 
@@ -17,7 +17,7 @@ template <>
 struct ClearPadding<HostSpace> : detail::OfSpace<HostSpace> {
   using Lengths = Vector<std::int32_t const>;
 
-  /// y = x, with zeros in padding, or y += x in tokens: also the gradient of the former.
+  /// Computes y = x with zeros in padding, or y += x in tokens only. The latter is the former's gradient.
   /// @shape x, y [layout.slots, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -39,8 +39,8 @@ struct ClearPadding<HostSpace> : detail::OfSpace<HostSpace> {
                              });
   }
 
-  /// How many places a window of `reach` tokens has that moves by `stride` over each sequence, with so much `padding`
-  /// on both sides together; none has more than `most`, and an empty one has none.
+  /// Computes for each sequence the number of positions of a window of `reach` tokens that advances by `stride`.
+  /// `padding` counts the padding of both sides. Results are at most `most`, and 0 for an empty sequence.
   /// @shape lengths, to [rows]
   static void windows(Stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
                       Vector<std::int32_t> to) {

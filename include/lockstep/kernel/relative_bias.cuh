@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions, shapes and order of sums as on the host, queued on the stream.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
+/// CUDA version with the host's functions, shapes and order of sums, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
 template <>
 struct RelativeBias<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
@@ -21,7 +21,7 @@ struct RelativeBias<CudaSpace> : detail::OfSpace<CudaSpace> {
     });
   }
 
-  /// A thread takes an element of the table, and passes over the distances of its bucket.
+  /// One thread computes one element of the table, from the distances of its bucket.
   template <class T>
   static void backward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias,
                        Matrix<Accumulate<T>> dtable, Write write) {

@@ -9,16 +9,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// The bias of attention by distance, out of a table of buckets.
+/// Bias of attention by distance, from a table of buckets.
 template <class Space>
 struct RelativeBias : detail::NotIncluded<Space> {};
 
 template <>
 struct RelativeBias<HostSpace> : detail::OfSpace<HostSpace> {
-  /// bias[h, d] = table[bucket of distance first + d, h].
+  /// Computes bias[h, d] = table[bucket of distance first + d, h].
   /// @shape table [buckets.count, heads]   @shape bias [heads, distances]
   /// @determinism bitwise
-  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @throws ShapeError if the shapes disagree; reports both
   template <class T>
   static void forward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> table, Matrix<T> bias) {
     detail::check_relative_bias(buckets, table.extent, bias.extent);
@@ -30,7 +30,7 @@ struct RelativeBias<HostSpace> : detail::OfSpace<HostSpace> {
     }
   }
 
-  /// dtable[b, h] = sum over the distances of bucket b, in order, of dbias[h, d]; or dtable += that.
+  /// Computes dtable[b, h] = the sum over the distances of bucket b, in order, of dbias[h, d], or adds it to dtable.
   template <class T>
   static void backward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias, Matrix<T> dtable,
                        Write write) {

@@ -7,35 +7,34 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Which distances between a query and a key share a bucket: near ones have one of their own, farther ones share them
-/// in steps that grow by a factor, and from `farthest` on all share the last.
+/// Maps the distance between a query and a key to a bucket. Near distances have a bucket each. Farther ones share
+/// buckets whose width grows by a constant factor. All from `farthest` on share the last.
 /// @source T5 (Raffel et al. 2020); the same buckets as its published implementations
 struct RelativeBuckets {
   Index count = 32;
   Index farthest = 128;
-  bool causal = false;  ///< keys behind the query share bucket 0; otherwise they have the upper half of the buckets
+  bool causal = false;  ///< keys after the query share bucket 0; if false, they have the upper half of the buckets
 
-  /// The bucket of a key's place minus the query's, in [0, count).
+  /// Returns the bucket of the key's position minus the query's, in [0, count).
   [[nodiscard]] constexpr Index of(Index distance) const noexcept {
     Index const here = causal ? count : count / 2, first = !causal && distance > 0 ? here : 0;
     Index const steps = !causal && distance > 0 ? distance : std::max<Index>(0, -distance);
     Index const near = here / 2;
     if (steps < near) return first + steps;
     auto const ratio = [near](Index x) { return std::log(static_cast<double>(x) / static_cast<double>(near)); };
-    constexpr double but_for_rounding = 1 + 1e-7;  // a border that is exact lies on its upper side
+    constexpr double but_for_rounding = 1 + 1e-7;  // a distance exactly on a border belongs to the upper bucket
     auto const beyond =
         static_cast<Index>(ratio(steps) / ratio(farthest) * static_cast<double>(here - near) * but_for_rounding);
     return first + std::min(here - 1, near + beyond);
   }
-  /// The distances of a bucket, which lie side by side, among `distances` from `first` on: [begin, end), counted from
-  /// `first`.
+  /// A bucket's distances, which are contiguous, among `distances` from `first` on: [begin, end), counted from `first`.
   struct Range {
     Index begin, end;
   };
   [[nodiscard]] constexpr Range range_of(Index bucket, Index first, Index distances) const noexcept {
-    Index const ahead = std::clamp<Index>(1 - first, 0, distances);  // the first key behind the query, or ahead of it
+    Index const ahead = std::clamp<Index>(1 - first, 0, distances);  // the first key after the query
     bool const upper = !causal && bucket >= count / 2;
-    // Buckets grow with distance there, and shrink up to the query.
+    // Bucket numbers grow with the distance after the query, and fall up to the query.
     Index const low = upper ? ahead : 0, high = upper || causal ? distances : ahead;
     auto const first_that = [&](auto const& holds) {
       Index begin = low, end = high;
@@ -48,7 +47,8 @@ struct RelativeBuckets {
     return {first_that([&](Index b) { return upper ? b >= bucket : b <= bucket; }),
             first_that([&](Index b) { return upper ? b > bucket : b < bucket; })};
   }
-  /// Whether `of` is defined: at least one near and one far bucket in each direction, and far is beyond near.
+  /// Whether `of` is defined: each direction has at least one near and one far bucket, and `farthest` is beyond the
+  /// near ones.
   [[nodiscard]] constexpr bool valid() const noexcept {
     Index const here = causal ? count : count / 2;
     return here >= 2 && farthest > here / 2 && (causal || count % 2 == 0);

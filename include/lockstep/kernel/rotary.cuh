@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream; the table of 16 bits' activations is float. A thread
-/// takes an angle of a token's head.
+/// CUDA version with the host's functions and shapes, queued on the stream. For 16-bit activations, the table is float.
+/// One thread processes one angle of a token's head.
 template <>
 struct Rotary<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

@@ -8,21 +8,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// The way in which Rotary turns.
+/// Direction of a rotation.
 enum class Turn {
-  forwards,  ///< what tokens hold
-  back,      ///< its gradient
+  forwards,  ///< for values
+  back,      ///< for gradients
 };
 
-/// Rotary positions: queries and keys of each head are turned by angles that grow with the token's place in its
-/// sequence, so that products of the two tell how far apart they are.
+/// Rotary position embedding: rotates each head's queries and keys by angles proportional to the token's position in
+/// its sequence. Their dot products then depend on the distance of the two.
 template <class Space>
 struct Rotary : detail::NotIncluded<Space> {};
 
 template <>
 struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
-  /// table[p, j] = the cosine of the angle (first + p) base^(-2 j / width), and table[p, width / 2 + j] its sine.
-  /// @shape table [places, width], overwritten; width is that of a head
+  /// Computes table[p, j] = the cosine of the angle (first + p) base^(-2 j / width), and table[p, width / 2 + j] its
+  /// sine.
+  /// @shape table [places, width], overwritten; width is the width of a head
   template <class T>
   static void fill(Stream stream, double base, Index first, Matrix<T> table) {
     auto const width = table.extent[1];
@@ -36,8 +37,8 @@ struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// Channels j and j + width / 2 of each head, as one point of a plane, are turned by the angle that the table has for
-  /// the token's place: forwards or back.
+  /// Rotates channels j and j + width / 2 of each head, as the coordinates of a point, by the table's angle for the
+  /// token's position.
   /// @shape table [layout.length, width]   @shape x [layout.slots, heads * width], changed in place
   /// @determinism bitwise, for any number of threads
   /// @source Su et al.: RoFormer (2021), with channels paired as in GPT-NeoX and Llama
@@ -65,7 +66,7 @@ struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// In radians.
+  /// Returns the angle in radians.
   [[nodiscard]] static double angle_of(double base, Index place, Index j, Index width) noexcept {
     return static_cast<double>(place) * std::pow(base, -2 * static_cast<double>(j) / static_cast<double>(width));
   }

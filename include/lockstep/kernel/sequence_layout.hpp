@@ -7,9 +7,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Where the tokens of a batch of sequences lie among the slots (rows) of an activation. Sequence r holds the slots
-/// from start(r) on, of which the first tokens(r) are tokens; what follows up to the next sequence is padding. Padded:
-/// each sequence has `length` slots. Ragged: sequences lie end to end and nothing is padding.
+/// Positions of a batch's tokens among the slots (rows) of an activation. Sequence r has the slots from start(r) up to
+/// the next sequence. The first tokens(r) slots are tokens, and the rest is padding. Padded: each sequence has `length`
+/// slots. Ragged: sequences are contiguous, without padding.
 template <class Space>
 struct SequenceLayout {
   Index rows = 0;
@@ -18,18 +18,21 @@ struct SequenceLayout {
   TensorView<std::int32_t const, 1, Space>
       lengths{};                                  ///< padded: [rows], tokens of each, or empty: all slots are tokens
   TensorView<Index const, 1, Space> offsets{};    ///< ragged: [rows + 1], first slot of each; padded: empty
-  TensorView<Index const, 1, Space> positions{};  ///< [rows], each sample's place in the epoch's order: the random key
+  TensorView<Index const, 1, Space> positions{};  ///< [rows], each sample's position in the epoch's order, which keys
+                                                  ///< random numbers
 
   [[nodiscard]] static constexpr SequenceLayout padded(Index length, TensorView<std::int32_t const, 1, Space> lengths,
                                                        TensorView<Index const, 1, Space> positions) noexcept {
     return {positions.extent[0], positions.extent[0] * length, length, lengths, {}, positions};
   }
-  /// Vectors instead of sequences: each slot is a sequence of one token. Positions are the keys of dropout.
+  /// Returns a layout for vectors instead of sequences: each slot is a sequence of one token. `positions` are the keys
+  /// of dropout.
   [[nodiscard]] static constexpr SequenceLayout vectors(Index rows,
                                                         TensorView<Index const, 1, Space> positions = {}) noexcept {
     return {rows, rows, 1, {}, {}, positions};
   }
-  /// `slots` is the last offset and `longest` the longest sequence: both live on the host, whatever the space.
+  /// Returns a ragged layout. `slots` is the last offset and `longest` the longest sequence; both are values on the
+  /// host for any space.
   [[nodiscard]] static constexpr SequenceLayout ragged(Index slots, Index longest,
                                                        TensorView<Index const, 1, Space> offsets,
                                                        TensorView<Index const, 1, Space> positions) noexcept {
@@ -45,14 +48,14 @@ struct SequenceLayout {
     if (is_ragged()) return offsets.data[row + 1] - offsets.data[row];
     return lengths.empty() ? length : static_cast<Index>(lengths.data[row]);
   }
-  /// False in padding.
+  /// Returns false for padding.
   [[nodiscard]] constexpr bool is_token(Index slot) const noexcept {
     return is_ragged() || lengths.empty() || slot % length < static_cast<Index>(lengths.data[slot / length]);
   }
-  /// The sequence that a slot belongs to: a division, or a binary search over the offsets.
+  /// Returns the sequence of a slot: a division, or a binary search over the offsets.
   [[nodiscard]] constexpr Index row_of(Index slot) const noexcept {
     if (!is_ragged()) return slot / length;
-    Index first = 0, count = rows;  // the last row that starts at or before the slot
+    Index first = 0, count = rows;  // finds the last row that starts at or before the slot
     while (count > 1) {
       Index const half = count / 2;
       if (offsets.data[first + half] <= slot) first += half;

@@ -8,10 +8,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream. A thread takes a channel of a slot; the sum over a
-/// sequence's tokens is shared out among several.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of the sequences' numbers
-/// differ from the host's by rounding
+/// CUDA version with the host's functions and shapes, queued on the stream. One thread processes one channel of a slot.
+/// Several threads share the sum over a sequence's tokens.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; gradients of the sequences'
+/// vectors differ from the host's by rounding
 template <>
 struct SequenceOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class Rule, class T>

@@ -12,14 +12,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// A rule of BinaryOperation for every token of a sequence and the numbers of its sequence, channel by channel.
+/// Applies a rule of BinaryOperation to each token of a sequence and a vector of its sequence, channel by channel.
 template <class Space>
 struct SequenceOperation : detail::NotIncluded<Space> {};
 
 template <>
 struct SequenceOperation<HostSpace> : detail::OfSpace<HostSpace> {
-  /// z[s, c] = rule(x[s, c], by[r, c]) for every slot s of sequence r, padding included, or z += that. Of Times also
-  /// what makes the gradient of x out of that of z.
+  /// Computes z[s, c] = rule(x[s, c], by[r, c]) for each slot s of sequence r, including padding, or adds it to z. For
+  /// Times, also computes the gradient of x from the gradient of z.
   /// @shape x, z [layout.slots, width]; z may be x   @shape by [rows, width]
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>
@@ -37,9 +37,9 @@ struct SequenceOperation<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dby[r, c] = sum over the tokens s of sequence r, in their order, of rule(dz[s, c], x[s, c]) for the TowardsY of
-  /// what ran, or dby += that; a sequence without tokens gives zeros. Padding is not read. A rule that does not read
-  /// its second number takes a null x.
+  /// Computes dby[r, c] = the sum over the tokens s of sequence r, in order, of rule(dz[s, c], x[s, c]), or adds it to
+  /// dby. `Rule` is the TowardsY of the forward rule. A sequence without tokens gives zeros. Padding is not read. x may
+  /// be null if the rule does not read its second argument.
   /// @shape dz, x [layout.slots, width]   @shape dby [rows, width]
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>

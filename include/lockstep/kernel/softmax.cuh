@@ -11,7 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A warp takes a row.
+/// One warp processes one row.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void soften_rows(Index rows, Index width, T const* x, T* y) {
   using Sum = Accumulate<T>;
@@ -50,8 +50,8 @@ LOCKSTEP_CUDA_KERNEL void differentiate_softmax(Index rows, Index width, T const
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions and shapes, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Softmax<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

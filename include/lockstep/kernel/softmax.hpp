@@ -9,13 +9,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Each row as shares of its exponentials.
+/// Softmax of each row.
 template <class Space>
 struct Softmax : detail::NotIncluded<Space> {};
 
 template <>
 struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]), without overflow: the largest of a row is taken away first.
+  /// Computes y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]). Subtracts the row's largest value first, so nothing
+  /// overflows.
   /// @shape x, y [rows, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -35,7 +36,7 @@ struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx[r] = y[r] (dy[r] - y[r] . dy[r]), or dx += that.
+  /// Computes dx[r] = y[r] (dy[r] - y[r] . dy[r]), or adds it to dx.
   /// @shape dy, y, dx [rows, width]
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> y, Matrix<T> dx, Write write) {

@@ -10,8 +10,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// One thread. The key is an argument, so that nothing on the host must stay as it is until the kernel runs. A
-/// template, since nvcc does not know inline kernels.
+/// Runs in one thread. The key is passed by value, so no host memory must stay unchanged until the kernel runs. A
+/// template because nvcc does not support inline kernels.
 template <class Key>
 LOCKSTEP_CUDA_KERNEL void store_key(Key key, Key* to) {
   *to = key;
@@ -23,11 +23,11 @@ LOCKSTEP_CUDA_KERNEL void store_key(Key key, Key* to) {
 template <>
 class StepKey<CudaSpace> {
  public:
-  /// From here on in the stream; not to be recorded.
+  /// Sets the key for later work in the stream. Must not be recorded.
   void set(memory::Stream<CudaSpace> stream, std::uint64_t key) const {
     detail::launch_grid("kernel::StepKey", stream, 1, 1, detail::store_key<std::uint64_t>, key, key_.data());
   }
-  /// As on the host, bit for bit; the key is made where it is used.
+  /// Returns the same mask as on the host, bit-identical. The key is computed where it is used.
   [[nodiscard]] DropoutMask mask(std::uint64_t number, std::uint32_t dropped) const noexcept {
     return {number, dropped, key_.data()};
   }

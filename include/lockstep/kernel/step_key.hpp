@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// The part of random keys that changes from micro-batch to micro-batch, where the kernels of a space read it: on a
-/// device, work that was recorded finds a new key each time it is done again.
+/// The part of random keys that changes with each micro-batch. It is stored in the kernels' space, so that recorded
+/// device work finds a new key at each replay.
 template <class Space>
 class StepKey {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
@@ -19,7 +19,7 @@ template <>
 class StepKey<HostSpace> {
  public:
   void set(memory::Stream<HostSpace>, std::uint64_t key) noexcept { key_ = key; }
-  /// The mask of the micro-batch's random operation with this number; its key is mix(key, number).
+  /// Returns the mask of the micro-batch's random operation with this number. Its key is mix(key, number).
   [[nodiscard]] DropoutMask mask(std::uint64_t number, std::uint32_t dropped) const noexcept {
     return {mix(key_, number), dropped};
   }

@@ -12,13 +12,13 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 enum class Side {
-  queries,  ///< a block owns queries, and makes the gradients of queries and bias
-  keys,     ///< a block owns keys, and makes the gradients of keys and values
+  queries,  ///< a block owns queries, and computes the gradients of queries and bias
+  keys,     ///< a block owns keys, and computes the gradients of keys and values
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// means[head, i] = out[i] . dout[i]: a warp takes a query.
+/// Computes means[head, i] = out[i] . dout[i]. One warp processes one query.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out, T const* dout, Accumulate<T>* means) {
   using Sum = Accumulate<T>;
@@ -35,7 +35,7 @@ LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out
   }
 }
 
-/// The warp's rows of one gradient, padding included.
+/// Writes the warp's rows of one gradient, including padding.
 template <class Shape, class T>
 __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<T> target, Index head, Index stride,
                                Index first, Index tokens, Index slots, typename Shape::Sum scale,
@@ -53,12 +53,13 @@ __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<
     }
 }
 
-/// A block takes a tile of one side of a head and passes over the other side, so that every gradient has one writer.
-/// Queries: `first_target` is theirs, and by_distance [blocks, distances], zeroed, takes the block's part of the
-/// bias's. Keys: the targets are theirs and that of the values, and the block passes over all heads of queries that
-/// meet them, in order.
+/// Computes the gradients of a tile of one side of a head. The block passes over the other side, so each gradient has
+/// one writer. Queries: `first_target` is the queries' gradient. The block's part of the bias's gradient goes to
+/// by_distance [blocks, distances], which the caller sets to zero. Keys: the targets are the gradients of keys and
+/// values. The block passes over all heads of queries that share the keys, in order.
 template <class T, int per_lane, Side side>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks that a multiprocessor has registers for
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // number of blocks whose registers fit into a
+                                                                   // multiprocessor
     differentiate_attention(AttentionArguments<T> in, T const* dout, Accumulate<T> const* log_sums,
                             Accumulate<T> const* means, AttentionTarget<T> first_target,
                             AttentionTarget<T> second_target, Accumulate<T>* by_distance) {
@@ -95,7 +96,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks tha
     auto const* const mean = means + head.index * in.queries.length;
     for (Index at = begin; at < end; at += Shape::tile) {
       auto const count = min(Index{Shape::tile}, end - at), other = at + lane();
-      __syncthreads();  // the last tile has been read
+      __syncthreads();  // wait until the last tile was read
       load_tile<Shape>(in, (own_keys ? in.query : in.key) + other_start + at * other_stride, other_stride, count,
                        tile[0]);
       load_tile<Shape>(in, (own_keys ? dout : in.value) + other_start + at * other_stride, other_stride, count,
@@ -128,7 +129,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks tha
       add_rows<Shape>(scores[0], tile[0], count, sums[0]);
       if constexpr (own_keys) {
         add_rows<Shape>(scores[1], tile[1], count, sums[1]);
-      } else if (by_distance) {  // a thread takes a diagonal
+      } else if (by_distance) {  // one thread per diagonal
         __syncthreads();
         auto const diagonal = static_cast<Index>(threadIdx.x) - (Shape::own - 1);  // key - query, within the tile
         if (diagonal < Shape::tile) {
@@ -148,8 +149,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks tha
     write_gradient<Shape>(in, second_target, own_start, own_stride, first + own_row, tokens, slots, Sum{1}, sums[1]);
 }
 
-/// A block takes 32 distances of a head, 8 threads a distance, each every eighth tile of all rows, then their sums in
-/// order.
+/// Sums the bias's gradient. One block sums 32 distances of a head: 8 threads per distance sum every eighth tile of all
+/// rows each, then their sums are added in order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, Accumulate<T> const* by_distance,
                                         AttentionTarget<T> target) {

@@ -10,8 +10,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes a tile of a head's queries and passes over the keys once: the largest score so far, the sum of the
-/// exponentials and of the values are corrected whenever a larger score turns up.
+/// Computes attention for a tile of a head's queries, in one pass over the keys. Whenever a score exceeds the largest
+/// so far, rescales the sums of the exponentials and of the values.
 template <class T, int per_lane>
 LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>* log_sums) {
   using Shape = AttentionShape<T, per_lane>;
@@ -37,7 +37,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
   auto const end = in.causal ? min(head.keys, last_query) : head.keys;
   for (Index at = 0; at < end; at += Shape::tile) {
     auto const count = min(Index{Shape::tile}, end - at), j = at + lane();
-    __syncthreads();  // the last tile has been read
+    __syncthreads();  // wait until the last tile was read
     load_tile<Shape>(in, in.key + key + at * in.key_width, in.key_width, count, keys);
     load_tile<Shape>(in, in.value + key + at * in.key_width, in.key_width, count, values);
     __syncthreads();

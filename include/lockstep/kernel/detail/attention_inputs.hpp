@@ -12,16 +12,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What forward and backward of kernel::Attention have in common, on either space.
+/// Arguments that the forward and backward of kernel::Attention share, in either space.
 template <class T, class Space>
 struct AttentionInputs {
   TensorView<T const, 2, Space> query;       // [queries.slots, heads * head width]
   TensorView<T const, 2, Space> key, value;  // [keys.slots, heads / sharers * head width]
-  SequenceLayout<Space> queries, keys{};     // of as many rows
+  SequenceLayout<Space> queries, keys{};     // with equal numbers of rows
   Index heads;
-  double scale;         ///< of query . key
-  bool causal = false;  ///< query i meets the keys up to i only
-  Index sharers = 1;    ///< heads of the queries, side by side, that meet one head of keys and values
+  double scale;         ///< factor of query . key
+  bool causal = false;  ///< query i attends only to keys up to i
+  Index sharers = 1;    ///< adjacent query heads that share one head of keys and values
   /// [heads, distances()]: score (i, j) takes element j - i + queries.length - 1; or null
   TensorView<T const, 2, Space> bias{};
   DropoutMask mask{};
@@ -31,10 +31,10 @@ struct AttentionInputs {
   [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
   [[nodiscard]] Index key_heads() const noexcept { return heads / sharers; }
   [[nodiscard]] Index key_width() const noexcept { return key.extent[1]; }
-  /// How many differences there are between the places of a key and a query.
+  /// Returns the number of distances between a key's and a query's position.
   [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
 
-  /// @throws ShapeError unless all shapes, and `out`, fit together
+  /// @throws ShapeError unless all shapes, including `out`, agree
   void check(Extents<2> out) const {
     expect<ShapeError>(heads >= 1 && width() % heads == 0, [&] {
       return "Attention: " + std::to_string(heads) + " heads do not divide a width of " + std::to_string(width());
@@ -64,7 +64,7 @@ struct AttentionInputs {
   }
 };
 
-/// Where a gradient goes.
+/// Destination of a gradient.
 template <class T>
 struct AttentionTarget {
   T* data = nullptr;
@@ -74,7 +74,7 @@ struct AttentionTarget {
 template <class T>
 struct AttentionGradients {
   AttentionTarget<T> query, key, value;
-  AttentionTarget<T> bias{};  ///< null: left out
+  AttentionTarget<T> bias{};  ///< null: skipped
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

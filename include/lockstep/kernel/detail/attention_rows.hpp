@@ -10,17 +10,18 @@
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 
-// All of these are to be called inside with_best_instructions.
+// Call all of these inside with_best_instructions.
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Rows end where they end, but are worked on in whole vectors: they have room for `whole(count)` elements.
+/// Returns the elements that a row of `count` occupies in whole vectors. Rows are processed in whole vectors and have
+/// room for them.
 template <class T>
 [[nodiscard]] constexpr Index whole(Index count) noexcept {
   return (count + LanesOf<T>::count - 1) / LanesOf<T>::count * LanesOf<T>::count;
 }
 
-/// What follows the row's end in its last vector becomes `value`: a choice per lane, because ends vary from row to row
-/// and no processor foresees a loop's.
+/// Sets the elements after the row's end in its last vector to `value`. Selects per lane, because ends vary between
+/// rows and branch prediction would fail.
 template <class T>
 [[gnu::always_inline]] inline void fill_last(T* x, Index count, T value) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
@@ -30,22 +31,22 @@ template <class T>
   for (Index lane = 0; lane < lanes; ++lane) last[lane] = lane < used ? last[lane] : value;
 }
 
-/// Zeros from the end of the last vector of `count` elements to that of `end`.
+/// Sets elements to zero, from the end of the last vector of `count` elements up to the last vector of `end`.
 template <class T>
 [[gnu::always_inline]] inline void clear_behind(T* x, Index count, Index end) noexcept {
   constexpr Lanes<T, 64> zeros{};
   for (Index i = whole<T>(count); i < end; i += LanesOf<T>::count) store(x + i, zeros);
 }
 
-/// x[i] += bias[i] unless that is null.
+/// Computes x[i] += bias[i], unless `bias` is null.
 template <class T>
 [[gnu::always_inline]] inline void add_bias(T* x, T const* bias, Index count) noexcept {
   if (bias)
     for (Index i = 0; i < count; ++i) x[i] += bias[i];
 }
 
-/// Of a query's scores, to which its bias is added: the largest; minus infinity of none, which also fills the last
-/// vector.
+/// Adds the bias to a query's scores and returns the largest, or minus infinity if there are none. Fills the rest of
+/// the last vector with minus infinity.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline T largest_score(Vectors<bytes> vectors, T* row, T const* bias, Index count) noexcept {
   constexpr T none = -std::numeric_limits<T>::infinity();
@@ -54,8 +55,8 @@ template <std::size_t bytes, class T>
   return largest(vectors, row, whole<T>(count));
 }
 
-/// Scores become exponentials of what they exceed the largest by, zeros in the last vector; returns their sum. A query
-/// that meets no key attends to nothing.
+/// Replaces scores by exponentials of their differences from the largest, zero in the rest of the last vector; returns
+/// their sum. A query without keys attends to nothing.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline T exponentials(Vectors<bytes> vectors, T* row, T most, Index count) noexcept {
   if (count == 0) return 1;
@@ -64,9 +65,9 @@ template <std::size_t bytes, class T>
   return sum(vectors, row, all);
 }
 
-/// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of the
-/// scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum, `mean`, equals dout . out. Zeros
-/// fill the last vector.
+/// Replaces scores p by the probabilities after dropout that were multiplied by the values. Replaces ds, the gradient
+/// of those, by the gradient of the scores: ds = p (drop(dp) - sum over j of p drop(dp)). The sum, `mean`, equals dout
+/// . out. Fills the rest of the last vector with zeros.
 template <class T>
 [[gnu::always_inline]] inline void score_gradients_row(T* p, T* ds, T const* bias, T log_sum, T mean, Index count,
                                                        DropoutMask mask, std::uint64_t position,

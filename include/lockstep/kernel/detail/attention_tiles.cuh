@@ -10,7 +10,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What the kernels of attention read; shapes as Attention<HostSpace>::Inputs says.
+/// Arguments of attention kernels, with the shapes of Attention<HostSpace>::Inputs.
 template <class T>
 struct AttentionArguments {
   T const *query, *key, *value, *bias;
@@ -21,14 +21,14 @@ struct AttentionArguments {
   DropoutMask mask;
 };
 
-/// The shape of a block's work: 8 warps with `rows` rows each of its own side, against `tile` rows at a time of the
-/// other side, a lane each; then a lane takes `per_lane` channels of a head.
+/// Shape of a block's work: 8 warps with `rows` rows each of the block's own side. The other side is processed `tile`
+/// rows at a time, one lane each. When values are added, a lane processes `per_lane` channels of a head.
 template <class T, int per_lane_>
 struct AttentionShape {
   using Sum = Accumulate<T>;
   static constexpr int threads = threads_per_block, per_lane = per_lane_, channels = 32 * per_lane, tile = 32;
   static constexpr int rows = sizeof(Sum) == 8 ? 2 : 4, own = rows * static_cast<int>(warps_per_block);
-  static constexpr int scores_stride = own + 16 / static_cast<int>(sizeof(Sum));  // conflict-free, and aligned
+  static constexpr int scores_stride = own + 16 / static_cast<int>(sizeof(Sum));  // free of bank conflicts, and aligned
 
   template <int n>
   static constexpr auto extent = static_cast<std::size_t>(n);
@@ -40,7 +40,7 @@ struct AttentionShape {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// One head of one sequence, as a block sees it.
+/// One head of one sequence, as used by a block.
 template <class T>
 struct AttentionHead {
   Index index, row, number;
@@ -55,7 +55,7 @@ struct AttentionHead {
         keys(in.keys.tokens(row)),
         mask(in.mask.resolved()) {}
 
-  /// The first element of the head among the queries, and of the one that it meets among the keys.
+  /// Returns the offset of the head's first element in the queries (first function) or in the keys (second).
   [[nodiscard]] __device__ Index query_start(AttentionArguments<T> const& in) const {
     return in.queries.start(row) * in.width + number * in.head_width;
   }
@@ -69,8 +69,8 @@ struct AttentionHead {
     if (!in.bias) return 0;
     return static_cast<Accumulate<T>>(in.bias[number * in.distances + key - query + in.queries.length - 1]);
   }
-  /// Whether dropout keeps the probabilities of a query: bit k is for key k of the 8 around `key`, which share a block
-  /// of random bits.
+  /// Returns whether dropout keeps the probabilities of a query: bit k is for key k of the aligned group of 8 that
+  /// contains `key`. Such a group shares a block of random bits.
   [[nodiscard]] __device__ unsigned kept(AttentionArguments<T> const& in, Index query, Index key) const {
     if (!mask.active()) return ~0u;
     auto const element = static_cast<std::uint64_t>((number * queries + query) * ((keys + 7) / 8 * 8) + key);
@@ -79,12 +79,12 @@ struct AttentionHead {
     for (unsigned k = 0; k < 8; ++k) bits |= static_cast<unsigned>(mask.keeps(words, k)) << k;
     return bits;
   }
-  /// What dropout multiplies by what it keeps.
+  /// Returns dropout's factor for kept elements.
   [[nodiscard]] __device__ Accumulate<T> kept_scale() const { return static_cast<Accumulate<T>>(mask.scale()); }
 };
 
-/// kept[a] = whether dropout keeps the probability of query + a and the lane's key. Lanes whose keys share a block of
-/// random bits make that of one query each, and show it to one another; all lanes must call.
+/// Sets kept[a] to whether dropout keeps the probability of query + a and the lane's key. Lanes whose keys share a
+/// block of random bits each evaluate it for one query and exchange the results. All lanes must call it.
 template <int rows, class T>
 __device__ void keep_of_queries(AttentionArguments<T> const& in, AttentionHead<T> const& head, Index query, Index key,
                                 bool (&kept)[static_cast<std::size_t>(rows)]) {
@@ -93,7 +93,7 @@ __device__ void keep_of_queries(AttentionArguments<T> const& in, AttentionHead<T
   for (int a = 0; a < rows; ++a) kept[a] = (__shfl_sync(~0u, mine, first + a) >> place & 1) != 0;
 }
 
-/// Rows of one head, `stride` apart, into shared memory, the block's own side; rows and channels that are not there are
+/// Loads rows of one head, `stride` apart, into shared memory, for the block's own side. Missing rows and channels are
 /// zero.
 template <class Shape, class T>
 __device__ void load_own(AttentionArguments<T> const& in, T const* from, Index stride, Index count,
@@ -105,7 +105,7 @@ __device__ void load_own(AttentionArguments<T> const& in, T const* from, Index s
         there ? static_cast<typename Shape::Sum>(from[row * stride + c]) : typename Shape::Sum{0};
   }
 }
-/// The same for the other side.
+/// Loads rows like load_own, for the other side.
 template <class Shape, class T>
 __device__ void load_tile(AttentionArguments<T> const& in, T const* from, Index stride, Index count,
                           typename Shape::Tile& to) {
@@ -116,7 +116,7 @@ __device__ void load_tile(AttentionArguments<T> const& in, T const* from, Index 
   }
 }
 
-/// products[a] = the warp's own row a . the lane's row of the tile.
+/// Computes products[a] = the warp's own row a . the lane's row of the tile.
 template <class Shape>
 __device__ void multiply_rows(typename Shape::Own const& own, typename Shape::Tile const& tile, Index head_width,
                               typename Shape::Sum (&products)[Shape::rows]) {
@@ -127,7 +127,7 @@ __device__ void multiply_rows(typename Shape::Own const& own, typename Shape::Ti
     for (int a = 0; a < Shape::rows; ++a) products[a] += mine[c][a] * other[c];
 }
 
-/// sums[a][i] += sum over the rows of the tile, in order, of scores[row][own row a] * the lane's channels.
+/// Computes sums[a][i] += the sum over the rows of the tile, in order, of scores[row][own row a] * the lane's channels.
 template <class Shape>
 __device__ void add_rows(typename Shape::Scores const& scores, typename Shape::Tile const& tile, Index count,
                          typename Shape::Sums& sums) {

@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// @throws ShapeError when the shapes disagree; says both
+/// @throws ShapeError if the shapes disagree; reports both
 inline void check_relative_bias(RelativeBuckets const& buckets, Extents<2> table, Extents<2> bias) {
   expect<ShapeError>(table[0] == buckets.count && table[1] == bias[0], [&] {
     return "RelativeBias: the table is " + to_string(table) + " and the bias " + to_string(bias) +

@@ -12,9 +12,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// How many groups of neighbours that share a block of random bits a row has.
+/// Returns the number of element groups in a row that share a block of random bits: 8 elements each.
 [[nodiscard]] constexpr Index mask_groups(Index width) noexcept { return (width + 7) / 8; }
-/// The same for neighbours of any number.
+/// Returns the number of groups in a row for a vectorized access of type `Here`.
 template <class Here>
 [[nodiscard]] constexpr Index groups_of(Index width) noexcept {
   return (width + Here::size - 1) / Here::size;
@@ -22,10 +22,10 @@ template <class Here>
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Neighbours that share a block of random bits.
+/// Adjacent elements that share a block of random bits.
 using MaskedNeighbours = Neighbours<8>;
 
-/// A DropoutMask as one thread evaluates it: element after element, each block of random bits made once.
+/// A DropoutMask evaluated by one thread, element by element. Computes each block of random bits once.
 class MaskBits {
  public:
   __device__ MaskBits(DropoutMask mask, Index position) noexcept
@@ -49,8 +49,8 @@ class MaskBits {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// f(the neighbours that a thread takes): those of a block of random bits where there is dropout; otherwise as many as
-/// one access writes, so that those of a warp lie side by side.
+/// Calls f(the type of a thread's vectorized access). With dropout, a thread processes the elements of one block of
+/// random bits. Otherwise it processes as many as one access writes, so that a warp's elements are contiguous.
 template <class T, class F>
 void with_neighbours(DropoutMask const& mask, F const& f) {
   if (mask.active())
