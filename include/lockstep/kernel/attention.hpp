@@ -50,9 +50,9 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   /// Computes for each head, for tokens i of a row's queries and j of its keys: p[i, j] = softmax over j of (scale
   /// query[i] . key[j] + bias[j - i]). Then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the
   /// sum of the exponentials. Padding slots of `out` are zero, as is a query without keys. Padding of the inputs is not
-  /// read. The number of element (i, j) in `drop` is (head * n + i) * m + j within the sample: n is the number of its
-  /// queries, and m the number of its keys, rounded up to a multiple of 8. If heads share keys, their gradients are
-  /// added in the heads' order.
+  /// read. In `drop`, p[i, j] has number (head * n + i) * m + j within the sample. n is the sample's number of queries,
+  /// and m its number of keys rounded up to a multiple of 8. If heads share keys, their gradients are added in the
+  /// heads' order.
   /// @shape out as query   @shape log_sums [rows * heads, queries.length]
   /// @shape memory [forward_scratch(stream, in)]
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
@@ -100,8 +100,8 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     Index number;         // within the row
     bool first;           // of those that share its keys, which one task processes in order
     Index queries, keys;  // tokens of the row
-    Index query, key;     // offset of its first element in query and out, and in key and value; these may be null
-                          // without slots
+    Index query, key;     // offset of its first element in query and out, and in key and value, which may be null if
+                          // empty
     Index query_padding, key_padding;  // slots after the tokens
     std::uint64_t place;               // dropout's key
 

@@ -14,12 +14,12 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// What BatchNorm's kernels know of each channel.
+/// Statistics of each channel in BatchNorm's kernels.
 template <class Sum>
 struct ChannelStatistics {
   Sum *mean, *reciprocal, *scale;
 };
-/// And what it keeps of them.
+/// Running averages of each channel.
 template <class Sum>
 struct RunningAverages {
   Sum *mean, *variance;
@@ -27,8 +27,8 @@ struct RunningAverages {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes 32 columns of a chunk of rows: their mean, and the squares of the differences from it. How many rows
-/// were counted follows behind those of all chunks.
+/// Computes the moments of a chunk of rows. One block processes 32 columns: their mean, and the squares of the
+/// differences from it. The number of rows counted in each chunk follows after all chunks' moments.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x, SequenceLayout<CudaSpace> layout,
                                             Accumulate<T>* partial) {
@@ -44,11 +44,11 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
     ++count;
   }
   count = has_padding(layout) ? sum_of_column(count) : static_cast<Sum>(end - begin);
-  Sum const mean = sum_of_column(sum) / count;  // of no rows a nan, which is merged nowhere
+  Sum const mean = sum_of_column(sum) / count;  // NaN without rows, which no merge reads
   for (auto row = first; column < width && row < end; row += warps_per_block) {
     if (!layout.is_token(row)) continue;
     Sum const difference = static_cast<Sum>(x[row * width + column]) - mean;
-    rest += difference;  // what the first sum's roundings took
+    rest += difference;  // the rounding error of the first sum
     squares += difference * difference;
   }
   rest = sum_of_column(rest);
@@ -59,7 +59,8 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
   if (column == 0) partial[2 * column_chunks(rows) * width + chunk] = count;
 }
 
-/// The chunks' moments as one, by a warp: each lane merges every 32nd in order, then lanes meet in a fixed tree.
+/// Returns the chunks' moments merged by one warp. Each lane merges every 32nd chunk in order, then the lanes merge in
+/// a fixed tree.
 template <class Sum>
 [[nodiscard]] __device__ Moments moments_of_column(Sum const* partial, Index rows, Index width, Index column) noexcept {
   Moments moments;
@@ -77,7 +78,7 @@ template <class Sum>
   return moments;  // lanes may differ in the last bit
 }
 
-/// How many of so many rows are tokens: padding is counted by a warp.
+/// Returns the number of tokens among `rows` rows. A warp counts them if there is padding.
 [[nodiscard]] __device__ inline Index count_tokens(SequenceLayout<CudaSpace> const& layout, Index rows) noexcept {
   if (!has_padding(layout)) return rows;
   Index count = 0;
@@ -85,7 +86,7 @@ template <class Sum>
   return warp_sum(count);
 }
 
-/// A step through a matrix, element by element.
+/// Iterates over the elements of a matrix.
 class MatrixStep {
  public:
   __device__ MatrixStep(SequenceLayout<CudaSpace> const& layout, Index width, Index at) noexcept
@@ -115,7 +116,7 @@ __device__ void set_channel(ChannelStatistics<Sum> to, Index c, double mean, dou
   to.scale[c] = static_cast<Sum>(reciprocal * weight);
 }
 
-/// What a channel's moments make of it, and of its running averages.
+/// Computes a channel's statistics from its moments, and updates its running averages.
 template <class Sum>
 __device__ void settle_channel(ChannelStatistics<Sum> to, RunningAverages<Sum> running, Index c, Moments const& all,
                                double weight, double epsilon, double momentum) {
@@ -128,7 +129,7 @@ __device__ void settle_channel(ChannelStatistics<Sum> to, RunningAverages<Sum> r
   move(running.variance[c], all.squares / (all.count - 1));
 }
 
-/// The sums of g and of g z over all rows, in two rows of `sums`.
+/// Computes the sums of g and of g z over all rows, in two rows of `sums`.
 template <class T>
 void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<T const, 2, CudaSpace> dy,
                  TensorView<T const, 2, CudaSpace> x, ChannelStatistics<Accumulate<T>> of, Accumulate<T> const* bias,
@@ -151,8 +152,8 @@ void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, chunks of rows merged
+/// CUDA version with the host's functions and shapes, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, chunks of rows merged
 /// in order
 template <>
 struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
@@ -256,7 +257,7 @@ struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
                        Write dbias_write, Accumulate<T>* partial, Layout const& layout = {}) {
     using Sum = Accumulate<T>;
     auto const rows = x.extent[0], width = x.extent[1];
-    auto* const sums = partial + 2 * detail::column_chunks(rows) * width;  // of g, and of g z; then their means
+    auto* const sums = partial + 2 * detail::column_chunks(rows) * width;  // of g, and of g z; later their means
     auto const name = "kernel::BatchNorm::backward";
     detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, layout, partial, sums);
     detail::for_elements(name, stream, width * detail::warp, [=] __device__(Index i) {

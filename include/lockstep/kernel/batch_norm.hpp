@@ -18,8 +18,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Normalisation of each channel over all samples and places. Where a layout is given, rows that are no tokens of it
-/// are not read and count nowhere.
+/// Normalisation of each channel over all samples and positions. With a layout, rows that are not tokens are neither
+/// read nor counted.
 template <class Space>
 struct BatchNorm : detail::NotIncluded<Space> {};
 
@@ -27,27 +27,28 @@ template <>
 struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;
 
-  /// What normalises each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight * reciprocal.
+  /// Statistics that normalise each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight *
+  /// reciprocal.
   template <class T>
   struct Statistics {
     Vector<T> mean, reciprocal, scale;  // [channels]
   };
-  /// The averages that evaluation uses.
+  /// Running averages for evaluation.
   template <class T>
   struct Running {
     Vector<T> mean, variance;  // [channels]
   };
 
-  /// How many elements `measure`, `moments`, `backward` and `sums` need for their partial sums.
+  /// Returns the number of elements that `measure`, `moments`, `backward` and `sums` need for their partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
     return chunks(rows, channels) * (2 * channels + 1);
   }
-  /// How many numbers the moments of one replica are: of rows, then each channel's mean, then its squares.
+  /// Returns the length of one replica's moments: number of rows, then the mean of each channel, then its squares.
   [[nodiscard]] static constexpr Index moment_elements(Index channels) noexcept { return 1 + 2 * channels; }
 
-  /// The statistics of x, variance = sum (x - mean)^2 / rows, without cancellation: each chunk of rows is centred on
-  /// its own mean while in cache, and the chunks are merged in order, in double. The running averages move by
-  /// `momentum` towards mean and variance * rows / (rows - 1), but not for fewer than two rows. All rows count, or the
+  /// Computes the statistics of x, with variance = sum (x - mean)^2 / rows, without cancellation. Centres each chunk of
+  /// rows on its own mean while in cache, and merges the chunks in order, in double. Updates the running averages with
+  /// weight `momentum` by mean and variance * rows / (rows - 1), if there are at least two rows. Uses all rows, or the
   /// tokens of the layout.
   /// @shape x [rows, channels]   @shape weight [channels]   @shape partial [partial_elements(rows, channels)]
   /// @determinism bitwise, for any number of threads
@@ -60,7 +61,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
       settle(c, merged<T>(x.extent, partial, c), weight, epsilon, momentum, running, statistics);
   }
 
-  /// The same in two halves, where rows of several replicas count as one: what each has seen,
+  /// First half of `measure` over the rows of several replicas: computes the moments of this replica's rows.
   /// @shape to [moment_elements(channels)]
   template <class T>
   static void moments(Stream stream, Matrix<T const> x, T* partial, double* to, Layout const& layout = {}) {
@@ -73,7 +74,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
       to[1 + width + c] = here.squares;
     }
   }
-  /// and the statistics of all that they have, merged in their order.
+  /// Second half: merges the moments of all replicas in order and computes the statistics.
   /// @shape moments [replicas, moment_elements(channels)]
   template <class T>
   static void measure_all(Stream, Index replicas, double const* moments, Vector<T const> weight, double epsilon,
@@ -89,7 +90,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     }
   }
 
-  /// The statistics that the running averages give.
+  /// Computes the statistics from the running averages.
   template <class T>
   static void recall(Stream, Running<T> running, Vector<T const> weight, double epsilon, Statistics<T> statistics) {
     for (Index c = 0; c < weight.size(); ++c)
@@ -97,7 +98,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
           epsilon);
   }
 
-  /// y = activation((x - mean) * scale + bias).
+  /// Computes y = activation((x - mean) * scale + bias).
   /// @shape x, y [rows, channels]; y may be x, and is zero in padding   @shape bias [channels]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -117,7 +118,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(out, x.data + r * width + c);
               out = (out - center) * factor + shift;
-              if (activation == Activation::relu) out = out < zero ? zero : out;  // a nan stays
+              if (activation == Activation::relu) out = out < zero ? zero : out;  // NaN stays NaN
               detail::store(y.data + r * width + c, out);
             }
           });
@@ -125,9 +126,9 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// With g = dy where the activation let y pass, else 0, over n rows, and z = (x - mean) * reciprocal:
-  /// dbias = sum g; dweight = sum g z; dx = scale * (g - dbias / n - z dweight / n); each overwritten or added to. A
-  /// null dx is left out. What the activation let pass is computed anew, so y is not kept.
+  /// Computes the gradients for n rows. With g = dy where the activation passed y, else 0, and z = (x - mean) *
+  /// reciprocal: dbias = sum g; dweight = sum g z; dx = scale * (g - dbias / n - z dweight / n). Overwrites or adds to
+  /// each. Skips a null dx. Recomputes which elements the activation passed, so y is not kept.
   /// @shape dy, x, dx [rows, channels]; dx may be dy, and is zero in padding   @shape bias, dweight, dbias [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads
@@ -137,7 +138,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
                        Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial, Layout const& layout = {}) {
     auto const width = x.extent[1], count = detail::TokensBetween(layout, 0, x.extent[0]).count();
     sum_chunks(stream, dy, x, statistics, bias, activation, partial, layout);
-    auto* const means = partial;  // of g, and of g z: they take the place of the first chunk's sums
+    auto* const means = partial;  // of g, and of g z: they overwrite the first chunk's sums
     for (Index c = 0; c < width; ++c) {
       auto const [sum, products] = summed<T>(x.extent, partial, c);
       write(dbias.data[c], static_cast<T>(sum), dbias_write);
@@ -149,8 +150,8 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     input_gradient(stream, dy, x, statistics, bias, activation, means, dx, dx_write, layout);
   }
 
-  /// The same in three steps, where rows of several replicas count as one. Each replica's sums are its dbias and
-  /// dweight,
+  /// First of three steps of `backward` over the rows of several replicas: computes this replica's sums, which are also
+  /// its dbias and dweight.
   /// @shape to [2, channels]: of g, and of g z
   template <class T>
   static void sums(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics, Vector<T const> bias,
@@ -166,8 +167,8 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
       write(dweight.data[c], to[width + c], dweight_write);
     }
   }
-  /// all replicas' are means over the rows that their moments count,
-  /// @shape sums [replicas, 2, channels]   @shape to [2, channels]   @shape moments as of `measure_all`
+  /// Second step: computes the means of all replicas' sums over the rows that their moments count.
+  /// @shape sums [replicas, 2, channels]   @shape to [2, channels]   @shape moments as in `measure_all`
   template <class T>
   static void means(Stream, Index replicas, Index channels, T const* sums, double const* moments, T* to) {
     double rows = 0;
@@ -177,7 +178,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
                                       [&](int r) { return static_cast<double>(sums[2 * channels * Index{r} + i]); }) /
                              std::max(rows, 1.0));
   }
-  /// and with these each has its dx.
+  /// Third step: computes this replica's dx from the means.
   /// @shape means [2, channels]
   template <class T>
   static void input_gradient(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
@@ -218,7 +219,8 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  /// Of each chunk of rows: the mean, and the squares of the differences from it; then how many rows each has counted.
+  /// Computes for each chunk of rows the mean and the squares of the differences from it, then the chunks' numbers of
+  /// rows.
   template <class T>
   static void measure_chunks(Stream stream, Matrix<T const> x, T* partial, Layout const& layout) {
     auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
@@ -245,7 +247,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(next, x.data + r * width + c);
               next -= center;
-              rest += next;  // what the first sum's roundings took
+              rest += next;  // the rounding error of the first sum
               squares += next * next;
             }
           squares -= rest * rest / count;
@@ -256,7 +258,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
       });
     });
   }
-  /// A channel's moments of all chunks, in order.
+  /// Returns a channel's moments, merged over all chunks in order.
   template <class T>
   [[nodiscard]] static detail::Moments merged(Extents<2> x, T const* partial, Index c) noexcept {
     auto const width = x[1], count = chunks(x[0], width);
@@ -279,7 +281,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     move(running.mean(c), all.mean);
     move(running.variance(c), all.squares / (all.count - 1));
   }
-  /// Of each chunk of rows: the sums of g, and of g z.
+  /// Computes for each chunk of rows the sums of g and of g z.
   template <class T>
   static void sum_chunks(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
                          Vector<T const> bias, Activation activation, T* partial, Layout const& layout) {
@@ -313,7 +315,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
       });
     });
   }
-  /// A channel's sums of all chunks, in order.
+  /// Returns a channel's sums over all chunks, in order.
   template <class T>
   [[nodiscard]] static std::pair<double, double> summed(Extents<2> x, T const* partial, Index c) noexcept {
     double sum = 0, products = 0;
@@ -323,7 +325,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     }
     return {sum, products};
   }
-  /// Zeros in the rows that are no tokens.
+  /// Sets rows that are not tokens to zero.
   template <class T>
   static void clear_padding(Layout const& layout, Index begin, Index end, Matrix<T> y) noexcept {
     for (auto const width = y.extent[1]; begin < end;) {
@@ -332,7 +334,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
       begin = run.end;
     }
   }
-  /// Rows that share a partial sum: what stays in the first two caches for a second pass.
+  /// Returns the rows that share a partial sum: as many as stay in the first two caches for a second pass.
   [[nodiscard]] static constexpr Index chunk_rows(Index channels) noexcept {
     return std::max<Index>(1, 16384 / std::max<Index>(1, channels));
   }

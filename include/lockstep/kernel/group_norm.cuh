@@ -11,7 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes a group of a sample.
+/// Computes the statistics of one group of a sample per block.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double epsilon, Accumulate<T>* mean,
                                         Accumulate<T>* reciprocal) {
@@ -26,7 +26,7 @@ LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double eps
     auto const count = static_cast<Sum>(size > 0 ? size : 1), center = BlockTeam::sum(sum) / count;
     for (auto i = BlockTeam::member(); i < size; i += BlockTeam::size) {
       auto const off = static_cast<Sum>(x[begin + i / each * s.channels + i % each]) - center;
-      rest += off;  // what the first sum's roundings took
+      rest += off;  // the rounding error of the first sum
       squares += off * off;
     }
     rest = BlockTeam::sum(rest), squares = BlockTeam::sum(squares);
@@ -39,7 +39,8 @@ LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double eps
   }
 }
 
-/// A block takes 32 channels of a sample: a thread every eighth place of a channel, their sums in order.
+/// Computes sums for 32 channels of a sample per block. Each thread sums every eighth position of a channel, then their
+/// sums are added in order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, T const* dy, T const* x, Accumulate<T> const* mean,
                                               Accumulate<T> const* reciprocal, Accumulate<T> const* weight,
@@ -59,7 +60,7 @@ LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, T const* dy, T c
       g_sum += g;
       gz_sum += g * (centred * reciprocal[of]);
     }
-    __syncthreads();  // the last tile's sums have been read
+    __syncthreads();  // wait until the last tile's sums were read
     shared[0][threadIdx.x / warp][lane()] = g_sum;
     shared[1][threadIdx.x / warp][lane()] = gz_sum;
     __syncthreads();
@@ -74,8 +75,8 @@ LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, T const* dy, T c
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions and shapes, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Shape = GroupNormShape;
@@ -114,7 +115,7 @@ struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     using Sum = Accumulate<T>;
     auto const name = "kernel::GroupNorm::backward";
     auto* const sums = partial;                             // of g, and of g z, [rows, 2, channels]
-    auto* const means = partial + 2 * s.rows * s.channels;  // of these, weighed, over groups, [rows, 2, channels]
+    auto* const means = partial + 2 * s.rows * s.channels;  // their weighted means over groups, [rows, 2, channels]
     auto const tiles = (s.channels + detail::warp - 1) / detail::warp;
     detail::launch(name, stream, s.rows * tiles * detail::threads_per_block, detail::group_gradient_sums<T>, s, dy, x,
                    statistics.mean, statistics.reciprocal, weight, bias, activation, sums);

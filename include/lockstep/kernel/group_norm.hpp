@@ -11,17 +11,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Samples of so many places of so many channels, groups of neighbouring channels of which are normalised together.
+/// Samples of `places` positions and `channels` channels. Groups of adjacent channels are normalised together.
 struct GroupNormShape {
   Index rows, places, channels, groups;
 
   [[nodiscard]] constexpr Index group_channels() const noexcept { return channels / groups; }
-  /// Numbers that are normalised together.
+  /// Returns the number of elements that are normalised together.
   [[nodiscard]] constexpr Index group_size() const noexcept { return places * group_channels(); }
   [[nodiscard]] constexpr Index size() const noexcept { return rows * places * channels; }
 };
 
-/// Normalisation of groups of channels over all places of each sample.
+/// Normalisation of groups of channels over all positions of each sample.
 template <class Space>
 struct GroupNorm : detail::NotIncluded<Space> {};
 
@@ -29,19 +29,20 @@ template <>
 struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
   using Shape = GroupNormShape;
 
-  /// What normalises each channel of each sample, alike in a group: mean, and 1 / sqrt(variance + epsilon).
+  /// Statistics that normalise each channel of each sample: mean, and 1 / sqrt(variance + epsilon). They are equal
+  /// within a group.
   template <class T>
   struct Statistics {
     T *mean, *reciprocal;  // [rows, channels]
   };
 
-  /// How many elements `measure` and `backward` need for their partial sums.
+  /// Returns the number of elements that `measure` and `backward` need for their partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Shape const& s) noexcept {
     return 2 * s.rows * (chunks(s) + 1) * s.channels;
   }
 
-  /// The statistics of x, without cancellation: each channel of a chunk of places is centred on its own mean while in
-  /// cache, and these are merged in order, in double.
+  /// Computes the statistics of x without cancellation. Centres each channel of a chunk of positions on its own mean
+  /// while in cache, and merges the chunks in order, in double.
   /// @shape x [rows, places, channels]   @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -64,7 +65,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
           for (Index p = begin; p < end; ++p) {
             detail::load(next, here + p * s.channels + c);
             next -= center;
-            rest += next;  // what the first sum's roundings took
+            rest += next;  // the rounding error of the first sum
             squares += next * next;
           }
           squares -= rest * rest / count;
@@ -97,7 +98,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// y = activation((x - mean) * reciprocal * weight + bias).
+  /// Computes y = activation((x - mean) * reciprocal * weight + bias).
   /// @shape x, y [rows, places, channels]; y may be x   @shape weight, bias [channels]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -117,7 +118,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
           for (Index at = first + begin * s.channels + c; at < first + end * s.channels; at += s.channels) {
             detail::load(out, x + at);
             out = (out - center) * factor + shift;
-            if (activation == Activation::relu) out = out < zero ? zero : out;  // a nan stays
+            if (activation == Activation::relu) out = out < zero ? zero : out;  // NaN stays NaN
             detail::store(y + at, out);
           }
         });
@@ -125,10 +126,10 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// With g = dy where the activation let y pass, else 0, and z = (x - mean) * reciprocal: dbias = sum g, dweight = sum
-  /// g z over all samples and places; dx = reciprocal * (weight g - a - z b), where a and b are the means of weight g
-  /// and of weight g z over the sample's group; each overwritten or added to. A null dx is left out. What the
-  /// activation let pass is computed anew, so y is not kept.
+  /// Computes the gradients. With g = dy where the activation passed y, else 0, and z = (x - mean) * reciprocal: dbias
+  /// = sum g and dweight = sum g z over all samples and positions; dx = reciprocal * (weight g - a - z b). Here a and b
+  /// are the means of weight g and of weight g z over the sample's group. Overwrites or adds to each. Skips a null dx.
+  /// Recomputes which elements the activation passed, so y is not kept.
   /// @shape dy, x, dx [rows, places, channels]; dx may be dy   @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -163,7 +164,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
         });
       });
     });
-    // Each sample's sums, of g and g z, then what its groups' means of them are.
+    // First each sample's sums of g and g z, then their means over the sample's groups.
     auto* const of_rows = partial + 2 * s.rows * chunks(s) * s.channels;
     stream.pool().for_ranges(2 * s.rows, rows_per_task, [=](Index i, Index end) {
       for (; i < end; ++i)
@@ -226,18 +227,19 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
  private:
   static constexpr Index rows_per_task = 8;
 
-  /// Places of a sample that share a partial sum: what stays in the first two caches for a second pass.
+  /// Returns the positions of a sample that share a partial sum: as many as stay in the first two caches for a second
+  /// pass.
   [[nodiscard]] static constexpr Index chunk_places(Shape const& s) noexcept {
     return std::max<Index>(1, 16384 / std::max<Index>(1, s.channels));
   }
   [[nodiscard]] static constexpr Index chunks(Shape const& s) noexcept {
     return (s.places + chunk_places(s) - 1) / chunk_places(s);
   }
-  /// f(row, chunk, its first place, behind its last) for all chunks of all samples.
+  /// Calls f(row, chunk, first position, end) for all chunks of all samples.
   template <class F>
   static void for_chunks(Stream stream, Shape const& s, F const& f) {
     auto const of_row = chunks(s), each = chunk_places(s);
-    auto const together = std::max<Index>(1, each / std::max<Index>(1, s.places));  // of small samples
+    auto const together = std::max<Index>(1, each / std::max<Index>(1, s.places));  // number of small samples per task
     stream.pool().for_ranges(s.rows * of_row, together, [&](Index i, Index end) {
       for (; i < end; ++i) {
         auto const begin = i % of_row * each;

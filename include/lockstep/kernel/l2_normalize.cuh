@@ -10,7 +10,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A warp takes a row.
+/// One warp processes one row.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void l2_normalize_rows(Index rows, Index width, T const* x, Accumulate<T> epsilon,
                                             Accumulate<T>* reciprocals, T* y) {
@@ -50,8 +50,8 @@ LOCKSTEP_CUDA_KERNEL void differentiate_l2_rows(Index rows, Index width, T const
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions and shapes, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct L2Normalize<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

@@ -10,13 +10,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Division of each row by its length.
+/// Division of each row by its Euclidean norm.
 template <class Space>
 struct L2Normalize : detail::NotIncluded<Space> {};
 
 template <>
 struct L2Normalize<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y[r] = x[r] / max(|x[r]|, epsilon), and reciprocals[r] = 1 / that, which backward needs; null ones are left out.
+  /// Computes reciprocals[r] = 1 / max(|x[r]|, epsilon) and y[r] = x[r] * reciprocals[r]. The backward pass needs the
+  /// reciprocals; null ones are not written.
   /// @shape x, y [rows, width]   @shape reciprocals [rows]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -36,8 +37,8 @@ struct L2Normalize<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx[r] = reciprocal * (dy[r] - n (n . dy[r])) with n = x[r] * reciprocal, without the second term where epsilon was
-  /// the larger; or dx += that.
+  /// Computes dx[r] = reciprocal * (dy[r] - n (n . dy[r])) with n = x[r] * reciprocal, or adds it to dx. The second
+  /// term is zero if epsilon was the larger.
   /// @shape dy, x, dx [rows, width]   @shape reciprocals [rows]
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, T epsilon, Vector<T const> reciprocals,
@@ -56,7 +57,7 @@ struct L2Normalize<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// What x is multiplied with in the second term.
+  /// Returns the factor of x in the second term.
   template <class T>
   [[nodiscard, gnu::always_inline]] static constexpr T projection(T dot, T reciprocal, T epsilon) noexcept {
     return reciprocal < 1 / epsilon ? dot * reciprocal * reciprocal : T{0};

@@ -26,12 +26,12 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients.
   static constexpr Index chunk_rows = 128;
 
-  /// sum = x + dropout(residual), y = weight * (sum - mean(sum)) / sqrt(variance(sum) + epsilon) + bias. Backward needs
-  /// `sum`, which is x itself without a residual and then not written, and the `moments` of each row: its mean and the
-  /// reciprocal of its deviation. Null ones are left out; `sum` may be the residual.
+  /// Computes sum = x + dropout(residual) and y = weight * (sum - mean(sum)) / sqrt(variance(sum) + epsilon) + bias.
+  /// The backward pass needs `sum` and the `moments` of each row: its mean and the reciprocal of its deviation. Without
+  /// a residual, `sum` is x and is not written. Null outputs are skipped; `sum` may be the residual.
   /// @shape x, residual, sum, y [rows, width]   @shape weight, bias [width]   @shape moments [rows, 2]
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @throws ShapeError if the shapes disagree; reports both
   /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
@@ -64,16 +64,15 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// How many elements `backward` needs for its partial sums.
+  /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
     return std::max<Index>(1, (rows + chunk_rows - 1) / chunk_rows) * 2 * width;
   }
 
-  /// With g = dy * weight and normalized = (sum - mean) * reciprocal: ds = reciprocal * (g - mean(g) - normalized *
-  /// mean(g * normalized)), dx = ds, dresidual = dropout(ds), dweight = sum over rows of dy * normalized, dbias = sum
-  /// over rows of dy; each overwritten or added to. A null dx or dresidual is left out. dx may be dy.
-  /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]   @shape weight, dweight, dbias
-  /// [width]
+  /// Computes the gradients. With g = dy * weight and normalized = (sum - mean) * reciprocal: ds = reciprocal * (g -
+  /// mean(g) - normalized * mean(g * normalized)), dx = ds, dresidual = dropout(ds), dweight = sum over rows of dy *
+  /// normalized, dbias = sum over rows of dy. Overwrites or adds to each. Skips a null dx or dresidual. dx may be dy.
+  /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]   @shape weight, dweight, dbias [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -114,8 +113,8 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  static constexpr Index block = 256;    // elements whose gradient waits for its mask
-  static constexpr Index rows_near = 4;  // that are joined with their residuals, and normalised while they are near
+  static constexpr Index block = 256;    // elements whose gradient is kept until their mask is applied
+  static constexpr Index rows_near = 4;  // rows that are added to their residuals and normalised while in cache
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions and shapes, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct RMSNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

@@ -24,11 +24,12 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
   /// Rows that share one partial sum of the weight's gradient.
   static constexpr Index chunk_rows = 128;
 
-  /// sum = x + dropout(residual), y = weight * sum / sqrt(mean(sum^2) + epsilon). Without a residual, sum is x and not
-  /// written. Backward needs `sum` and the `reciprocals` of the roots; null reciprocals are left out.
+  /// Computes sum = x + dropout(residual) and y = weight * sum / sqrt(mean(sum^2) + epsilon). Without a residual, `sum`
+  /// is x and is not written. The backward pass needs `sum` and the `reciprocals` of the roots; null reciprocals are
+  /// skipped.
   /// @shape x, residual, sum, y [rows, width]   @shape weight [width]   @shape reciprocals [rows]
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @throws ShapeError if the shapes disagree; reports both
   /// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
@@ -56,15 +57,15 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// How many elements `backward` needs for its partial sums.
+  /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
     return std::max<Index>(1, chunks(rows)) * width;
   }
 
-  /// With n = sum * reciprocal and g = dy * weight: dsum = reciprocal * (g - n * mean(g * n)) + beside, dx = dsum,
-  /// dresidual = dropout(dsum), dweight = sum over rows of dy * n; each overwritten or added to. `beside` is what else
-  /// flows into the sum, or null. A null dx or dresidual is left out.
-  /// @shape dy, sum, beside, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight [width]
+  /// Computes the gradients. With n = sum * reciprocal and g = dy * weight: `dsum = reciprocal * (g - n * mean(g * n))
+  /// + beside`, dx = dsum, dresidual = dropout(dsum), dweight = sum over rows of dy * n. Overwrites or adds to each.
+  /// `beside` is a further gradient of the sum, or null. Skips a null dx or dresidual.
+  /// @shape dy, sum, `beside`, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -101,7 +102,7 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  static constexpr Index block = 256;  // elements whose gradient waits for those who take it
+  static constexpr Index block = 256;  // elements whose gradient is kept until it is added to dx and dresidual
 
   [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
 };

@@ -18,8 +18,7 @@ struct SequenceLayout {
   TensorView<std::int32_t const, 1, Space>
       lengths{};                                  ///< padded: [rows], tokens of each, or empty: all slots are tokens
   TensorView<Index const, 1, Space> offsets{};    ///< ragged: [rows + 1], first slot of each; padded: empty
-  TensorView<Index const, 1, Space> positions{};  ///< [rows], each sample's position in the epoch's order, which keys
-                                                  ///< random numbers
+  TensorView<Index const, 1, Space> positions{};  ///< [rows], each sample's position in the epoch: a random key
 
   [[nodiscard]] static constexpr SequenceLayout padded(Index length, TensorView<std::int32_t const, 1, Space> lengths,
                                                        TensorView<Index const, 1, Space> positions) noexcept {

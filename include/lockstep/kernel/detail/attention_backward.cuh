@@ -58,8 +58,7 @@ __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<
 /// by_distance [blocks, distances], which the caller sets to zero. Keys: the targets are the gradients of keys and
 /// values. The block passes over all heads of queries that share the keys, in order.
 template <class T, int per_lane, Side side>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // number of blocks whose registers fit into a
-                                                                   // multiprocessor
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks whose registers fit a multiprocessor
     differentiate_attention(AttentionArguments<T> in, T const* dout, Accumulate<T> const* log_sums,
                             Accumulate<T> const* means, AttentionTarget<T> first_target,
                             AttentionTarget<T> second_target, Accumulate<T>* by_distance) {

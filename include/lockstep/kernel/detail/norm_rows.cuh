@@ -15,19 +15,19 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 enum class Centre {
-  mean,  ///< LayerNorm: the mean is taken away
-  zero,  ///< RMSNorm: it is not
+  mean,  ///< LayerNorm: subtracts the mean
+  zero,  ///< RMSNorm: does not
 };
 
-/// What backward needs to know of each row: of row r the elements r * stride. A null mean is zero, and not written.
+/// Statistics of each row for the backward pass: row r has element r * stride. A null mean means zero, and is not
+/// written.
 template <class T>
 struct RowStatistics {
   T *mean, *reciprocal;
   Index stride;
 };
 
-/// What backward of a norm reads, and where it leaves the gradients of the rows. `beside` is what else flows into the
-/// sum, or null.
+/// Inputs of a norm's backward pass, and the gradients of the rows. `beside` is a further gradient of the sum, or null.
 template <class T>
 struct NormGradients {
   Index rows, width;
@@ -49,14 +49,14 @@ struct NormGradients {
   }
 };
 
-/// How many gradients of parameters a norm has: weight and, with a mean, bias.
+/// Number of parameter gradients of a norm: weight and, with a mean, bias.
 template <Centre centre>
 inline constexpr std::size_t norm_parameters = centre == Centre::mean ? 2 : 1;
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A warp takes a row, a lane some neighbours at a time; it sees the same columns in each pass, so it reads only what
-/// it wrote itself.
+/// Normalises rows. One warp processes one row, a lane some adjacent elements at a time. A lane processes the same
+/// columns in each pass, so it reads only its own writes.
 template <class T, Centre centre>
 LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
                                          Accumulate<T> const* weight, Accumulate<T> const* bias, Accumulate<T> epsilon,
@@ -79,7 +79,7 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
         here.load_as(residual.value.data + at, others);
         for (int j = 0; j < here.size; ++j) {
           auto const rounded = static_cast<T>(values[j] + product(others[j], dropout.factor(first + j)));
-          values[j] = static_cast<Sum>(rounded);  // what is kept is what is normalised
+          values[j] = static_cast<Sum>(rounded);  // normalise the value that is stored
           sum += values[j];
         }
         here.put(values, to);
@@ -118,8 +118,8 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
   }
 }
 
-/// f(those, group) for the groups of neighbours that a lane has of a row. Each of `groups` is code of its own, so that
-/// what belongs to it stays in registers; 0 are any number, by a loop.
+/// Calls f(elements, group) for the groups of adjacent elements that a lane has of a row. Each of `groups` calls has
+/// code of its own, so that the group's values stay in registers. 0 means any number, in a loop.
 template <class Here, int groups, class F>
 __device__ void for_groups(Index width, F const& f) {
   constexpr Index step = Index{warp} * Here::size;
@@ -135,8 +135,9 @@ __device__ void for_groups(Index width, F const& f) {
   }
 }
 
-/// dx and dresidual; a warp takes a row, a lane some neighbours at a time. With `groups`, the most of them that a lane
-/// has of a row, a block takes a chunk of rows and adds up what they are to the parameters, as sum_columns does.
+/// Computes dx and dresidual. One warp processes one row, a lane some adjacent elements at a time. With `groups`, the
+/// largest number of groups that a lane has of a row, a block processes a chunk of rows. It then also sums the
+/// parameters' gradients, like sum_columns.
 template <class T, Centre centre, int groups>
 LOCKSTEP_CUDA_KERNEL void differentiate_rows(NormGradients<T> in, Index chunk_rows, Accumulate<T>* partial,
                                              ColumnTarget<Accumulate<T>> dweight, ColumnTarget<Accumulate<T>> dbias) {
@@ -154,7 +155,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_rows(NormGradients<T> in, Index chunk_ro
     auto const at = row * width;
     DroppedRow<T> of_row(in.dropout, row, width);
     auto const mean = in.mean(row), reciprocal = in.reciprocal(row);
-    auto const load = [&](Here const& here) {  // dy, the weight, and what was normalised
+    auto const load = [&](Here const& here) {  // dy, the weight, and the normalised values
       here.load_as(in.dy + at, gradients);
       here.load(in.weight, others);
       here.load_as(in.joined + at, inputs);
@@ -201,7 +202,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_rows(NormGradients<T> in, Index chunk_ro
   }
 }
 
-/// A term of the sums over rows for the parameters.
+/// Term of the parameters' sums over rows.
 template <class T, Centre centre>
 struct OfNormalized {
   NormGradients<T> in;
@@ -217,8 +218,8 @@ struct OfNormalized {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// All of a norm's backward. Where a warp's registers hold its sums over rows, one kernel makes the gradients of a row
-/// and of the parameters, so that a row comes from memory once: the second look at it finds it in a cache.
+/// Computes all gradients of a norm. If a warp's registers hold its sums over rows, one kernel computes the gradients
+/// of the rows and the parameters. A row is then read from memory once, and from the cache the second time.
 /// @shape partial [norm_parameters<centre> * column_partials(rows, width)], overwritten
 template <Centre centre, class T>
 void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<T> const& in,
@@ -239,7 +240,7 @@ void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, Norm
     if constexpr (sizeof(T) == sizeof(float))
       if (in.width <= 8 * step) return at_once(differentiate_rows<T, centre, 8>);
   }
-  // The parameters first: dx may take the place of dy.
+  // Parameters first: dx may overwrite dy.
   sum_columns<Sum, parameters>(name, stream, in.rows, in.width, OfNormalized<T, centre>{in}, partial, dweight, dbias);
   launch(name, stream, in.rows * warp, differentiate_rows<T, centre, 0>, in, chunk_rows, static_cast<Sum*>(nullptr),
          dweight, dbias);

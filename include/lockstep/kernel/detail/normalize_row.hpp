@@ -6,17 +6,17 @@
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/write.hpp>
 
-// All of these are to be called inside with_best_instructions.
+// Call all of these inside with_best_instructions.
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What normalises a row: its mean and the reciprocal of its deviation.
+/// Moments that normalise a row: its mean and the reciprocal of its deviation.
 template <class T>
 struct RowMoments {
   T mean, reciprocal;
 };
 
-/// Of rows behind each other. In two passes: the second sums squares of differences, which cannot cancel, and asks for
-/// the rows that follow, since all that it reads itself is near. (Past the last row that does no harm.)
+/// Computes the moments of consecutive rows in two passes. The second sums squares of differences, which cannot cancel.
+/// It also prefetches the rows that follow, since its own input is in cache. Prefetches past the last row are harmless.
 template <std::size_t rows, std::size_t bytes, class T>
 [[gnu::always_inline]] inline void moments_of_rows(Vectors<bytes> vectors, T const* x, Index width, T epsilon,
                                                    RowMoments<T> (&moments)[rows]) noexcept {
@@ -39,7 +39,7 @@ template <std::size_t rows, std::size_t bytes, class T>
   for (std::size_t row = 0; row < rows; ++row) moments[row] = {means[row], 1 / std::sqrt(sums[row] / count + epsilon)};
 }
 
-/// x = (x - mean) / sqrt(variance + epsilon), in place. Returns the reciprocal deviation.
+/// Computes x = (x - mean) / sqrt(variance + epsilon), in place. Returns the reciprocal of the deviation.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline T normalize_row(Vectors<bytes> vectors, T* x, Index width, T epsilon) noexcept {
   RowMoments<T> moments[1];
@@ -49,8 +49,8 @@ template <std::size_t bytes, class T>
   return reciprocal;
 }
 
-/// y = weight * (x - mean) * reciprocal + bias, of rows behind each other; y may be x. Asks for the rows that follow,
-/// too: what is stored to has to be fetched like any other.
+/// Computes y = weight * (x - mean) * reciprocal + bias for consecutive rows; y may be x. Also prefetches the following
+/// rows of y, because stores need their cache lines, too.
 template <std::size_t rows, std::size_t bytes, class T>
 [[gnu::always_inline]] inline void normalize_and_scale_rows(Vectors<bytes>, T const* x, RowMoments<T> (&moments)[rows],
                                                             T const* weight, T const* bias, T* y,
@@ -77,20 +77,20 @@ template <std::size_t rows, std::size_t bytes, class T>
   }
 }
 
-/// y = weight * x + bias.
+/// Computes y = weight * x + bias.
 template <class T>
 [[gnu::always_inline]] inline void scale_row(T const* x, T const* weight, T const* bias, T* y, Index width) noexcept {
   for (Index c = 0; c < width; ++c) y[c] = weight[c] * x[c] + bias[c];
 }
 
-/// What the rest of backward needs of one row: the means over c of g = dy * weight and of g * normalized.
+/// A row's means for the rest of the backward pass: over c, of g = dy * weight and of g * normalized.
 template <class T>
 struct RowMeans {
   T gradient, projection;
 };
 
-/// Also adds the row to the parameters' gradients: dweight += dy * normalized, dbias += dy, where normalized =
-/// (x - mean) * reciprocal. A row that is normalised already has the moments 0 and 1.
+/// Returns the row's means, and adds the row to the parameters' gradients: dweight += dy * normalized, dbias += dy,
+/// with normalized = (x - mean) * reciprocal. A row that is already normalised has the moments 0 and 1.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline RowMeans<T> add_row(Vectors<bytes>, T const* dy, T const* row, RowMoments<T> moments,
                                                   T const* weight, T* __restrict dweight, T* __restrict dbias,
@@ -129,7 +129,7 @@ template <std::size_t bytes, class T>
   return {sums.gradient / count, sums.projection / count};
 }
 
-/// For x that is normalised already.
+/// Version for an x that is already normalised.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline RowMeans<T> add_row(Vectors<bytes> vectors, T const* dy, T const* normalized,
                                                   T const* weight, T* __restrict dweight, T* __restrict dbias,
@@ -137,8 +137,8 @@ template <std::size_t bytes, class T>
   return add_row(vectors, dy, normalized, RowMoments<T>{0, 1}, weight, dweight, dbias, width);
 }
 
-/// dx = reciprocal * (g - mean of g - normalized * mean of g * normalized), or dx += that, for `count` elements of a
-/// row, where normalized = (x - mean) * scale.
+/// Computes dx = reciprocal * (g - mean of g - normalized * mean of g * normalized), or adds it to dx. Processes
+/// `count` elements of a row; normalized = (x - mean) * scale.
 template <class T>
 [[gnu::always_inline]] inline void differentiate_row(T const* dy, T const* x, T mean, T scale, T const* weight,
                                                      RowMeans<T> means, T reciprocal, T* __restrict dx, Index count,
@@ -158,7 +158,7 @@ template <class T>
                                                      Write write) noexcept {
   differentiate_row(dy, x, moments.mean, moments.reciprocal, weight, means, moments.reciprocal, dx, count, write);
 }
-/// dx in the place of dy.
+/// Version that overwrites dy with dx.
 template <class T>
 [[gnu::always_inline]] inline void differentiate_row(T* __restrict d, T const* x, RowMoments<T> moments,
                                                      T const* weight, RowMeans<T> means, Index count) noexcept {
@@ -167,7 +167,7 @@ template <class T>
   for (Index c = 0; c < count; ++c)
     d[c] = reciprocal * (d[c] * weight[c] - gradient - (x[c] - mean) * reciprocal * projection);
 }
-/// For x that is normalised already.
+/// Version for an x that is already normalised.
 template <class T>
 [[gnu::always_inline]] inline void differentiate_row(T const* dy, T const* normalized, T const* weight,
                                                      RowMeans<T> means, T reciprocal, T* __restrict dx, Index count,

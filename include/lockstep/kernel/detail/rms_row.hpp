@@ -7,10 +7,10 @@
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/write.hpp>
 
-// All of these are to be called inside with_best_instructions.
+// Call all of these inside with_best_instructions.
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// y = weight * x / root, where root = sqrt(mean of x^2 + epsilon). Returns 1 / root.
+/// Computes y = weight * x / root, with root = sqrt(mean of x^2 + epsilon). Returns 1 / root.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline T rms_row(Vectors<bytes> vectors, T const* x, T const* weight, T epsilon, T* y,
                                         Index width) noexcept {
@@ -19,7 +19,7 @@ template <std::size_t bytes, class T>
   return reciprocal;
 }
 
-/// dweight += dy * n for n = x * reciprocal; returns the mean over c of dy * weight * n.
+/// Computes dweight += dy * n for n = x * reciprocal. Returns the mean over c of dy * weight * n.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline T add_rms_row(Vectors<bytes>, T const* dy, T const* x, T const* weight, T reciprocal,
                                             T* __restrict dweight, Index width) noexcept {
