@@ -100,8 +100,7 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     Index number;         // within the row
     bool first;           // of those that share its keys, which one task processes in order
     Index queries, keys;  // tokens of the row
-    Index query, key;     // offset of its first element in query and out, and in key and value, which may be null if
-                          // empty
+    Index query, key;     // offset of its first element in query and out, and in key and value (null if empty)
     Index query_padding, key_padding;  // slots after the tokens
     std::uint64_t place;               // dropout's key
 

@@ -126,9 +126,9 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// Computes the gradients for n rows. With g = dy where the activation passed y, else 0, and z = (x - mean) *
-  /// reciprocal: dbias = sum g; dweight = sum g z; dx = scale * (g - dbias / n - z dweight / n). Overwrites or adds to
-  /// each. Skips a null dx. Recomputes which elements the activation passed, so y is not kept.
+  /// Computes the gradients for n rows. Let g = dy where the activation passed y, else 0, and z = (x - mean) *
+  /// reciprocal. Then dbias = sum g, dweight = sum g z, and dx = scale * (g - dbias / n - z dweight / n). Overwrites or
+  /// adds to each. Skips a null dx. Recomputes which elements the activation passed, so y is not kept.
   /// @shape dy, x, dx [rows, channels]; dx may be dy, and is zero in padding   @shape bias, dweight, dbias [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads

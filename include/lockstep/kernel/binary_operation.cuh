@@ -6,7 +6,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions, shapes and bits as on the host, queued on the stream.
+/// CUDA version with the host's functions, shapes and bits, queued on the stream.
 template <>
 struct BinaryOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class Rule, class T>

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// The first of two numbers: what a sum's gradient is made by, of dz and whatever stands beside it.
+/// Returns the first of two numbers: the gradient of a summand, from dz and the other operand.
 struct First {
   static constexpr char const* name = "kernel::First";
   static constexpr bool reads_second = false;
@@ -17,7 +17,7 @@ struct First {
     return x;
   }
 };
-/// The same with its sign changed: what the gradient of a subtrahend is made by.
+/// Returns the first number negated: the gradient of a subtrahend.
 struct Negated {
   static constexpr char const* name = "kernel::Negated";
   static constexpr bool reads_second = false;
@@ -27,8 +27,8 @@ struct Negated {
   }
 };
 
-/// What BinaryOperation is made of: z(x, y) as function objects, called on the host and on devices. TowardsX(dz, y) is
-/// the gradient of x, TowardsY(dz, x) that of y.
+/// Rules of BinaryOperation: function objects z(x, y) for the host and devices. TowardsX(dz, y) is the gradient of x,
+/// and TowardsY(dz, x) is the gradient of y.
 struct Plus {
   static constexpr char const* name = "kernel::Plus";
   using TowardsX = First;
@@ -58,13 +58,13 @@ struct Times {
   }
 };
 
-/// An operation on two numbers, one of those above, for each element of two tensors.
+/// Applies one of the rules above to each pair of elements of two tensors.
 template <class Space>
 struct BinaryOperation : detail::NotIncluded<Space> {};
 
 template <>
 struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
-  /// z = rule(x, y).
+  /// Computes z = rule(x, y).
   /// @shape x, y, z [n]; z may be x or y
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>
@@ -78,8 +78,8 @@ struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = rule(dz, y), or dx += that, for the TowardsX of what forward ran; for its TowardsY, x and dy stand for y and
-  /// dx. A rule that does not read its second number takes a null one.
+  /// Computes dx = rule(dz, y), or adds it to dx, for the TowardsX of the forward rule. For its TowardsY, pass x as y
+  /// and dy as dx. y may be null if the rule does not read its second argument.
   /// @shape dz, y, dx [n]
   template <class Rule, class T>
   static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write) {

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// As on the host, bit for bit, queued on the stream.
+/// CUDA version, bit-identical to the host's, queued on the stream.
 template <>
 struct Convert<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class U>
@@ -46,7 +46,7 @@ struct Convert<CudaSpace> : detail::OfSpace<CudaSpace> {
  private:
   static constexpr char const* name = "kernel::Convert";
 
-  /// Where a thread's neighbours of one type fill an access, those of a wider one take several.
+  /// The narrower type, whose adjacent elements fill a thread's access; those of the wider type take several.
   template <class T, class U>
   using Narrower = std::conditional_t<sizeof(T) <= sizeof(U), T, U>;
   template <class Stored, class Number>

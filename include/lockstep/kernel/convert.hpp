@@ -8,13 +8,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Elements of one type as another.
+/// Converts elements from one type to another.
 template <class Space>
 struct Convert : detail::NotIncluded<Space> {};
 
 template <>
 struct Convert<HostSpace> : detail::OfSpace<HostSpace> {
-  /// to[i] = x[i].
+  /// Computes to[i] = x[i].
   /// @shape x, to [n]
   /// @determinism bitwise, for any number of threads
   template <class T, class U>
@@ -27,7 +27,7 @@ struct Convert<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// to[i] = x[i], or to[i] += x[i] with the sum kept in U until it is rounded.
+  /// Computes to[i] = x[i], or adds x[i] to to[i]. The sum is in U until it is rounded.
   /// @shape x, to [n]
   template <class T, class U>
   static void run(Stream stream, Vector<U const> x, Vector<T> to, Write write) {
@@ -39,7 +39,8 @@ struct Convert<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// The same of factor x[i]. The factor is read where the space's memory is, when this is done.
+  /// Computes the conversion of factor * x[i] like `run`. The factor is in the memory of the space, and is read when
+  /// the work runs.
   template <class T, class U>
   static void run_scaled(Stream stream, Vector<U const> x, U const* factor, Vector<T> to, Write write) {
     stream.pool().for_ranges(x.size(), 8192, [=, by = *factor](Index begin, Index end) {

@@ -8,7 +8,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A warp takes a row.
+/// One warp processes one row.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void multiply_row_pairs(Index rows, Index width, T const* a, T const* b, T* z) {
   using Sum = Accumulate<T>;
@@ -24,8 +24,8 @@ LOCKSTEP_CUDA_KERNEL void multiply_row_pairs(Index rows, Index width, T const* a
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions and shapes, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct DotByRow<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

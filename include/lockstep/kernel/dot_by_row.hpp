@@ -8,13 +8,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// The product of each row of one matrix with the same row of another.
+/// Dot product of each row of one matrix with the row of the same number of another.
 template <class Space>
 struct DotByRow : detail::NotIncluded<Space> {};
 
 template <>
 struct DotByRow<HostSpace> : detail::OfSpace<HostSpace> {
-  /// z[r] = a[r] . b[r].
+  /// Computes z[r] = a[r] . b[r].
   /// @shape a, b [rows, width]   @shape z [rows]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -28,7 +28,7 @@ struct DotByRow<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// da[r] = dz[r] b[r], or da += that; for the gradient of b the two change places.
+  /// Computes da[r] = dz[r] b[r], or adds it to da. For the gradient of b, swap a and b.
   /// @shape dz [rows]   @shape b, da [rows, width]
   template <class T>
   static void backward(Stream stream, Vector<T const> dz, Matrix<T const> b, Matrix<T> da, Write write) {

@@ -12,7 +12,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A thread takes the channels of a slot that a block of random bits is for, where slots begin on multiples of them.
+/// One thread processes the channels of a slot that share a block of random bits, if slots begin on multiples of 8
+/// elements.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x, T* y,
                                   Write write) {
@@ -42,7 +43,7 @@ LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> la
 
 template <>
 struct Dropout<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// As on the host, bit for bit; queued on `stream`.
+  /// CUDA version, bit-identical to the host's; queued on `stream`.
   template <class T>
   static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
                     Write write) {

@@ -19,10 +19,10 @@ struct Dropout : detail::NotIncluded<Space> {};
 
 template <>
 struct Dropout<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y = keep * scale * x, or y += that; keep is 0 or 1 by `mask` for element t * width + channel of the sample whose
-  /// token t it is. Padding slots become zero (`add` leaves them as they are).
+  /// Computes y = keep * scale * x, or adds it to y. `mask` determines keep (0 or 1), for element t * width + channel
+  /// of the sample, where t is the token. Padding becomes zero, or stays unchanged with `add`.
   /// @shape x [layout.slots, width]   @shape y as x; may be x itself
-  /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
+  /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
   template <class T>
   static void apply(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y,
                     Write write) {

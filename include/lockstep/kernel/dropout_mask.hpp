@@ -12,16 +12,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Which elements one application of dropout keeps: a pure function of the key, the sample's position in the epoch and
-/// the element's number within the sample. Nothing is stored: forward and backward evaluate the same function, and the
-/// rank, the row and the padding have no say in it.
+/// The elements that one application of dropout keeps: a pure function of the key, the sample's position in the epoch
+/// and the element's number within the sample. Stores nothing: forward and backward evaluate the same function. The
+/// rank, the row in the batch and padding have no influence.
 /// Element e takes 16 bits: half-word e % 8 (low half first) of the block Philox(key)(position, e / 8).
 struct DropoutMask {
   static constexpr std::uint32_t steps = 65536;  ///< of the probability: it is rounded to a multiple of 2^-16
 
   std::uint64_t key = 0;
   std::uint32_t dropped = 0;            ///< an element whose 16 bits are below this is dropped
-  std::uint64_t const* step = nullptr;  ///< where it is not null, the key is mix(*step, key): see StepKey
+  std::uint64_t const* step = nullptr;  ///< if not null, the key is mix(*step, key): see StepKey
 
   /// @throws ConfigError unless 0 <= probability < 1
   [[nodiscard]] static DropoutMask of(std::uint64_t key, double probability) {
@@ -32,20 +32,20 @@ struct DropoutMask {
     return {key, std::min(rounded, steps - 1)};
   }
 
-  /// False where every element is kept as it is.
+  /// Returns false if the mask keeps all elements.
   [[nodiscard]] constexpr bool active() const noexcept { return dropped > 0; }
-  /// What kept elements are multiplied by: 1 / (1 - p) for the rounded probability, so the expectation is exact.
+  /// Returns the factor of kept elements: 1 / (1 - p) for the rounded probability, so the expectation is exact.
   [[nodiscard]] constexpr double scale() const noexcept { return double{steps} / (steps - dropped); }
-  /// The same mask with its key made; to be called where `step` can be read.
+  /// Returns the same mask with the final key. Call it where `step` can be read.
   [[nodiscard]] constexpr DropoutMask resolved() const noexcept {
     return {step ? mix(*step, key) : key, dropped, nullptr};
   }
-  /// One element at a time, for tests and for devices.
+  /// Evaluates one element, for tests and devices.
   [[nodiscard]] constexpr bool keeps(std::uint64_t position, std::uint64_t element) const noexcept {
     return keeps(Philox(resolved().key)(position, element / 8), static_cast<unsigned>(element % 8));
   }
-  /// The same by an element's place among the 8 of its block. Words are chosen, not indexed: an index would move the
-  /// block from a device's registers into memory.
+  /// Evaluates an element by its place among the 8 of its block. Selects the word without an index: an index would move
+  /// the block from a device's registers into memory.
   [[nodiscard]] constexpr bool keeps(Philox::Block const& block, unsigned place) const noexcept {
     auto word = block[0];
     word = place / 2 == 1 ? block[1] : word;

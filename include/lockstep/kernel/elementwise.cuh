@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream.
+/// CUDA version with the host's functions and shapes, queued on the stream.
 template <>
 struct Elementwise<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class Rule, class T>

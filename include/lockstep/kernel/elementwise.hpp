@@ -9,13 +9,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// An activation, one of activation_rules.hpp or one like them, of each element.
+/// Applies an activation to each element: a rule of activation_rules.hpp or one with the same interface.
 template <class Space>
 struct Elementwise : detail::NotIncluded<Space> {};
 
 template <>
 struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y = rule(x).
+  /// Computes y = rule(x).
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>
@@ -24,7 +24,7 @@ struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
                              [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin, rule); });
   }
 
-  /// y = rule(x) and slope = its derivative, of a rule that has `at`.
+  /// Computes y = rule(x) and slope = its derivative, for a rule that has `at`.
   /// @shape x, y, slope [n]; slope may be x
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {}) {
@@ -33,7 +33,7 @@ struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = rule.backward(dy, kept), or dx += that; kept is y, or the slope of a rule that has `at`.
+  /// Computes dx = rule.backward(dy, kept), or adds it to dx. `kept` is y, or the slope for a rule that has `at`.
   /// @shape dy, kept, dx [n]; dx may be dy
   template <class Rule, class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write,
@@ -47,7 +47,7 @@ struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// On the calling thread, for kernels that apply it to a part of their output.
+  /// Applies a rule on the calling thread, for kernels that apply it to a part of their output.
   template <class Rule, class T>
   static void apply(T const* x, T* y, Index count, Rule rule = {}) {
     with_best_instructions([=] {
@@ -70,7 +70,7 @@ struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  /// Elements of a task: fewer of a rule that has `at`, which takes longer.
+  /// Elements of a task: fewer for a rule that has `at`, which takes longer.
   template <class Rule>
   static constexpr Index grain = requires(Rule const& rule) {
     rule.at(1.0f);

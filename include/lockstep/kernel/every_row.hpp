@@ -7,13 +7,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Every n-th row of a matrix.
+/// Selects each `stride`-th row of a matrix.
 template <class Space>
 struct EveryRow : detail::NotIncluded<Space> {};
 
 template <>
 struct EveryRow<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y[i] = x[i * stride + first].
+  /// Computes y[i] = x[i * stride + first].
   /// @shape x [rows * stride, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -24,7 +24,7 @@ struct EveryRow<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx[i * stride + first] = dy[i] and zero elsewhere, or dx += that.
+  /// Computes dx[i * stride + first] = dy[i] and zero elsewhere, or adds it to dx.
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Index stride, Index first, Matrix<T> dx, Write write) {
     auto const width = dy.extent[1];

@@ -9,7 +9,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// Where what is moved onto itself waits; grows with the largest move.
+/// Buffer for copies between overlapping ranges; grows to the largest copy.
 struct MoveMemory {
   memory::Block block;
 };
@@ -18,7 +18,7 @@ struct MoveMemory {
 
 template <>
 struct Move<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// As on the host, queued on the stream.
+  /// CUDA version, queued on the stream.
   template <class T>
   static void run(Stream stream, T const* from, T* to, Index count) {
     if (from == to || count == 0) return;

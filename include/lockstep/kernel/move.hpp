@@ -14,7 +14,7 @@ struct Move : detail::NotIncluded<Space> {};
 
 template <>
 struct Move<HostSpace> : detail::OfSpace<HostSpace> {
-  /// to[i] = from[i] as it was before, for i < count; the two may overlap.
+  /// Computes to[i] = from[i] for i < count, from the values before the call; the two may overlap.
   template <class T>
   static void run(Stream, T const* from, T* to, Index count) {
     if (from != to && count > 0) std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));

@@ -5,7 +5,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// What joins a normalisation's input: x + dropout(value). A null value joins nothing.
+/// Second summand of a normalisation's input: x + dropout(value). A null value adds nothing.
 template <class T, class Space>
 struct Residual {
   TensorView<T const, 2, Space> value{};

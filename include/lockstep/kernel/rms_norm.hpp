@@ -62,9 +62,9 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
     return std::max<Index>(1, chunks(rows)) * width;
   }
 
-  /// Computes the gradients. With n = sum * reciprocal and g = dy * weight: `dsum = reciprocal * (g - n * mean(g * n))
-  /// + beside`, dx = dsum, dresidual = dropout(dsum), dweight = sum over rows of dy * n. Overwrites or adds to each.
-  /// `beside` is a further gradient of the sum, or null. Skips a null dx or dresidual.
+  /// Computes the gradients. Let n = sum * reciprocal and g = dy * weight. Then dsum = reciprocal * (g - n * mean(g *
+  /// n)) plus `beside`, a further gradient of the sum that may be null. dx = dsum, dresidual = dropout(dsum), and
+  /// dweight = sum over rows of dy * n. Overwrites or adds to each. Skips a null dx or dresidual.
   /// @shape dy, sum, `beside`, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads

@@ -8,18 +8,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Dropout of a [slots, width] activation, for kernels that apply it in passing. An inactive mask drops nothing and
-/// needs no layout.
+/// Dropout of a [slots, width] activation, for kernels that fuse it. An inactive mask drops nothing and needs no
+/// layout.
 template <class Space>
 struct RowDropout {
   DropoutMask mask{};
   SequenceLayout<Space> layout{};
 
-  /// The random key of the sample that a slot belongs to.
+  /// Returns the random key of a slot's sample.
   [[nodiscard]] constexpr std::uint64_t position(Index slot) const noexcept {
     return static_cast<std::uint64_t>(layout.positions.data[layout.row_of(slot)]);
   }
-  /// The number of a slot's element within its sample.
+  /// Returns the number of a slot's element within its sample.
   [[nodiscard]] constexpr std::uint64_t element(Index slot, Index width, Index column) const noexcept {
     return static_cast<std::uint64_t>((slot - layout.start(layout.row_of(slot))) * width + column);
   }

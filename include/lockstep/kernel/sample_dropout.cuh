@@ -11,7 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A thread takes neighbouring channels of a slot, and makes its sample's random bits once for all of them.
+/// One thread processes adjacent channels of a slot, and computes its sample's random bits once for all of them.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x,
                                        T* y, Write write) {
@@ -37,7 +37,7 @@ LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpac
 
 template <>
 struct SampleDropout<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// As on the host, bit for bit; queued on `stream`.
+  /// CUDA version, bit-identical to the host's; queued on `stream`.
   template <class T>
   static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
                     Write write) {

@@ -19,10 +19,10 @@ struct SampleDropout : detail::NotIncluded<Space> {};
 
 template <>
 struct SampleDropout<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y = keep * scale * x, or y += that; keep is 0 or 1 by `mask` for element 0 of the sample that a slot belongs to,
-  /// padding included. What is dropped is not read.
+  /// Computes y = keep * scale * x, or adds it to y, including padding. `mask` determines keep (0 or 1), for element 0
+  /// of the slot's sample. Dropped samples are not read.
   /// @shape x [layout.slots, width]   @shape y as x; may be x itself
-  /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
+  /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
   template <class T>
   static void apply(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y,
                     Write write) {

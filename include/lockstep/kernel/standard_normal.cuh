@@ -12,7 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A thread takes 4 channels of a slot: one block of random bits where slots begin on multiples of 4.
+/// One thread processes 4 channels of a slot: one block of random bits if slots begin on multiples of 4.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T* to) {
   using Here = Neighbours<4>;
@@ -29,7 +29,7 @@ LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<
       auto const first = random(position, element / 4), second = skip > 0 ? random(position, element / 4 + 1) : first;
       for (int j = 0; j < here.size; ++j) {
         std::uint32_t word = 0;
-        for (int k = 0; k < 4; ++k) {  // chosen, not indexed: blocks stay in registers
+        for (int k = 0; k < 4; ++k) {  // selected, not indexed: blocks stay in registers
           word = skip + j == k ? first[static_cast<std::size_t>(k)] : word;
           word = skip + j == k + 4 ? second[static_cast<std::size_t>(k)] : word;
         }
@@ -45,8 +45,8 @@ LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<
 
 template <>
 struct StandardNormal<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// As on the host but for roundings, queued on `stream`.
-  /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
+  /// CUDA version, equal to the host's except for rounding; queued on `stream`.
+  /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
   template <class T>
   static void fill(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T> to) {
     auto const width = to.extent[1];

@@ -16,18 +16,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Numbers of the standard normal distribution, a pure function of a key, the sample's position in the epoch and the
-/// element's number within the sample, as dropout's masks are. Element e is the quantile at word e % 4 of the block
-/// Philox(key)(position, e / 4).
+/// Numbers of the standard normal distribution. Like dropout's masks, they are a pure function of a key, the sample's
+/// position in the epoch and the element's number within the sample. Element e is the quantile at word e % 4 of the
+/// block Philox(key)(position, e / 4).
 template <class Space>
 struct StandardNormal : detail::NotIncluded<Space> {};
 
 template <>
 struct StandardNormal<HostSpace> : detail::OfSpace<HostSpace> {
-  /// Channel c of a sample's token t is its element t * width + c; padding becomes zero. All numbers are floats, also
-  /// as double. Of the mask only the key counts.
+  /// Fills `to`: channel c of a sample's token t is its element t * width + c; padding becomes zero. All numbers are
+  /// floats, also if T is double. Only the key of the mask is used.
   /// @shape to [layout.slots, width], overwritten
-  /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
+  /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
   template <class T>
   static void fill(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T> to) {
     auto const width = to.extent[1];
@@ -41,7 +41,7 @@ struct StandardNormal<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  /// `count` elements of one sample, from element `first` on.
+  /// Fills `count` elements of one sample, from element `first` on.
   template <class T>
   static void fill_sample(std::uint64_t key, std::uint64_t position, std::uint64_t first, Index count, T* to) {
     constexpr Index words_per_block = 4, most = 64 * words_per_block;

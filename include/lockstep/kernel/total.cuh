@@ -7,8 +7,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 template <>
 struct Total<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// As on the host, in another order; the total stays on the device.
-  /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
+  /// CUDA version, which sums in another order; the sum is in device memory.
+  /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
   static void run(Stream stream, Vector<double const> x, double* to) {
     detail::launch_grid("kernel::Total", stream, 1, detail::threads_per_block, detail::sum_all<double>, x.data,
                         x.size(), to);

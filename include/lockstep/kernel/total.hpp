@@ -4,13 +4,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// One number of many.
+/// Reduction of a vector to a scalar.
 template <class Space>
 struct Total : detail::NotIncluded<Space> {};
 
 template <>
 struct Total<HostSpace> : detail::OfSpace<HostSpace> {
-  /// *to = the sum of all elements, in order.
+  /// Computes *to = the sum of all elements, in order.
   /// @shape x [n]
   /// @determinism bitwise
   static void run(Stream, Vector<double const> x, double* to) noexcept {

@@ -17,12 +17,12 @@ struct Truth {
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// x[i] = 1 where x[i] is not 0, else 0; queued on the stream.
+/// Sets x[i] to 1 if x[i] is not 0, else to 0; queued on the stream.
 template <class T>
 void truth(memory::Stream<CudaSpace> stream, TensorView<T, 1, CudaSpace> x) {
   detail::for_elements("kernel::truth", stream, x.size(), detail::Truth<T>{x.data});
 }
-/// The device has the kernel afterwards: then `truth` does not wait for what else is queued.
+/// Loads the kernel onto the device, so that `truth` does not wait for other queued work.
 template <class T>
 void load_truth() {
   detail::load("kernel::truth", detail::run_elements<detail::Truth<T>>);

@@ -4,9 +4,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// What a backward kernel does with the gradient that already stands at its target.
+/// Whether a backward kernel overwrites its target or adds to the gradient there.
 enum class Write {
-  overwrite,  ///< the target holds nothing of value yet
+  overwrite,  ///< the target has no value yet
   add,        ///< an earlier use of the same tensor, or an earlier micro-batch, wrote there
 };
 

@@ -7,9 +7,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Converts with the processor's own instructions for float16 (F16C), which all that have AVX2 have: the bits that the
-/// type's own conversions give, but that a signalling nan becomes quiet.
-/// @returns whether it did; nothing was done otherwise, nor for other types
+/// Converts with the processor's own instructions for float16 (F16C), which all processors with AVX2 have. The bits
+/// equal the type's own conversions, except that a signalling NaN becomes quiet.
+/// @returns whether it converted; otherwise, and for other types, it did nothing
 template <class From, class To>
 [[nodiscard]] constexpr bool convert_float16(From const*, To*, Index) noexcept {
   return false;
@@ -17,16 +17,16 @@ template <class From, class To>
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 
-/// Due after the wide instructions below, of which the compiler does not know: SSE after AVX is slow without. It may
-/// not keep anything in the registers that lose their upper halves here.
+/// Required after the wide instructions below, which the compiler does not know: without it, SSE after AVX is slow. The
+/// clobbers keep the compiler from using the registers that lose their upper halves.
 [[gnu::always_inline, gnu::target("avx2")]] inline void zero_upper_halves() noexcept {
   asm volatile("vzeroupper" ::
                    : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
                      "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
-// Apart from what calls them, which is compiled for any processor. Spelt out, as intrinsics are in a header that takes
-// longer to compile than all of this.
+// Separate from their callers, which are compiled for any processor. Written as assembly because the header of the
+// intrinsics takes longer to compile than all of this.
 [[gnu::noinline, gnu::target("avx2")]] inline void widen_float16(float16 const* from, float* to, Index count) noexcept {
   Index i = 0;
   for (; i + 8 <= count; i += 8)

@@ -19,8 +19,8 @@ template <class T>
   return masked(x, kept ? ~BitsOf<T>{0} : BitsOf<T>{0});
 }
 
-/// Calls f(done, here, bits) for consecutive parts of `count` elements from element `first` on of the sample at
-/// `position`: element done + i takes bits[i], i < here. To be called inside with_best_instructions.
+/// Calls f(done, here, bits) for consecutive parts of `count` elements, from element `first` on of the sample at
+/// `position`. Element done + i takes bits[i], for i < here. Call it inside with_best_instructions.
 template <class F>
 [[gnu::always_inline]] inline void for_dropout_bits(DropoutMask mask, std::uint64_t position, std::uint64_t first,
                                                     Index count, F const& f) noexcept {
@@ -38,8 +38,8 @@ template <class F>
   }
 }
 
-/// y[i] = x[i] * scale where the mask keeps element first + i of the sample at `position`, else 0; or y[i] += that.
-/// x and y may be the same. To be called inside with_best_instructions.
+/// Computes y[i] = x[i] * scale if the mask keeps element first + i of the sample at `position`, else 0; or adds it to
+/// y[i]. x and y may be equal. Call it inside with_best_instructions.
 template <class T>
 [[gnu::always_inline]] inline void drop(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count,
                                         T const* x, T* y, Write write = Write::overwrite) noexcept {

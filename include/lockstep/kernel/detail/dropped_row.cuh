@@ -10,7 +10,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// The dropout of one row, as a thread sees it: what depends on the row alone is found once.
+/// Dropout of one row for one thread: evaluates once what depends only on the row.
 template <class T>
 class DroppedRow {
  public:
@@ -20,7 +20,7 @@ class DroppedRow {
         scale_(drops_ ? static_cast<Accumulate<T>>(dropout.mask.scale()) : Accumulate<T>{1}),  // a division
         bits_(dropout.mask, drops_ ? static_cast<Index>(dropout.position(row)) : 0) {}
 
-  /// What the element of this column is multiplied by. To be asked for neighbours one after another.
+  /// Returns the factor of the element in this column. Call it for adjacent columns in order.
   [[nodiscard]] __device__ Accumulate<T> factor(Index column) noexcept {
     if (!drops_) return 1;
     return bits_.keeps(element_ + column) ? scale_ : Accumulate<T>{0};

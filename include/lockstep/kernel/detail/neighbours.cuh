@@ -13,17 +13,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Bytes that a thread moves at once, at most: a device's widest load and store.
+/// Largest number of bytes of one thread's access: a device's widest load and store.
 inline constexpr std::size_t widest_access = 16;
 
-/// How many neighbours of this type the widest access holds.
+/// Number of adjacent elements of this type in the widest access.
 template <class T>
 inline constexpr int most_neighbours = static_cast<int>(widest_access / sizeof(T));
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Neighbouring elements that one thread takes, of which the last thread of a row or vector may find fewer. Whatever is
-/// laid out alike is read and written by it, as wide as its type and address allow.
+/// Adjacent elements of one thread. The last thread of a row or vector may have fewer. Reads and writes any tensors
+/// with the same layout, with accesses as wide as type and address allow.
 template <int count>
 class Neighbours {
  public:
@@ -31,14 +31,14 @@ class Neighbours {
   template <class T>
   using Values = T[static_cast<std::size_t>(count)];
 
-  /// Those from `first` on, of `end` in all.
+  /// Elements from `first` on, of `end` in all.
   __device__ Neighbours(Index first, Index end) noexcept
       : first_(first), there_(static_cast<int>(min(Index{count}, end - first))) {}
 
   [[nodiscard]] __device__ Index first() const noexcept { return first_; }
   [[nodiscard]] __device__ bool has(int j) const noexcept { return j < there_; }
 
-  /// x[j] = from[first + j]; zero where there is none.
+  /// Computes x[j] = from[first + j], or zero after the end.
   template <class T>
   __device__ void load(T const* from, Values<T>& x) const noexcept {
     if (auto const* const at = from + first_; is_wide(at)) {
@@ -47,7 +47,7 @@ class Neighbours {
       for (int j = 0; j < count; ++j) x[j] = has(j) ? at[j] : T{};
     }
   }
-  /// The same in the type that is computed in.
+  /// Loads and converts to the type of the computation.
   template <class T, class Number>
   __device__ void load_as(T const* from, Values<Number>& x) const noexcept {
     Values<T> stored;
@@ -55,7 +55,7 @@ class Neighbours {
     for (int j = 0; j < count; ++j) x[j] = static_cast<Number>(stored[j]);
   }
 
-  /// to[first + j] = x[j], where there is one.
+  /// Computes to[first + j] = x[j], except after the end.
   template <class T>
   __device__ void store(Values<T> const& x, T* to) const noexcept {
     if (auto* const at = to + first_; is_wide(at)) {
@@ -65,7 +65,7 @@ class Neighbours {
         if (has(j)) at[j] = x[j];
     }
   }
-  /// The same rounded to what is stored; or added to what stands there, and then rounded.
+  /// Stores x, rounded to the stored type; or adds x to the stored values and then rounds.
   template <class Number, class T>
   __device__ void put(Values<Number> const& x, T* to, Write write = Write::overwrite) const noexcept {
     Values<T> stored;
@@ -75,7 +75,7 @@ class Neighbours {
     store(stored, to);
   }
 
-  /// to[first + j] *= factors[j], rounded to what is stored.
+  /// Computes to[first + j] *= factors[j], rounded to the stored type.
   template <class T, class Number>
   __device__ void multiply(T* to, Values<Number> const& factors) const noexcept {
     Values<Number> x;
@@ -89,8 +89,8 @@ class Neighbours {
   template <class T>
   static constexpr std::size_t access = sizeof(Values<T>) < widest_access ? sizeof(Values<T>) : widest_access;
 
-  /// All of them. A piece of the widest access is read and written as a type of the device's own: of other copies nvcc
-  /// makes single elements again where it mixes them with those of a row's end.
+  /// Loads all elements. Accesses of the widest size use a type of the device's own. nvcc splits other copies into
+  /// single elements when it merges them with the loop for a row's end.
   template <class T>
   static __device__ void load_all(T const* at, Values<T>& x) noexcept {
     if constexpr (access<T> == sizeof(uint4)) {
@@ -123,7 +123,7 @@ class Neighbours {
   int there_;
 };
 
-/// f(those) for every group of `count` neighbours among `size` elements, a thread each.
+/// Calls f(group) for each group of `count` adjacent elements among `size`, one thread each.
 template <int count, class F>
 LOCKSTEP_CUDA_KERNEL void run_neighbours(Index size, F f) {
   for (auto first = grid_thread() * count; first < size; first += grid_threads() * count)
@@ -132,13 +132,13 @@ LOCKSTEP_CUDA_KERNEL void run_neighbours(Index size, F f) {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// As many neighbours as one access holds of this type, and the numbers that they are computed in.
+/// As many adjacent elements of this type as one access holds, and their values in the type of the computation.
 template <class T>
 using NeighboursOf = Neighbours<most_neighbours<T>>;
 template <class T>
 using NumbersOf = typename NeighboursOf<T>::template Values<Accumulate<T>>;
 
-/// Queues f(NeighboursOf<T>) for all of a vector of `size` elements of type T, a thread each.
+/// Queues f(NeighboursOf<T>) for all of a vector of `size` elements of type T, one thread each.
 template <class T, class F>
 void for_neighbours(char const* name, memory::Stream<CudaSpace> stream, Index size, F const& f) {
   constexpr int count = most_neighbours<T>;

@@ -6,14 +6,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The standard normal distribution at x: Phi(x), the integral, and phi(x), the density.
+/// The standard normal distribution at x: its integral Phi(x) and its density phi(x).
 template <class T>
 struct Normal {
   T integral, density;
 };
 
-/// Both share the exponential. Free of branches and calls, so a loop over it vectorises with the same bits everywhere.
-/// Absolute errors: at most 4 * 2^-24 of the integral, 8 * 2^-24 * density + 2^-24 of the density.
+/// Returns integral and density, which share one exponential. Free of branches and calls, so a loop over it vectorises,
+/// with equal bits for any vector length. Absolute errors are at most 4 * 2^-24 for the integral, and 8 * 2^-24 *
+/// density + 2^-24 for the density.
 /// @source Phi(-|x|) = exp(-x^2 / 2) t P(t), t = 1 / (1 + 0.32 |x|); P interpolates at the Chebyshev nodes of [0, 1],
 /// with a relative error of at most 5.6e-8, below 2^-24; all the larger coefficients have one sign, so nothing cancels
 [[nodiscard, gnu::always_inline]] inline Normal<float> normal_distribution(float x) noexcept {
@@ -31,7 +32,7 @@ struct Normal {
   p = p * t + 0.12765991008965782f;
   p = p * t + 0.12766153768853974f;
   float const tail = bell * t * p;
-  // Choices between values at hand: of one between a difference and another g++ makes a branch.
+  // Selects between computed values: g++ compiles a selection between a difference and another value to a branch.
   return {(x < 0 ? 0.0f : 1.0f) + (x < 0 ? tail : -tail), 0.3989422804014327f * bell};
 }
 

@@ -6,20 +6,21 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// How many of the 2^31 steps of its half of the distribution lie between 32 random bits and the middle.
+/// Returns the distance of 32 random bits from the middle of the distribution, in steps: each half has 2^31.
 [[nodiscard, gnu::always_inline]] constexpr std::int32_t steps_from_middle(std::uint32_t bits) noexcept {
   return static_cast<std::int32_t>(bits >> 31 ? bits - 0x80000000u : 0x7fffffffu - bits);
 }
 
-/// What `normal_quantile` needs the square root of: -log(p), p being the distance from the end, which is exact as an
-/// integer, so that what is close to it is not rounded away.
+/// Returns the value whose square root `normal_quantile` needs: -log(p), where p is the distance from the end. p is
+/// exact as an integer, so values close to the end lose no bits.
 [[nodiscard, gnu::always_inline]] constexpr float squared_tail(std::uint32_t bits) noexcept {
   return -log((static_cast<float>(0x7fffffff - steps_from_middle(bits)) + 0.5f) * 0x1p-32f);
 }
 
-/// A number of the standard normal distribution from 32 random bits: its quantile at (bits + 1/2) 2^-32, to within
-/// 2^-20 of itself; `tail` is the root of squared_tail(bits). The largest is 6.34, and every one has its negative. Both
-/// branches are computed and one chosen, so that a loop over it vectorises, with the same bits for any vector length.
+/// Returns a number of the standard normal distribution from 32 random bits: its quantile at (bits + 1/2) 2^-32, with a
+/// relative error of at most 2^-20. `tail` is the root of squared_tail(bits). The largest value is 6.34, and the values
+/// are symmetric about 0. Computes both branches and selects one, so that a loop over it vectorises, with equal bits
+/// for any vector length.
 /// @source Wichura: The percentage points of the normal distribution (AS 241, 1988), PPND7; 32 bits do not reach its
 /// outermost branch
 [[nodiscard, gnu::always_inline]] constexpr float normal_quantile(std::uint32_t bits, float tail) noexcept {

@@ -89,7 +89,7 @@ struct RowMeans {
   T gradient, projection;
 };
 
-/// Returns the row's means, and adds the row to the parameters' gradients: dweight += dy * normalized, dbias += dy,
+/// Returns the row's means, and adds the row to the parameters' gradients. dweight += dy * normalized and dbias += dy,
 /// with normalized = (x - mean) * reciprocal. A row that is already normalised has the moments 0 and 1.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline RowMeans<T> add_row(Vectors<bytes>, T const* dy, T const* row, RowMoments<T> moments,

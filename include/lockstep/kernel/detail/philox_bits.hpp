@@ -11,18 +11,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Philox for as many counters at once as a vector has 64-bit lanes. Each word of the state stands in the low half of a
-/// lane, so that the products need no shuffling; what the high halves hold does not matter.
+/// Philox for as many counters at once as a vector has 64-bit lanes. Each word of the state is in the low half of a
+/// lane, so the products need no shuffles. The high halves are arbitrary.
 template <std::size_t bytes, class Word = std::uint64_t>
 struct PhiloxLanes {
   static constexpr int count = bytes / 8;
   typedef Word Words __attribute__((vector_size(bytes)));
 
-  /// x = (low half of x) * (low half of y). Named to gcc, which would emulate a product of 64 bits.
+  /// Computes x = (low half of x) * (low half of y). Uses the instruction itself with GCC, which would emulate a
+  /// product of 64 bits.
   [[gnu::always_inline]] static void multiply(Words& x, Words const& y) noexcept {
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__CUDACC__)
 #if !defined(__AVX__)
-    // Among instructions of AVX the older form waits for the upper halves of its register, many times its own time.
+    // Among AVX instructions, the older form waits for the upper half of its register, which takes many times its own
+    // time.
     if constexpr (bytes == 16) {
       __asm__("pmuludq %1, %0" : "+x"(x) : "x"(y));
       return;
@@ -53,7 +55,7 @@ struct PhiloxLanes {
       k0 += 0x9E3779B9;
       k1 += 0xBB67AE85;
     }
-    // The first and the second 64 bits of each block, side by side.
+    // The first and the second 64 bits of each block.
     Words const firsts = (x0 & 0xffffffff) | x1 << 32, seconds = (x2 & 0xffffffff) | x3 << 32;
 #if defined(LOCKSTEP_HAS_SHUFFLE)
     Words const blocks[] = {
@@ -73,7 +75,7 @@ template <std::size_t bytes>
     PhiloxLanes<bytes>::fill(key, position, first + static_cast<std::uint64_t>(b), bits + 8 * b,
                              std::make_integer_sequence<int, PhiloxLanes<bytes>::count>{});
 }
-// Apart from the loops that call them: those are compiled for each set from one body, which cannot name instructions.
+// Separate from their callers: those loops have one body that is compiled for each set and cannot name instructions.
 [[gnu::noinline]] inline void philox_baseline(std::uint64_t key, std::uint64_t position, std::uint64_t first,
                                               Index blocks, std::uint16_t* bits) noexcept {
   fill_philox<16>(key, position, first, blocks, bits);
@@ -91,8 +93,8 @@ template <std::size_t bytes>
 }
 #endif
 
-/// bits[8i] to bits[8i + 7] = the half-words of Philox(key)(position, first + i) for i < blocks, and up to the next
-/// multiple of 8 blocks whatever.
+/// Sets bits[8i] to bits[8i + 7] to the half-words of Philox(key)(position, first + i) for i < blocks. Bits up to the
+/// next multiple of 8 blocks are arbitrary.
 inline void philox_bits(InstructionSet set, std::uint64_t key, std::uint64_t position, std::uint64_t first,
                         Index blocks, std::uint16_t* bits) noexcept {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS

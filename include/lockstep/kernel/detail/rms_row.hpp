@@ -48,8 +48,8 @@ template <std::size_t bytes, class T>
   return projection / static_cast<T>(width);
 }
 
-/// to = reciprocal * (dy * weight - n * projection) + beside for `count` elements of a row. What else flows into x,
-/// `beside`, may be null.
+/// Computes `to = reciprocal * (dy * weight - n * projection) + beside` for `count` elements of a row. `beside` is a
+/// further gradient of x, or null.
 template <class T>
 [[gnu::always_inline]] inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T reciprocal,
                                                          T projection, T const* beside, T* __restrict to,
@@ -60,7 +60,7 @@ template <class T>
     for (Index c = 0; c < count; ++c) to[c] += beside[c];
 }
 
-/// to = x, or to += x.
+/// Computes to = x, or adds x to it.
 template <class T>
 [[gnu::always_inline]] inline void write_row(T const* __restrict x, T* to, Index count, Write write) noexcept {
   if (write == Write::overwrite) {

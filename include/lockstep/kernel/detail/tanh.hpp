@@ -9,7 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The hyperbolic tangent to within 3 units in the last place; nan stays nan. Free of branches and calls, as exp.
+/// Returns the hyperbolic tangent to within 3 units in the last place; NaN stays NaN. Free of branches and calls, like
+/// exp.
 /// @source tanh |x| = -d / (2 + d) with d = e^(-2|x|) - 1 = 2^n (e^r - 1) + (2^n - 1), where nothing cancels: near zero
 /// n is 0
 [[nodiscard, gnu::always_inline]] constexpr float tanh(float x) noexcept {

@@ -5,8 +5,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// to[i] = of(i) for every i from begin on and before end, or to[i] += that. To be called inside
-/// with_best_instructions.
+/// Computes to[i] = of(i) for each i in [begin, end), or adds it to to[i]. Call it inside with_best_instructions.
 template <class T, class F>
 [[gnu::always_inline]] inline void write_each(Index begin, Index end, T* to, Write write, F of) noexcept {
   if (write == Write::overwrite) {
