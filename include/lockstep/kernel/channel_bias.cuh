@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream; the bias's gradient is summed in other chunks, and is
-/// float where activations are of 16 bits.
+/// CUDA version with the host's functions and shapes, queued on the stream. The bias's gradient is summed in other
+/// chunks, and is float for 16-bit activations.
 /// @determinism bitwise
 template <>
 struct ChannelBias<CudaSpace> : detail::OfSpace<CudaSpace> {

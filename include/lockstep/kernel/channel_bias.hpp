@@ -9,13 +9,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// A number for each channel, added to every row.
+/// Adds one number per channel to each row.
 template <class Space>
 struct ChannelBias : detail::NotIncluded<Space> {};
 
 template <>
 struct ChannelBias<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y += bias, row by row.
+  /// Computes y += bias in each row.
   /// @shape bias [channels]   @shape y [rows, channels]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -31,12 +31,13 @@ struct ChannelBias<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// How many elements `backward` needs for its partial sums.
+  /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept {
     return chunks(rows) > 1 ? chunks(rows) * channels : 0;
   }
 
-  /// dbias = the sum of the rows of dy, or dbias += that. Chunks of rows, by their number alone, are summed in order.
+  /// Computes dbias = the sum of the rows of dy, or adds it to dbias. Sums chunks of rows, whose extent depends only on
+  /// the number of rows, in order.
   /// @shape dy [rows, channels]   @shape dbias [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads

@@ -8,9 +8,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream. Factors are in the type that is computed in, as is their
-/// gradient.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of factors differ from
+/// CUDA version with the host's functions and shapes, queued on the stream. Factors and their gradient are in the type
+/// of the computation.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; gradients of factors differ from
 /// the host's by rounding
 template <>
 struct ChannelScale<CudaSpace> : detail::OfSpace<CudaSpace> {

@@ -11,13 +11,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Every row times a factor for each channel.
+/// Multiplies each row by one factor per channel.
 template <class Space>
 struct ChannelScale : detail::NotIncluded<Space> {};
 
 template <>
 struct ChannelScale<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y[r, c] = x[r, c] * factors[c], or y += that. Also what makes the gradient of x out of that of y.
+  /// Computes y[r, c] = x[r, c] * factors[c], or adds it to y. Also computes the gradient of x from the gradient of y.
   /// @shape x, y [rows, channels]; y may be x   @shape factors [channels]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -33,11 +33,11 @@ struct ChannelScale<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// How many elements `factors_backward` needs for its partial sums.
+  /// Returns the number of elements that `factors_backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept { return chunks(rows) * channels; }
 
-  /// dfactors[c] = sum over the rows r of dy[r, c] * x[r, c], or dfactors += that. Chunks of rows, by their number
-  /// alone, are summed in order.
+  /// Computes dfactors[c] = the sum over the rows r of dy[r, c] * x[r, c], or adds it to dfactors. Sums chunks of rows,
+  /// whose extent depends only on the number of rows, in order.
   /// @shape dy, x [rows, channels]   @shape dfactors [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads

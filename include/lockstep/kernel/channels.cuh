@@ -5,7 +5,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// As on the host, bit for bit; queued on the stream.
+/// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
 struct Channels<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

@@ -7,13 +7,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Some neighbouring columns of a matrix, beside others.
+/// A range of adjacent columns of a matrix.
 template <class Space>
 struct Channels : detail::NotIncluded<Space> {};
 
 template <>
 struct Channels<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y[r, first + c] = x[r, c]; other columns stay as they are.
+  /// Computes y[r, first + c] = x[r, c]; other columns stay unchanged.
   /// @shape x [rows, width]   @shape y [rows, at least first + width]
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -24,7 +24,7 @@ struct Channels<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// x[r, c] = y[r, first + c], or x += that: also the gradient of the above.
+  /// Computes x[r, c] = y[r, first + c], or adds it to x: also the gradient of `put`.
   template <class T>
   static void take(Stream stream, Matrix<T const> y, Index first, Matrix<T> x, Write write) {
     auto const width = x.extent[1], all = y.extent[1];
@@ -41,7 +41,7 @@ struct Channels<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dy[r, first + c] = dx[r, c] and zero in other columns, or dy += that: the gradient of what was taken.
+  /// Computes dy[r, first + c] = dx[r, c] and zero in other columns, or adds it to dy: the gradient of `take`.
   template <class T>
   static void take_backward(Stream stream, Matrix<T const> dx, Index first, Matrix<T> dy, Write write) {
     auto const width = dx.extent[1], all = dy.extent[1];

@@ -18,7 +18,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// No library's plans: Gemm keeps with the stream what it decides.
+/// Stands for a library's plans where there is no library: Gemm keeps its choices with the stream.
 struct UnplannedConvolution {
   template <class... Arguments>
   static constexpr bool forward(Arguments const&...) noexcept {
@@ -36,8 +36,8 @@ struct UnplannedConvolution {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// patches[place, i, k] = what tap k sees of input i there, zero in the padding, for a group's inputs, the first of
-/// which x starts with. A thread takes all taps of an input, because divisions cost more than what they find.
+/// Computes patches[position, i, k] = input i of a group at tap k, zero in padding. x starts with the group's first
+/// input. One thread processes all taps of an input, because the index divisions cost more than the copies.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index inputs, Index rows, T const* x, T* patches) {
   auto const taps = s.taps();
@@ -60,8 +60,8 @@ LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index inputs, Index r
   }
 }
 
-/// dx = the sum over the patches that saw an element, in order of their places, or dx += that: a thread takes an
-/// element of x, of a group's inputs, the first of which dx starts with.
+/// Computes dx = the sum over the patches that contain an element, in order of their positions, or adds it to dx. One
+/// thread processes one element of x of a group. dx starts with the group's first input.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index inputs, Index rows, T const* patches, T* dx,
                                       Write write) {
@@ -81,15 +81,16 @@ LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index inputs, Index ro
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream. float is computed by cuDNN where the target
-/// lockstep::cudnn is linked and cuDNN has a deterministic algorithm for the shape; all else as products of patches by
-/// cuBLASLt, some samples at a time and one group after the other, and channels by themselves without products.
-/// @determinism as Gemm's: samples are taken together by shape alone, and nothing is added atomically; cuDNN's bits are
-/// those of one version of it on one kind of GPU
+/// CUDA version with the host's functions and shapes, queued on the stream. cuDNN computes float if the target
+/// lockstep::cudnn is linked and cuDNN has a deterministic algorithm for the shape. Depthwise convolutions have kernels
+/// of their own. All others are matrix products of patches with cuBLASLt, for some samples at a time and group after
+/// group.
+/// @determinism as for Gemm: only the shape determines which samples are processed together, and nothing is added
+/// atomically; bits from cuDNN are those of one version on one kind of GPU
 template <>
 struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Scratch = memory::Scratch<memory::CudaResource>;
-  /// What a caller keeps between calls so that nothing is planned anew. Not thread-safe.
+  /// Plans that a caller keeps between calls for reuse. Not thread-safe.
 #if defined(LOCKSTEP_CUDNN)
   template <class T>
   using Plans = std::conditional_t<std::is_same_v<T, float>, detail::CudnnConvolution, detail::UnplannedConvolution>;
@@ -152,15 +153,15 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 
  private:
-  static constexpr Index patch_bytes = Index{64} << 20;  // at most, unless one sample needs more
+  static constexpr Index patch_bytes = Index{64} << 20;  // at most, except if one sample needs more
 
   template <class T>
   [[nodiscard]] static Matrix<T> matrix(T* data, Index rows, Index columns) noexcept {
     return {data, {rows, columns}};
   }
   [[nodiscard]] static Index length(ConvolutionShape const& s) noexcept { return s.group_inputs() * s.taps(); }
-  /// Memory until the next call of this function: the stream uses it in order. What was too small is kept, for queued
-  /// work may read it, and a stream that records takes no memory back.
+  /// Returns memory that is valid until the next call of this function: the stream uses it in order. Keeps blocks that
+  /// were too small, because queued work may read them, and a stream that records does not free memory.
   template <class T>
   [[nodiscard]] static T* take(Stream stream, Scratch& scratch, Index size) {
     auto const before = scratch.allocations();
@@ -170,7 +171,7 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
     return taken;
   }
 
-  /// What is computed at once: a group of some samples.
+  /// A part that is computed at once: one group of some samples.
   struct Part {
     Index first, rows, group;
   };
@@ -182,22 +183,22 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
     return matrix(weight + part.group * s.group_outputs() * length(s), s.group_outputs(), length(s));
   }
 
-  /// Memory for patches and, where there are several groups, for the outputs of one of them side by side.
+  /// Memory for patches and, for several groups, for the contiguous outputs of one of them.
   template <class T>
   struct Work {
     ConvolutionShape s;
-    Index together;  ///< samples whose patches are made at once
+    Index together;  ///< samples whose patches are computed at once
     T *patches, *group;
 
     Work(Stream stream, ConvolutionShape const& shape, Scratch& scratch) : s(shape) {
       auto const bytes = std::max<Index>(1, s.output_places() * length(s) * static_cast<Index>(sizeof(T)));
       together = std::min(s.rows, std::max<Index>(1, patch_bytes / bytes));
       auto const places = together * s.output_places();
-      auto const of_patches = (places * length(s) + 127) / 128 * 128;  // what follows is aligned
+      auto const of_patches = (places * length(s) + 127) / 128 * 128;  // aligns the group's outputs
       patches = take<T>(stream, scratch, of_patches + (s.groups > 1 ? places * s.group_outputs() : 0));
       group = patches + of_patches;
     }
-    /// f(part) for all samples and groups, in order.
+    /// Calls f(part) for all samples and groups, in order.
     template <class F>
     void for_parts(F const& f) const {
       for (Index first = 0; first < s.rows; first += together)
@@ -206,17 +207,17 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
     [[nodiscard]] Matrix<T> of_patches(Part const& part) const noexcept {
       return matrix(patches, part.rows * s.output_places(), length(s));
     }
-    /// A part's outputs, among those of all groups.
+    /// Returns a part's outputs with the channels of all groups.
     template <class U>
     [[nodiscard]] Matrix<U> all_outputs(U* y, Part const& part) const noexcept {
       return matrix(y + part.first * s.output_size(), part.rows * s.output_places(), s.outputs);
     }
-    /// Where they are computed.
+    /// Returns the matrix in which the part's outputs are computed.
     [[nodiscard]] Matrix<T> outputs(T* y, Part const& part) const noexcept {
       if (s.groups == 1) return all_outputs(y, part);
       return matrix(group, part.rows * s.output_places(), s.group_outputs());
     }
-    /// What is known of their gradients, side by side.
+    /// Returns the gradient of the part's outputs, with the group's channels contiguous.
     [[nodiscard]] Matrix<T const> slopes(Stream stream, T const* dy, Part const& part) const {
       if (s.groups == 1) return all_outputs(dy, part);
       auto const to = matrix(group, part.rows * s.output_places(), s.group_outputs());
@@ -230,11 +231,11 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
     detail::launch("kernel::Convolution", stream, part.rows * s.output_places() * s.group_inputs(),
                    detail::make_patches<T>, s, s.group_inputs(), part.rows, x + first_input(s, part), patches);
   }
-  /// dweight = dy^T times the patches of x.
+  /// Computes dweight = dy^T times the patches of x.
   template <class T>
   static void multiply_patches(Stream stream, ConvolutionShape const& s, T const* dy, T const* x,
                                Accumulate<T>* dweight, Write write, Scratch& scratch) {
-    if (s.rows == 0)  // a product over nothing: zeros, or nothing to add
+    if (s.rows == 0)  // k = 0: zeros, or nothing to add
       return Gemm<CudaSpace>::multiply<T>(
           stream, 1, matrix<T const>(dy, 0, s.outputs), Transpose::yes, matrix<T const>(x, 0, length(s)), Transpose::no,
           write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}, matrix(dweight, s.outputs, length(s)));

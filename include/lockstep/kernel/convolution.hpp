@@ -25,7 +25,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 template <class Space>
 struct Convolution : detail::NotIncluded<Space> {};
 
-/// float is computed by oneDNN where the target lockstep::onednn is linked, and as products of patches otherwise.
+/// Computes float with oneDNN if the target lockstep::onednn is linked, and with matrix products of patches otherwise.
 template <>
 struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
   using Scratch = memory::Scratch<>;
@@ -41,14 +41,14 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
 #endif
 
  public:
-  /// Whether float is oneDNN's.
+  /// Whether oneDNN computes float.
   static constexpr bool by_onednn = !std::is_same_v<EngineFor<float>, detail::PortableConvolution<float>>;
 
-  /// What a caller keeps between calls so that nothing is made anew: the last shapes' plans. Not thread-safe.
+  /// Plans of the last shapes, which a caller keeps between calls for reuse. Not thread-safe.
   template <class T, class Engine = EngineFor<T>>
   class Plans {
    public:
-    /// Plans kept at once: enough for two batch sizes, or for lengths that vary within a few steps.
+    /// Largest number of plans: enough for two batch sizes, or for lengths that vary within a few steps.
     static constexpr std::size_t most = 24;
 
     [[nodiscard]] Engine& find(ConvolutionShape const& shape, detail::ConvolutionPass pass, Index tile_rows) {
@@ -72,18 +72,18 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
     std::size_t next_ = 0;
   };
 
-  /// Samples are shared out in at most this many tiles, by shape alone, so that no bit depends on the number of
+  /// Largest number of tiles of samples. Only the shape determines the tiles, so that no bit depends on the number of
   /// threads.
   static constexpr Index most_tiles = 16;
 
-  /// y[r, p, o] = bias[o] + sum over taps k and inputs i of o's group of weight[o, i, k] x[r, p * stride + k * dilation
-  /// - padding, i].
+  /// Computes y[r, p, o] = bias[o] + the sum over taps k and inputs i of o's group of weight[o, i, k] x[r, p * stride +
+  /// k * dilation - padding, i].
   /// @shape x [rows, extent…, inputs]   @shape weight [outputs, inputs / groups, kernel…]
-  /// @shape bias [outputs], or a null one   @shape y [rows, result…, outputs], overwritten
+  /// @shape bias [outputs], or null   @shape y [rows, result…, outputs], overwritten
   /// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor
-  /// @throws ShapeError when a size disagrees with the shape, no output place is left, or the groups do not divide the
-  /// channels
-  /// @source direct from the definition, which PyTorch calls convolution too: a correlation
+  /// @throws ShapeError if a size does not match the shape, the result has no positions, or the groups do not divide
+  /// the channels
+  /// @source direct from the definition, a correlation, which PyTorch also calls convolution
   template <class T, class Engine>
   static void forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight,
                       Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans, Scratch& scratch) {
@@ -102,7 +102,7 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = the gradient of x, from that of y; overwritten or added to.
+  /// Computes dx = the gradient of x from the gradient of y, or adds it to dx.
   /// @shape dy as y   @shape dx as x
   template <class T, class Engine>
   static void backward_data(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> weight,
@@ -125,8 +125,8 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dweight and dbias, from dy and x; overwritten or added to. A null dbias is left out. Each tile of samples gives a
-  /// sum of its own; these are added in order.
+  /// Computes dweight and dbias from dy and x; overwrites or adds to each. Skips a null dbias. Each tile of samples has
+  /// a partial sum of its own, and these are added in order.
   /// @shape dweight as weight   @shape dbias [outputs]
   template <class T, class Engine>
   static void backward_weight(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> x,
@@ -162,11 +162,11 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  /// Output places behind one partial sum of the weight's gradient, at least: fewer, and adding the sums up would cost
-  /// more than making them.
+  /// Least number of output positions per partial sum of the weight's gradient. With fewer, adding the sums would cost
+  /// more than computing them.
   static constexpr Index places_per_sum = 512;
 
-  /// How samples are shared out.
+  /// Split of the samples into tiles.
   struct Tiles {
     Index all, rows, count;
     Tiles(Index samples, Index at_least) noexcept

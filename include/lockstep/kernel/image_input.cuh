@@ -15,7 +15,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// What is taken from each channel, and what the rest is multiplied by.
+/// Offset and factor of each channel.
 template <class T>
 struct ImageChannels {
   static constexpr std::size_t most = 64;
@@ -24,7 +24,8 @@ struct ImageChannels {
 
 }  // namespace detail
 
-/// As on the host, bit for bit, queued on the stream. The channels' numbers travel with the launch.
+/// CUDA version, bit-identical to the host's, queued on the stream. The channels' constants are arguments of the
+/// kernel.
 template <>
 struct ImageInput<CudaSpace> : detail::OfSpace<CudaSpace> {
   static constexpr std::size_t most_channels = detail::ImageChannels<float>::most;

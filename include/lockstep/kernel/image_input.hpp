@@ -9,22 +9,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Bytes of pictures become numbers.
+/// Converts the bytes of images to numbers.
 template <class Space>
 struct ImageInput : detail::NotIncluded<Space> {};
 
 template <>
 struct ImageInput<HostSpace> : detail::OfSpace<HostSpace> {
-  /// How many elements `normalize` needs to lay the channels' numbers out.
+  /// Returns the number of elements that `normalize` needs for its table of the channels' constants.
   [[nodiscard]] static constexpr Index table_elements(Index channels) noexcept { return 2 * period(channels); }
 
-  /// y[i, c] = (x[i, c] / 255 - mean[c]) / deviation[c], in one pass.
+  /// Computes y[i, c] = (x[i, c] / 255 - mean[c]) / deviation[c] in one pass.
   /// @shape x, y [places, channels]   @shape mean, deviation [channels]   @shape table [table_elements(channels)]
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,
                         std::span<double const> deviation, Matrix<T> y, T* table) {
-    // The channels' numbers repeat: laid out often enough, they line up with the elements of a vector.
+    // The table repeats the channels' constants, so that they line up with the elements of a vector.
     auto const channels = x.extent[1], length = period(channels);
     T* const offset = table;
     T* const factor = table + length;

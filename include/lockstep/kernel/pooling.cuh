@@ -7,9 +7,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream. A thread takes a channel of a slot; a mean's tokens are
-/// shared out among several.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; a mean differs from the host's by
+/// CUDA version with the host's functions and shapes, queued on the stream. One thread processes one channel of a slot.
+/// Several threads share the tokens of a mean.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; a mean differs from the host's by
 /// rounding
 template <>
 struct Pooling<CudaSpace> : detail::OfSpace<CudaSpace> {

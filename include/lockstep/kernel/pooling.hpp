@@ -10,25 +10,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// A token of a sequence that stands for all of it.
+/// Token that represents its sequence.
 enum class PooledToken { first, last };
 
 namespace detail {
-/// Where it lies, of a sequence that has tokens.
+/// Returns the slot of that token, for a sequence with tokens.
 template <class Space>
 [[nodiscard]] constexpr Index pooled_slot(SequenceLayout<Space> const& layout, Index row, PooledToken which) noexcept {
   return layout.start(row) + (which == PooledToken::first ? 0 : layout.tokens(row) - 1);
 }
 }  // namespace detail
 
-/// One vector out of each sequence.
+/// Reduces each sequence to one vector.
 template <class Space>
 struct Pooling : detail::NotIncluded<Space> {};
 
 template <>
 struct Pooling<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y[r] = 1 / n * sum over the n tokens of sequence r, in their order; a sequence without tokens gives zeros. Padding
-  /// is not read.
+  /// Computes y[r] = 1 / n * the sum over the n tokens of sequence r, in order. A sequence without tokens gives zeros.
+  /// Padding is not read.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
   /// @source direct from the definition
@@ -50,7 +50,7 @@ struct Pooling<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = dy[r] / n for each of the n tokens of sequence r and zero in padding, or dx += that.
+  /// Computes dx = dy[r] / n for each of the n tokens of sequence r and zero in padding, or adds it to dx.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class T>
   static void mean_backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> dy, Matrix<T> dx,
@@ -67,7 +67,7 @@ struct Pooling<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// y[r] = the first or the last token of sequence r; a sequence without tokens gives zeros.
+  /// Computes y[r] = the first or the last token of sequence r; a sequence without tokens gives zeros.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   template <class T>
   static void token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> x,
@@ -80,7 +80,7 @@ struct Pooling<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = dy[r] for that token of sequence r and zero in all other slots, or dx += that.
+  /// Computes dx = dy[r] for that token of sequence r and zero in all other slots, or adds it to dx.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class T>
   static void token_backward(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> dy,

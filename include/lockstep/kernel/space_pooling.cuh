@@ -12,7 +12,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// dx = the sum of term(element of y, place of x) over the windows that a place lies in, in order, or dx += that.
+/// Computes dx = the sum of term(element of y, position of x) over the windows that contain a position, in order, or
+/// adds it to dx.
 template <class T, class Term>
 void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, TensorView<T, 1, CudaSpace> dx,
                          Write write, Term const& term) {
@@ -29,8 +30,9 @@ void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape cons
 
 }  // namespace detail
 
-/// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a place, backward one
-/// of x, which gathers from the windows that it lies in: nothing is added by two at a time.
+/// CUDA version with the host's functions, shapes and bits, queued on the stream. One thread processes one channel of a
+/// position. In the backward pass, it sums over the windows that contain its position of x, so each element has one
+/// writer.
 template <>
 struct SpacePooling<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
@@ -66,7 +68,7 @@ struct SpacePooling<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     detail::check_pooling(s, x.size(), y.size());
-    constexpr Index few = 1024;  // a long sum of float would lose what is small
+    constexpr Index few = 1024;  // a long sum of floats would lose small terms
     s.taps() <= few ? average_by<Accumulate<T>>(stream, s, x, y) : average_by<double>(stream, s, x, y);
   }
 
@@ -79,7 +81,7 @@ struct SpacePooling<CudaSpace> : detail::OfSpace<CudaSpace> {
                                    [=] __device__(Index output, Index) { return dy.data[output] / taps; });
   }
 
-  /// Its part, public as nvcc wants it.
+  /// Implementation of `average`; public because nvcc requires it.
   template <class Sum, class T>
   static void average_by(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     auto const places = s.output_places(), channels = s.inputs, size = s.input_size();

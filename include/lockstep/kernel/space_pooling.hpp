@@ -13,18 +13,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// One value out of each window of places, channel by channel. The shape is a convolution's, whose inputs are the
-/// channels; its outputs are not looked at.
+/// Reduces each window of positions to one value, channel by channel. The shape is that of a convolution, whose inputs
+/// are the channels; its `outputs` are not used.
 template <class Space>
 struct SpacePooling : detail::NotIncluded<Space> {};
 
 template <>
 struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y = the largest x of each window, padding left out; of equal ones the first. A nan is larger than any number.
+  /// Computes y = the largest x of each window, without padding. NaN is larger than any number. The first of several
+  /// equal values wins.
   /// @shape x [rows, extent…, channels]   @shape y [rows, result…, channels], overwritten
-  /// @shape winner as y, or null: the place in x of each
+  /// @shape winner as y, or null: the position in x of each
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when a size disagrees with the shape, no output place is left, or a window lies in the padding
+  /// @throws ShapeError if a size does not match the shape, the result has no positions, or a window consists of
+  /// padding
   /// @source direct from the definition
   template <class T>
   static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
@@ -46,7 +48,7 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = dy at the places that won, added up where several windows meet, and zero elsewhere; or dx += that.
+  /// Computes dx = dy at the positions that won, summed over windows, and zero elsewhere, or adds it to dx.
   template <class T>
   static void largest_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
                                Vector<std::int32_t const> winner, Vector<T> dx, Write write) {
@@ -60,7 +62,7 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// y = 1 / taps * sum of each window, in order, zeros in the padding included, as in PyTorch.
+  /// Computes y = 1 / taps * the sum of each window, in order. As in PyTorch, counts the zeros of padding.
   template <class T>
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     detail::check_pooling(s, x.size(), y.size());
@@ -76,7 +78,7 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = 1 / taps * the sum of dy over the windows that a place belongs to, or dx += that.
+  /// Computes dx = 1 / taps * the sum of dy over the windows that contain a position, or adds it to dx.
   template <class T>
   static void average_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T> dx,
                                Write write) {
@@ -97,7 +99,7 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  /// A window that has all places: their sum is as exact as that of a few.
+  /// Averages a window of all positions: its sum is as accurate as the sum of a few.
   template <class T>
   static void average_of_all(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     stream.pool().for_ranges(s.rows, std::max<Index>(1, 8192 / std::max<Index>(1, s.input_size())),
@@ -114,7 +116,7 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
   [[nodiscard, gnu::always_inline]] static bool wins(T x, T best) noexcept {
     return x > best || x != x;
   }
-  /// The places of x, along each axis, that one output place looks at.
+  /// Positions of x, along each axis, that one output position reads.
   struct Window {
     Extents<3> begin, end;
     Window(ConvolutionShape const& s, Index place) noexcept {
@@ -137,7 +139,7 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
     }
   };
 
-  /// Calls f(row, place, window) for every output place, spread over the pool.
+  /// Calls f(row, position, window) for each output position, on the threads of the pool.
   template <class F>
   static void for_windows(Stream stream, ConvolutionShape const& s, F const& f) {
     auto const places = s.output_places();

@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a place; sums of 16
-/// bits are made in float.
+/// CUDA version with the host's functions, shapes and bits, queued on the stream. One thread processes one channel of a
+/// position. Sums of 16-bit types are computed in float.
 template <>
 struct Upsample<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

@@ -8,26 +8,26 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// A picture whose places become blocks of `factor` equal ones. Missing dimensions of space come first and have
-/// extent 1.
+/// Nearest-neighbour upsampling of an image, whose positions become blocks of `factor` equal ones. Missing dimensions
+/// of space come first and have extent 1.
 struct UpsampleShape {
   Index rows = 0;              ///< samples
-  Index channels = 1;          ///< of x and y, which lie last
+  Index channels = 1;          ///< of x and y, in the last axis
   Extents<3> extent{1, 1, 1};  ///< of x
-  Extents<3> factor{1, 1, 1};  ///< places of y for one of x, along each axis
+  Extents<3> factor{1, 1, 1};  ///< positions of y per position of x, along each axis
 
   [[nodiscard]] constexpr Extents<3> result() const noexcept {
     return {extent[0] * factor[0], extent[1] * factor[1], extent[2] * factor[2]};
   }
   [[nodiscard]] constexpr Index input_size() const noexcept { return elements(extent) * channels; }
   [[nodiscard]] constexpr Index output_size() const noexcept { return elements(result()) * channels; }
-  /// The place of x that a place of y is like.
+  /// Returns the position of x that a position of y copies.
   [[nodiscard]] constexpr Index source(Index place) const noexcept {
     auto const to = result();
     Index const d = place / (to[1] * to[2]), h = place / to[2] % to[1], w = place % to[2];
     return (d / factor[0] * extent[1] + h / factor[1]) * extent[2] + w / factor[2];
   }
-  /// Calls f(place of y) for each that is like a place of x, in order.
+  /// Calls f(position of y) for each copy of a position of x, in order.
   template <class F>
   constexpr void for_copies(Index place, F const& f) const {
     auto const to = result();
@@ -44,7 +44,7 @@ struct Upsample : detail::NotIncluded<Space> {};
 
 template <>
 struct Upsample<HostSpace> : detail::OfSpace<HostSpace> {
-  /// y = x at the nearest place.
+  /// Computes y = x at the nearest position.
   /// @shape x [rows, extent…, channels]   @shape y [rows, extent * factor…, channels], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
@@ -56,7 +56,7 @@ struct Upsample<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// dx = the sum of dy over the places that are like one of x, in order, or dx += that.
+  /// Computes dx = the sum of dy over the copies of each position of x, in order, or adds it to dx.
   template <class T>
   static void backward(Stream stream, UpsampleShape const& s, Vector<T const> dy, Vector<T> dx, Write write) {
     auto const places = elements(s.extent);

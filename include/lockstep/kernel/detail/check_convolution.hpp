@@ -8,10 +8,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The numbers of elements of x, weight and y, of a convolution or of one of its gradients.
-/// A batch without rows may have no places either, as series padded to their longest have none.
-/// @throws ShapeError when the kernel is larger than the padded input, the groups do not divide the channels, or an
-/// extent is another
+/// Checks the numbers of elements of x, weight and y, for a convolution or one of its gradients. A batch without rows
+/// may have no positions, such as padded time series of length 0.
+/// @throws ShapeError if the kernel is larger than the padded input, the groups do not divide the channels, or a size
+/// differs
 inline void check_convolution(ConvolutionShape const& shape, Index x, Index weight, Index y) {
   auto const groups = shape.groups;
   expect<ShapeError>(groups >= 1 && shape.inputs % groups == 0 && shape.outputs % groups == 0, [&] {

@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A batch without rows may have no places either.
-/// @throws ShapeError unless the window fits, and x and y have as many elements as the shape says
+/// Checks the shape of a pooling. A batch without rows may have no positions.
+/// @throws ShapeError unless the window fits, and x and y have as many elements as the shape requires
 inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
   bool fits = s.rows == 0 || s.output_places() > 0;
   for (std::size_t axis = 0; axis < 3; ++axis)

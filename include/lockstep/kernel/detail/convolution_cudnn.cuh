@@ -19,7 +19,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// to[o, k, i] = weight[o, i, k]: cuDNN takes weights in the order of the activations.
+/// Computes to[o, k, i] = weight[o, i, k]: cuDNN orders the axes of weights like those of the activations.
 inline void put_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, float const* weight,
                             float* to) {
   auto const taps = s.taps(), inputs = s.group_inputs();
@@ -29,7 +29,7 @@ inline void put_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape c
   });
 }
 
-/// weight[o, i, k] = from[o, k, i], or is added to.
+/// Computes weight[o, i, k] = from[o, k, i], or adds it to the weight.
 inline void take_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, float const* from,
                              float* weight, Write write) {
   auto const taps = s.taps(), inputs = s.group_inputs();
@@ -40,17 +40,17 @@ inline void take_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape 
   });
 }
 
-/// Convolutions of float by cuDNN 9: the last shapes' plans. The functions have the meaning of Convolution's; where
-/// cuDNN has no deterministic algorithm, or refuses to run it, they return false, and nothing was written but scratch.
+/// Convolutions of float with cuDNN 9, with plans for the last shapes. The functions do what Convolution's do. They
+/// return false if cuDNN has no deterministic algorithm or rejects it; they then wrote nothing except scratch memory.
 class CudnnConvolution {
  public:
   using Stream = memory::Stream<CudaSpace>;
   using Scratch = memory::Scratch<memory::CudaResource>;
 
-  /// Plans kept at once, as on the host.
+  /// Largest number of plans, as on the host.
   static constexpr std::size_t most = 24;
 
-  /// @throws CudaError when cuDNN refuses; names the shape
+  /// @throws CudaError if cuDNN fails; names the shape
   [[nodiscard]] bool forward(Stream stream, ConvolutionShape const& s, float const* x, float const* weight,
                              float const* bias, float* y, Scratch& scratch) {
     auto& plan = find(stream, s, ConvolutionPass::forward);
@@ -95,11 +95,11 @@ class CudnnConvolution {
  private:
   static constexpr float one = 1, zero = 0;
 
-  /// The memory of one call. The workspace comes first: there the alignment is cudaMalloc's.
+  /// Memory of one call. The workspace is first, where it has cudaMalloc's alignment.
   struct Memory {
     Memory(Stream stream, CudnnPlan const& plan, ConvolutionShape const& s, Scratch& scratch) {
       auto const before = scratch.allocations();
-      scratch.rewind({});  // as Convolution does
+      scratch.rewind({});  // like Convolution
       auto const bytes = (plan.workspace_bytes() + 255) / 256 * 256;
       workspace = scratch.take(bytes + static_cast<std::size_t>(s.weight_size()) * sizeof(float));
       weight = reinterpret_cast<float*>(workspace + bytes);
@@ -109,7 +109,7 @@ class CudnnConvolution {
     float* weight;
   };
 
-  /// The stream's own handle.
+  /// Returns the stream's own handle.
   [[nodiscard]] static cudnnHandle_t handle(Stream stream) {
     auto* const handle = stream.kept<CudnnHandle>().get();
     check_cudnn(cudnnSetStream(handle, stream.get()), "cudnnSetStream");

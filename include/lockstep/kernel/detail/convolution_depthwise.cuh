@@ -11,13 +11,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Neighbouring places of a line of y that share one row of a sum over columns: what is divided is divided once for
-/// them.
+/// Number of adjacent positions of a line of y that share one row of a sum over columns, and thus their index
+/// divisions.
 inline constexpr Index depthwise_piece = 64;
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A term of a weight's gradient: what a piece of a line of y adds to a tap of a channel. Columns are [taps, channels].
+/// Term of a weight's gradient: the contribution of a piece of a line of y to one tap of a channel. Columns are [taps,
+/// channels].
 template <class T>
 struct DepthwiseTerm {
   ConvolutionShape s;
@@ -33,7 +34,7 @@ struct DepthwiseTerm {
     auto const from_d = d * s.stride[0] + tap[0] * s.dilation[0] - s.padding[0];
     auto const from_h = h * s.stride[1] + tap[1] * s.dilation[1] - s.padding[1];
     if (from_d < 0 || from_d >= s.extent[0] || from_h < 0 || from_h >= s.extent[1]) return;
-    auto const stride = s.stride[2], start = tap[2] * s.dilation[2] - s.padding[2];  // of the line's first place
+    auto const stride = s.stride[2], start = tap[2] * s.dilation[2] - s.padding[2];  // of the line's first position
     auto const begin = max(first, start < 0 ? (stride - 1 - start) / stride : Index{0});
     auto const end = min(min(result[2], first + depthwise_piece), (s.extent[2] - start + stride - 1) / stride);
     auto const* const from =
@@ -47,7 +48,7 @@ struct DepthwiseTerm {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// y = bias + the convolution of each channel by itself: a thread takes an element of y. A null bias is none.
+/// Computes y = bias + the depthwise convolution of x. One thread computes one element of y. A null bias is zero.
 template <class T>
 void depthwise_forward(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* x, T const* weight,
                        T const* bias, T* y) {
@@ -73,7 +74,8 @@ void depthwise_forward(memory::Stream<CudaSpace> stream, ConvolutionShape const&
   });
 }
 
-/// dx = the gradient of x, or dx += that: a thread takes an element of x, and sums in the order of places of y.
+/// Computes dx = the gradient of x, or adds it to dx. One thread computes one element of x, summed in the order of y's
+/// positions.
 template <class T>
 void depthwise_data(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* dy, T const* weight, T* dx,
                     Write write) {
@@ -92,7 +94,8 @@ void depthwise_data(memory::Stream<CudaSpace> stream, ConvolutionShape const& s,
   });
 }
 
-/// Rows of the sum that a weight's gradient is, and elements that it needs for partial sums and for its own order.
+/// Returns the rows of the weight gradient's sum (first function). The second returns the elements that it needs for
+/// partial sums and for its own element order.
 [[nodiscard]] inline Index depthwise_rows(ConvolutionShape const& s) noexcept {
   auto const result = s.result();
   return s.rows * result[0] * result[1] * ((result[2] + depthwise_piece - 1) / depthwise_piece);
@@ -101,16 +104,16 @@ void depthwise_data(memory::Stream<CudaSpace> stream, ConvolutionShape const& s,
   return s.weight_size() + column_partials(depthwise_rows(s), s.weight_size());
 }
 
-/// dweight = the gradient of the weight, or dweight += that.
+/// Computes dweight = the gradient of the weight, or adds it to dweight.
 /// @shape partial [depthwise_partials(s)], overwritten
-/// @determinism bitwise: pieces of lines fixed by shape, summed in order
+/// @determinism bitwise: only the shape determines the pieces of lines, which are summed in order
 template <class T>
 void depthwise_weight(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* dy, T const* x,
                       Accumulate<T>* dweight, Write write, Accumulate<T>* partial) {
   auto const result = s.result();
   auto const channels = s.inputs, taps = s.taps(), size = s.weight_size();
   char const* const name = "kernel::Convolution::backward_weight";
-  auto* const sums = partial;  // [taps, channels]: neighbouring threads read neighbouring channels
+  auto* const sums = partial;  // [taps, channels]: adjacent threads read adjacent channels
   DepthwiseTerm<T> const term{s, result, (result[2] + depthwise_piece - 1) / depthwise_piece, x, dy};
   sum_columns<Accumulate<T>, 1>(name, stream, depthwise_rows(s), size, term, partial + size, {sums, Write::overwrite});
   for_elements(name, stream, size, [=] __device__(Index at) {

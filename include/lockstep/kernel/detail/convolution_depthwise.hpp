@@ -11,17 +11,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A convolution of each channel by itself, of one sample on the calling thread, without patches: vectors hold
-/// neighbouring channels, which lie last here, and a few neighbouring places of the result share each tap's weight.
+/// Depthwise convolution of one sample on the calling thread, without patches. Vectors hold adjacent channels, which
+/// are the last axis here. A few adjacent output positions share each tap's weight.
 /// @shape x [extent…, channels]   @shape weight [taps, channels]   @shape bias [channels], or null
 /// @shape y [result…, channels]
-/// @determinism bitwise: every sum is in the order of taps, a weight's in that of places
+/// @determinism bitwise: sums are in the order of taps, and those of the weight's gradient in the order of positions
 /// @source direct from the definition
 class DepthwiseConvolution {
  public:
   explicit DepthwiseConvolution(ConvolutionShape const& shape) noexcept : s_(shape) {}
 
-  /// y = the convolution of x.
+  /// Computes y = the convolution of x.
   template <class T>
   void forward(T const* x, T const* weight, T const* bias, T* y) const {
     for_vectors<T, Towards::y>([=]<class V, Index places>(Index target, Meetings const& met,
@@ -29,7 +29,7 @@ class DepthwiseConvolution {
       sum<V, places>(met, x + c, weight + c, bias ? bias + c : nullptr, y + target * met.channels + c);
     });
   }
-  /// dx = the gradient of x from that of y.
+  /// Computes dx = the gradient of x from the gradient of y.
   template <class T>
   void data(T const* dy, T const* weight, T* dx) const {
     for_vectors<T, Towards::x>([=]<class V, Index places>(Index target, Meetings const& met,
@@ -37,7 +37,7 @@ class DepthwiseConvolution {
       sum<V, places>(met, dy + c, weight + c, static_cast<T const*>(nullptr), dx + target * met.channels + c);
     });
   }
-  /// dweight += the gradient of the weight.
+  /// Computes dweight += the gradient of the weight.
   template <class T>
   void weight(T const* x, T const* dy, T* dweight) const {
     for_vectors<T, Towards::y>([=]<class V, Index places>(Index target, Meetings const& met, Index c) __attribute__((
@@ -45,26 +45,26 @@ class DepthwiseConvolution {
   }
 
  private:
-  /// Places of the result that are computed together.
+  /// Output positions that are computed together.
   static constexpr Index together = 4;
-  /// Which side is summed to.
+  /// Side that the sums are written to.
   enum class Towards { y, x };
 
-  /// Which sources some neighbouring targets meet, and under which taps: of the first target; the next one's are
-  /// `source_step` further on. Many taps come in several portions, all but the first of which add to what is there.
+  /// Sources that the first of some adjacent targets reads, with their taps. The next target's sources are
+  /// `source_step` further. Many taps come in several portions, of which all but the first add to the target.
   struct Meetings {
     static constexpr Index most = 32;
     Index source[most], tap[most];
     Index count = 0, channels = 0, source_step = 1, target_step = 1;
     bool adds = false;
 
-    /// Of the sources that are met, one of the row that was met last.
+    /// Returns the largest source, which is in the row that was read last.
     [[nodiscard, gnu::always_inline]] Index newest() const noexcept {
       return count == 0 ? 0 : std::max(source[0], source[count - 1]);
     }
   };
 
-  /// The source that a target meets under a tap along an axis; outside of [0, sources) there is none.
+  /// Returns the source that a target reads at a tap along an axis. There is none if it is outside of [0, sources).
   template <Towards side>
   [[nodiscard, gnu::always_inline]] static Index source_of(ConvolutionShape const& s, std::size_t axis, Index target,
                                                            Index tap) noexcept {
@@ -75,8 +75,8 @@ class DepthwiseConvolution {
     return steps % stride == 0 ? steps / stride : std::numeric_limits<Index>::min() / 2;
   }
 
-  /// Calls f.template operator()<V, places>(target, meetings, channel) for all targets and channels: V is of so many
-  /// channels from `channel` on, and `places` of so many targets from `target` on.
+  /// Calls f.template operator()<V, places>(target, meetings, channel) for all targets and channels. V is a vector of
+  /// channels from `channel` on, and `places` is the number of targets from `target` on.
   template <class T, Towards side, class F>
   void for_vectors(F const& f) const {
     with_best_instructions([f, s = s_](auto vectors) {
@@ -89,13 +89,13 @@ class DepthwiseConvolution {
           });
     });
   }
-  /// Calls f.template operator()<places>(target, meetings) so that every target is among the `places` from one `target`
-  /// on exactly once, or several times in a row where taps come in portions.
+  /// Calls f.template operator()<places>(target, meetings). Each target is among the `places` targets of exactly one
+  /// call, or of several consecutive calls if its taps come in portions.
   template <Towards side, class F>
   [[gnu::always_inline]] static void for_meetings(ConvolutionShape const& s, F const& f) {
     auto const targets = side == Towards::y ? s.result() : s.extent;
     auto const sources = side == Towards::y ? s.extent : s.result();
-    // Targets meet neighbouring sources under the same taps when they are a stride apart in x.
+    // Targets read adjacent sources at equal taps if they are one stride apart in x.
     Meetings met;
     met.channels = s.inputs;
     met.source_step = side == Towards::y ? s.stride[2] : 1;
@@ -132,7 +132,7 @@ class DepthwiseConvolution {
             w += (several ? together : 1) * met.target_step;
           }
   }
-  /// Whether as many targets as are computed together, from `w` on, meet sources under the same taps along the width.
+  /// Whether all targets that are computed together, from `w` on, read sources at equal taps along the width.
   template <Towards side>
   [[nodiscard, gnu::always_inline]] static bool meet_alike(ConvolutionShape const& s, Index w, Meetings const& met,
                                                            Index targets, Index sources) noexcept {
@@ -143,8 +143,8 @@ class DepthwiseConvolution {
     }
     return true;
   }
-  /// Asks for what the places after the next ones will meet: so many rows at once, a few channels of each, are more
-  /// than a processor follows by itself.
+  /// Prefetches what the positions after the next ones read. The processor cannot predict accesses to so many rows with
+  /// only a few channels each.
   template <class V, class T>
   [[gnu::always_inline]] static void fetch_ahead(T const* from, Index step) noexcept {
     if constexpr (sizeof(V) > sizeof(T)) {
@@ -152,7 +152,8 @@ class DepthwiseConvolution {
       for (Index i = 0; i < together; ++i) __builtin_prefetch(from + (2 * together + i) * step);
     }
   }
-  /// to = start + the sum over meetings of source times weight, at each of `places`. A null start is none.
+  /// Computes to = start + the sum over sources of source times weight, for each of `places` targets. A null start is
+  /// zero.
   template <class V, Index places, class T>
   [[gnu::always_inline]] static void sum(Meetings const& met, T const* from, T const* weight, T const* start,
                                          T* to) noexcept {
@@ -179,7 +180,7 @@ class DepthwiseConvolution {
 #pragma GCC unroll 8
     for (Index i = 0; i < places; ++i) store(to + i * to_step, sums[i]);
   }
-  /// to += source times dy for every meeting, under its tap, over `places` of y.
+  /// Computes to += source times dy for each source, at its tap, over `places` positions of y.
   template <class V, Index places, class T>
   [[gnu::always_inline]] static void add_products(Meetings const& met, T const* from, T const* dy, T* to) noexcept {
     V slopes[static_cast<std::size_t>(places)], total, next;

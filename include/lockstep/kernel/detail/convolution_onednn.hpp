@@ -22,13 +22,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A pass of a convolution by oneDNN, version 2 or 3. Primitives, streams and memory objects are made once per shape;
-/// each tile of samples is computed by the thread that asks for it, alone. The functions have the meaning of
-/// PortableConvolution's; `pack` also says which weight `run` takes. Channels by themselves are left to that one where
-/// oneDNN would compute them as any other groups, many times slower, as where they are dilated.
+/// A pass of a convolution with oneDNN, version 2 or 3. Creates primitives, streams and memory objects once per shape.
+/// Only the calling thread computes a tile of samples. The functions do what PortableConvolution's do, except that
+/// `pack` also chooses the weight that `run` takes. PortableConvolution computes depthwise convolutions for which
+/// oneDNN would use the code of general groups, which is many times slower. Dilated ones are an example.
 class OneDnnConvolution {
  public:
-  /// @throws Error when oneDNN refuses; names the shape
+  /// @throws Error if oneDNN fails; names the shape
   OneDnnConvolution(ConvolutionShape const& shape, ConvolutionPass pass, Index tile_rows) : pass_(pass) {
     try {
       OneOpenmpThread const alone;
@@ -99,8 +99,8 @@ class OneDnnConvolution {
   [[nodiscard]] static constexpr Index floats(std::size_t bytes) noexcept {
     return static_cast<Index>((bytes + sizeof(float) - 1) / sizeof(float));
   }
-  /// Leading axes of space that say nothing: the library has faster code for fewer dimensions, and that for channels by
-  /// themselves over two.
+  /// Returns the number of leading axes of space that can be dropped. The library has faster code for fewer dimensions,
+  /// and code for depthwise convolutions over two.
   [[nodiscard]] static std::size_t trivial_axes(ConvolutionShape const& s) noexcept {
     std::size_t const most = s.is_depthwise() ? 1 : 2;
     std::size_t axes = 0;
@@ -122,7 +122,7 @@ class OneDnnConvolution {
   [[nodiscard]] static Order order(ConvolutionShape const& s) noexcept {
     return std::array{Order::ndhwc, Order::nhwc, Order::nwc}[trivial_axes(s)];
   }
-  /// Of a weight in groups these are an axis of their own.
+  /// Returns the weight's extents; groups are an axis of their own.
   [[nodiscard]] static dnnl::memory::dims weight_extent(ConvolutionShape const& s) {
     auto extent = tensor(s, s.group_outputs(), s.group_inputs(), s.kernel);
     if (s.groups > 1) extent.insert(extent.begin(), s.groups);
@@ -138,14 +138,14 @@ class OneDnnConvolution {
     reorder_.execute(stream_, from, to);
   }
 
-  /// What oneDNN chose for a number of samples.
+  /// Primitive and layouts that oneDNN chose for a number of samples.
   struct Choice {
     dnnl::primitive primitive;
     dnnl::memory::desc x, y, weight, bias, scratchpad;
     ConvolutionPass pass;
-    bool is_by_channel = false;  ///< whether it is made for channels by themselves, of which only its name tells
+    bool is_by_channel = false;  ///< whether it is made for depthwise convolutions, which only its name shows
 
-    /// With `given`, the weight's order is that.
+    /// Uses the order of `given` for the weight, if not null.
     Choice(ConvolutionShape const& s, Index rows, ConvolutionPass which, dnnl::engine const& engine,
            dnnl::memory::desc const* given)
         : x(tensor(s, rows, s.inputs, s.extent), type, order(s)),
@@ -156,12 +156,12 @@ class OneDnnConvolution {
       using dnnl::algorithm, dnnl::prop_kind;
       auto const stride = space(s, s.stride), before = space(s, s.padding), after = space(s, s.padding_after);
       auto apart = space(s, s.dilation);
-      for (auto& places : apart) --places;  // there the usual dilation is 0
+      for (auto& places : apart) --places;  // oneDNN counts dilation from 0
       dnnl::primitive_attr attributes;
       attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
       dnnl::memory::desc const any(weight_extent(s), type, Order::any);
       auto const& forward_weight = pass == ConvolutionPass::forward ? weight : any;
-      // Version 2 takes what describes a pass as one argument, version 3 as one each.
+      // Version 2 takes the description of a pass as one argument, version 3 as separate ones.
       auto const describe = [&]<class Pass>(std::type_identity<Pass>, auto const& what, auto const&... forward) {
         return std::apply(
             [&](auto const&... argument) {
@@ -214,7 +214,7 @@ class OneDnnConvolution {
     void const* data = nullptr;
   };
 
-  /// What one tile needs to itself to be computed beside the others.
+  /// Resources of one tile, so that tiles can be computed concurrently.
   class Call {
    public:
     std::size_t scratch_bytes;
@@ -247,7 +247,7 @@ class OneDnnConvolution {
   };
 
   ConvolutionPass pass_;
-  std::optional<PortableConvolution<float>> portable_;  // computes in oneDNN's place
+  std::optional<PortableConvolution<float>> portable_;  // if not empty, computes instead of oneDNN
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_;
   dnnl::memory packed_, plain_;  // the weight, in oneDNN's order and in ours

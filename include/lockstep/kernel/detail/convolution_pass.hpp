@@ -4,7 +4,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The three products that a step of a convolution consists of.
+/// The three passes of a convolution's training step.
 enum class ConvolutionPass {
   forward,  ///< y from x and the weight
   data,     ///< dx from dy and the weight

@@ -12,19 +12,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A pass of a convolution over some samples as products of patches with the weight, one for each group, in plain C++:
-/// what runs without a library, in double, and the oracle of what runs with one. Where each channel is a group by
-/// itself there are no products, and no patches either.
+/// A pass of a convolution over some samples, as matrix products of patches with the weight of each group, in plain
+/// C++. Used without a library and for double, and as the reference in tests of the libraries. Depthwise convolutions
+/// use neither matrix products nor patches.
 template <class T>
 class PortableConvolution {
  public:
   PortableConvolution(ConvolutionShape const& shape, ConvolutionPass pass, Index)
       : s_(shape), pass_(pass), by_channel_(shape) {}
 
-  /// Elements of the weight in this pass's own order: [outputs, taps, inputs / groups], or [taps, channels] of channels
-  /// by themselves.
+  /// Returns the number of elements of the weight in this pass's own order: [outputs, taps, inputs / groups], or [taps,
+  /// channels] for depthwise convolutions.
   [[nodiscard]] Index weight_elements() const noexcept { return s_.weight_size(); }
-  /// Elements that a tile needs to itself.
+  /// Returns the number of scratch elements of a tile.
   [[nodiscard]] Index tile_elements() const noexcept { return s_.is_depthwise() ? 0 : block_places() * depth(); }
 
   void pack(ThreadPool& pool, T const* weight, T* packed) const {
@@ -47,7 +47,7 @@ class PortableConvolution {
     });
   }
 
-  /// `rows` samples on the calling thread. What is read and written depends on the pass:
+  /// Processes `rows` samples on the calling thread. Inputs and outputs depend on the pass:
   /// forward: x, packed weight, bias or null -> y; data: dy, packed weight -> dx; weight: x, dy -> packed dweight.
   void run(Index, Index rows, T const* from, T const* with, T const* bias, T* to, T* tile) const {
     if (pass_ == ConvolutionPass::weight) std::fill_n(to, weight_elements(), T{0});
@@ -67,18 +67,18 @@ class PortableConvolution {
   }
 
  private:
-  /// Elements of a patch: the depth of the product.
+  /// Returns the elements of a patch: the depth of the matrix product.
   [[nodiscard]] Index depth() const noexcept { return s_.taps() * s_.group_inputs(); }
-  /// What lies last in the weight's own order.
+  /// Returns the extent of the last axis in the weight's own order.
   [[nodiscard]] Index packed_channels() const noexcept { return s_.is_depthwise() ? s_.inputs : s_.group_inputs(); }
-  /// Output places whose patches are multiplied at once: as many as the second-level cache holds, but enough to be
-  /// worth packing the weight for.
+  /// Returns the output positions whose patches are multiplied at once: as many as the second-level cache holds, but
+  /// enough to pay for packing the weight.
   [[nodiscard]] Index block_places() const noexcept {
     return std::min(s_.output_places(), std::max<Index>(64, (Index{1} << 17) / std::max<Index>(1, depth())));
   }
   [[nodiscard]] Index rows_per_task() const noexcept { return std::max<Index>(1, 16384 / std::max<Index>(1, depth())); }
 
-  /// f(first, count, group) for every block of output places, and every group there.
+  /// Calls f(first, count, group) for each block of output positions, and each group there.
   template <class F>
   void for_blocks(F&& f) const {
     for (Index first = 0; first < s_.output_places(); first += block_places())

@@ -15,7 +15,7 @@ inline void check_cudnn(cudnnStatus_t status, char const* call) {
   if (status != CUDNN_STATUS_SUCCESS) throw CudaError(std::string(call) + ": " + cudnnGetErrorString(status));
 }
 
-/// Owns what cuDNN makes and destroys by these functions.
+/// Owns an object of cuDNN, with the functions that create and destroy it.
 template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
 class CudnnOwned {
  public:

@@ -6,15 +6,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Where the row of taps along the width that belongs to one output place meets the input: `count` places from `place`
-/// on, a dilation apart, the first under tap `tap`. None when all of it lies in the padding.
+/// Part of one output position's row of taps along the width that is inside the input: `count` positions from `place`
+/// on, a dilation apart, the first at tap `tap`. `count` is 0 if the whole row is padding.
 struct TapRow {
   Index place, tap, count;
 };
 
-/// Calls f(row, tap row) for every row of taps of the output places [first, first + count) of one sample, place by
-/// place; `row` counts them. Without dilation the taps of a row and their channels are contiguous in memory, in the
-/// input and in the patch.
+/// Calls f(row, tap row) for each row of taps of the output positions [first, first + count) of one sample, position by
+/// position. `row` counts the rows. Without dilation, the taps of a row and their channels are contiguous in the input
+/// and in the patch.
 template <class F>
 void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
   auto const height = s.result(1), width = s.result(2), apart = s.dilation[2];
@@ -37,13 +37,13 @@ void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
   }
 }
 
-/// Whether the channels of a group under a row of taps are one piece of the input: otherwise each tap's are one.
+/// Returns whether a row of taps with its channels is contiguous in the input. Otherwise only each tap is.
 [[nodiscard]] inline bool taps_are_one_piece(ConvolutionShape const& s) noexcept {
   return s.groups == 1 && s.dilation[2] == 1;
 }
 
-/// patches[i] = what the kernel sees of one sample's channels from `x` on at the output place first + i, zeros in the
-/// padding.
+/// Computes patches[i] = the input that the kernel covers at the output position first + i, with zeros in padding. `x`
+/// is one sample, from a group's first channel on.
 /// @shape x [places, inputs], from a group's first channel on   @shape patches [count, taps * inputs / groups]
 template <class T>
 void gather_patches(ConvolutionShape const& s, T const* x, Index first, Index count, T* patches) {
@@ -64,7 +64,8 @@ void gather_patches(ConvolutionShape const& s, T const* x, Index first, Index co
     });
 }
 
-/// The adjoint: adds every patch to the places of x that it was gathered from, in the order of output places.
+/// The adjoint of gather_patches: adds each patch to the positions of x that it was gathered from, in the order of
+/// output positions.
 template <class T>
 void scatter_patches(ConvolutionShape const& s, T const* patches, Index first, Index count, T* x) {
   Index const c = s.group_inputs(), length = s.kernel[2] * c, step = s.dilation[2] * s.inputs;

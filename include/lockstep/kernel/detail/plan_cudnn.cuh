@@ -16,13 +16,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A pass of a convolution of float as cuDNN knows it, channels last, and the algorithm that its heuristics rank first
-/// among those that are deterministic, compute in float instead of TF32, and do with `most_workspace`.
+/// A pass of a convolution of float in cuDNN, channels last, with an algorithm. The algorithm is the first in the
+/// ranking of cuDNN's heuristics that is deterministic, computes in float instead of TF32, and needs at most
+/// `most_workspace`.
 class CudnnPlan {
  public:
   static constexpr std::size_t most_workspace = std::size_t{256} << 20;
 
-  /// @throws CudaError when cuDNN fails; that it has no such algorithm is no failure
+  /// @throws CudaError if cuDNN fails; having no such algorithm is not a failure
   CudnnPlan(cudnnHandle_t handle, ConvolutionShape const& shape, ConvolutionPass pass) : shape_(shape), pass_(pass) {
     if (!fits(shape)) return;
     describe();
@@ -61,7 +62,7 @@ class CudnnPlan {
     return pass_ == pass && shape_ == shape;
   }
   [[nodiscard]] bool has_algorithm() const noexcept { return algorithm_ >= 0; }
-  /// As the pass's type of algorithms.
+  /// Returns the algorithm in the pass's own enumeration.
   template <class Algorithm>
   [[nodiscard]] Algorithm algorithm() const noexcept {
     return static_cast<Algorithm>(algorithm_);
@@ -72,13 +73,14 @@ class CudnnPlan {
   [[nodiscard]] cudnnFilterDescriptor_t weight() const noexcept { return weight_.get(); }
   [[nodiscard]] cudnnConvolutionDescriptor_t geometry() const noexcept { return geometry_.get(); }
 
-  /// Whether the pass was queued. One that cuDNN does not support after all has no algorithm from here on.
-  /// @throws CudaError that names the shape, when it fails otherwise
+  /// Returns whether the pass was queued. If cuDNN does not support it after all, the plan has no algorithm from then
+  /// on.
+  /// @throws CudaError, which names the shape, if it fails otherwise
   [[nodiscard]] bool runs(cudnnStatus_t status, char const* call) {
     if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return algorithm_ = -1, false;
     return check(status, call), true;
   }
-  /// @throws CudaError that names the shape
+  /// @throws CudaError, which names the shape
   void check(cudnnStatus_t status, char const* call) const {
     if (status == CUDNN_STATUS_SUCCESS) return;
     throw CudaError("Convolution: " + std::string(call) + " refuses " + std::to_string(shape_.rows) + " samples, " +
@@ -92,14 +94,14 @@ class CudnnPlan {
  private:
   using Sizes = std::array<int, 5>;
 
-  /// cuDNN counts in int, and pads both sides alike.
+  /// Returns whether cuDNN can represent the shape: it counts in int, and pads both sides equally.
   [[nodiscard]] static bool fits(ConvolutionShape const& s) noexcept {
     Index most = std::max({s.weight_size(), s.rows * s.input_size(), s.rows * s.output_size()});
     for (std::size_t axis = 0; axis < 3; ++axis)
       most = std::max({most, s.stride[axis], s.padding[axis], s.dilation[axis]});
     return s.rows > 0 && s.padding == s.padding_after && most <= std::numeric_limits<int>::max();
   }
-  /// cuDNN convolves over two or three axes of space, and has more algorithms for two.
+  /// Returns the axes of space: cuDNN supports two or three, and has more algorithms for two.
   [[nodiscard]] std::size_t axes() const noexcept {
     return shape_.extent[0] == 1 && shape_.kernel[0] == 1 && shape_.padding[0] == 0 ? 2 : 3;
   }
@@ -108,7 +110,7 @@ class CudnnPlan {
     for (std::size_t axis = 0; axis < axes(); ++axis) out[axis] = static_cast<int>(extent[3 - axes() + axis]);
     return out;
   }
-  /// Channels come second however they lie.
+  /// Returns the extents in cuDNN's order, in which channels come second for any memory layout.
   [[nodiscard]] Sizes tensor(Index rows, Index channels, Extents<3> const& extent) const noexcept {
     auto const space = in_space(extent);
     return {static_cast<int>(rows), static_cast<int>(channels), space[0], space[1], space[2]};
@@ -130,7 +132,7 @@ class CudnnPlan {
           "cudnnSetConvolutionNdDescriptor");
     check(cudnnSetConvolutionGroupCount(geometry_.get(), static_cast<int>(shape_.groups)),
           "cudnnSetConvolutionGroupCount");
-    // Of all kinds of arithmetic only this one is never TF32.
+    // Only this kind of arithmetic never uses TF32.
     check(cudnnSetConvolutionMathType(geometry_.get(), CUDNN_FMA_MATH), "cudnnSetConvolutionMathType");
   }
 
