@@ -18,7 +18,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// Stands for a library's plans where there is no library: Gemm keeps its choices with the stream.
+/// Empty plans for builds without a library: Gemm keeps its choices with the stream.
 struct UnplannedConvolution {
   template <class... Arguments>
   static constexpr bool forward(Arguments const&...) noexcept {

@@ -17,8 +17,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A team takes a row. `gradient` may be the logits: once all have read the label's, a thread writes only what it alone
-/// has yet to read.
+/// A team processes one row. `gradient` may be the logits: after all threads have read the label's logit, each
+/// overwrites only elements that no other thread reads.
 template <class Team, class T, class Label>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
     cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits, Label const* labels,
@@ -89,9 +89,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Shapes and formulas as on the host, queued on the stream. Labels are not checked by an exception, which would have
-/// to wait for the device: one outside the classes makes the row's loss and gradient nan.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's shapes and formulas, queued on the stream. Labels are not checked with an exception,
+/// which would have to wait for the device. A label outside the classes makes the row's loss and gradient NaN.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct CrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class Label>
@@ -123,7 +123,7 @@ struct CrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 
  private:
-  /// A row is read three times: all that are in work at a time must fit into the caches of a GPU.
+  /// Limits for the teams. A row is read three times: all rows processed at a time must fit into the caches of a GPU.
   static constexpr Index classes_per_warp = 512, classes_per_block = 8192;
 };
 

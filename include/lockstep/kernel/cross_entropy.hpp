@@ -20,16 +20,16 @@ struct CrossEntropy : detail::NotIncluded<Space> {};
 
 template <>
 struct CrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
-  /// With y = labels[r], p = softmax(logits[r]), w the class weights and s the label smoothing:
-  /// losses[r] = -factor * factors[r] * ((1 - s) w[y] log p[y] + s / classes * sum over c of w[c] log p[c]) and
-  /// weights[r] = w[y], both 0 for rows that are padding or ignored; without overflow for any finite logits.
-  /// gradient = that of the sum of the losses, or gradient += that.
+  /// Computes losses, weights and gradient. Let y = labels[r], p = softmax(logits[r]), w the class weights and s the
+  /// label smoothing. Then losses[r] = -factor * factors[r] * ((1 - s) w[y] log p[y] + s / classes * sum over c of w[c]
+  /// log p[c]), and weights[r] = w[y]. Both are 0 for rows that are padding or ignored. Finite logits never overflow.
+  /// gradient = the gradient of the sum of the losses, or it is added.
   /// @shape logits [layout.slots, classes]   @shape labels [layout.slots], each in [0, classes) or ignored
   /// @shape factors [layout.slots], or a null view: each is 1
-  /// @shape losses, weights [layout.slots], overwritten   @shape gradient as logits, and with `overwrite` may be their
-  /// memory; a null one is left out
+  /// @shape losses, weights [layout.slots], overwritten
+  /// @shape gradient as logits, and with `overwrite` may be their memory; null is skipped
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree   @throws ConfigError for a smoothing outside [0, 1]
+  /// @throws ShapeError if the shapes disagree   @throws ConfigError for a smoothing outside [0, 1]
   /// @throws DataError (at Contract::normal) for a label outside the classes
   template <class T, class Label>
   static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, CrossEntropyOptions const& options,

@@ -12,14 +12,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// What changes the cross entropy of a label; with none of them it is -log p[label].
+/// Options of the cross entropy with labels. The defaults give -log p[label].
 struct CrossEntropyOptions {
-  std::span<float const> class_weights{};  ///< [classes] on the host, whatever the space; none: each class weighs 1
-  double label_smoothing = 0;              ///< the share of the label that is spread over all classes, in [0, 1]
-  std::optional<Index> ignored{};          ///< rows with this label, inside the classes or not, count nothing
-  double factor = 1;                       ///< on loss and gradient, not on the weight: for an auxiliary loss
+  std::span<float const> class_weights{};  ///< [classes] on the host, for any space; if empty, each class has weight 1
+  double label_smoothing = 0;              ///< share of the label that is spread over all classes, in [0, 1]
+  std::optional<Index> ignored{};          ///< rows with this label, inside the classes or not, are ignored
+  double factor = 1;                       ///< of loss and gradient, not of the weight: for an auxiliary loss
 
-  /// @throws ShapeError unless each row of logits has one, or there are none
+  /// @throws ShapeError unless each row of logits has a factor, or there are none
   template <class Factors>
   static void check_factors(Factors const& factors, Extents<2> logits) {
     expect<ShapeError>(!factors.data || factors.size() == logits[0], [&] {
@@ -27,8 +27,8 @@ struct CrossEntropyOptions {
              " factors; each row of logits needs one, or leave them out";
     });
   }
-  /// @throws ShapeError for another number of weights   @throws ConfigError for a smoothing outside
-  /// [0, 1], or a weight that is negative or not finite
+  /// @throws ShapeError for another number of weights
+  /// @throws ConfigError for a smoothing outside [0, 1], or a weight that is negative or not finite
   void check(Index classes) const {
     auto const weights = static_cast<Index>(class_weights.size());
     expect<ShapeError>(weights == 0 || weights == classes, [&] {

@@ -12,7 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A row of the batch, which a team takes token by token.
+/// One row of the batch, which a team processes token by token.
 template <class Team, class T, class Label>
 struct CtcRow {
   using Sum = Accumulate<T>;
@@ -24,7 +24,7 @@ struct CtcRow {
   Sum factor;
   Sum *ahead, *normalizers, *behind, *next, *said;
 
-  /// Makes the largest number 0; returns what it was.
+  /// Subtracts the largest number from all, and returns it.
   [[nodiscard]] __device__ Sum lower(Sum* numbers, Index count) const {
     Sum most = -std::numeric_limits<Sum>::infinity();
     for (auto i = Team::member(); i < count; i += Team::size) most = numbers[i] > most ? numbers[i] : most;
@@ -61,11 +61,11 @@ struct CtcRow {
     return taken + static_cast<double>(log_sum(last[states - 1], before_last, ctc_never<Sum>));
   }
 
-  /// `dx` may be the logits: all have read a token's before one is written.
+  /// Computes the gradient. `dx` may be the logits: all threads read a token's logits before one is overwritten.
   __device__ void backward() const {
     auto const states = path.states();
     auto *from = behind, *to = next;
-    Team::meet();  // all have read where forward() came to
+    Team::meet();  // wait until all have read the end of forward()
     for (auto s = Team::member(); s < states; s += Team::size) from[s] = s + 2 >= states ? Sum{0} : ctc_never<Sum>;
     for (auto t = tokens; t-- > 0;) {
       auto const* const here = x + t * classes;
@@ -154,9 +154,10 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Shapes and formulas as on the host, queued on the stream. Labels and lengths are not checked by an exception, which
-/// would have to wait for the device: a label outside the classes makes the loss nan, too few tokens infinite.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's shapes and formulas, queued on the stream. Labels and lengths are not checked with an
+/// exception, which would have to wait for the device. A label outside the classes makes the loss NaN, and too few
+/// tokens make it infinite.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Ctc<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
@@ -165,7 +166,7 @@ struct Ctc<CudaSpace> : detail::OfSpace<CudaSpace> {
     return Ctc<HostSpace>::memory_elements(slots, rows, longest_labels, classes);
   }
 
-  /// @shape memory [memory_elements(...)], in what T is summed in
+  /// @shape memory [memory_elements(...)], in the type in which T is summed
   template <class T, class Label>
   static void forward_backward(Stream stream, Layout layout, Layout label_layout, CtcOptions const& options,
                                Matrix<T const> logits, Vector<Label const> labels, Vector<double> losses,

@@ -15,16 +15,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// What becomes of sequences with fewer tokens than their labels, and a blank between equal ones, need.
+/// Treatment of sequences with too few tokens: they need one per label, and a blank between equal labels.
 enum class Impossible {
-  refuse,     ///< an error (on a device an infinite loss) (the default)
-  leave_out,  ///< they count nothing
+  refuse,     ///< an error, or an infinite loss on a device (the default)
+  leave_out,  ///< they are ignored
 };
 
 struct CtcOptions {
-  Index blank = 0;  ///< the class that says nothing
+  Index blank = 0;  ///< the class without a label
   Impossible impossible = Impossible::refuse;
-  double factor = 1;  ///< on loss and gradient, not on the weight: for an auxiliary loss
+  double factor = 1;  ///< of loss and gradient, not of the weight: for an auxiliary loss
 };
 
 namespace detail {
@@ -44,8 +44,8 @@ void check_ctc(SequenceLayout<Space> const& layout, SequenceLayout<Space> const&
 }
 }  // namespace detail
 
-/// Connectionist temporal classification: -log of the probability of all ways to read a sequence of labels from more
-/// tokens, where each token says a class or nothing, and a class that is said again without a pause is said once.
+/// Connectionist temporal classification: -log of the total probability of all alignments of a sequence of labels to
+/// more tokens. Each token predicts a class or the blank. A class that is repeated without a blank between counts once.
 template <class Space>
 struct Ctc : detail::NotIncluded<Space> {};
 
@@ -53,18 +53,18 @@ template <>
 struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;
 
-  /// How many elements of memory it needs.
+  /// Returns the number of elements of memory that the loss needs.
   [[nodiscard]] static Index memory_elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
     return detail::CtcMemory<float>::elements(slots, rows, longest_labels, classes);
   }
 
-  /// losses[r] = -factor * log p(labels of row r | softmax of its logits), weights[r] = 1; gradient = that of the sum
-  /// of the losses, or gradient += that, and zero in padding.
+  /// Computes losses[r] = -factor * log p(labels of row r | softmax of its logits) and weights[r] = 1. gradient = the
+  /// gradient of the sum of the losses, or it is added; zero in padding.
   /// @shape logits [layout.slots, classes]   @shape labels [label_layout.slots], each in [0, classes) and not the blank
-  /// @shape losses, weights [rows]   @shape gradient as logits, and with `overwrite` may be their memory; a null one is
-  /// left out   @shape memory [memory_elements(...)], overwritten
+  /// @shape losses, weights [rows]   @shape memory [memory_elements(...)], overwritten
+  /// @shape gradient as logits, and with `overwrite` may be their memory; null is skipped
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree; ConfigError for a blank outside the classes
+  /// @throws ShapeError if the shapes disagree; ConfigError for a blank outside the classes
   /// @throws RowError (at Contract::normal) for a label outside the classes or a sequence too short for its labels
   /// @source Graves et al.: Connectionist Temporal Classification (2006)
   template <class T, class Label>
@@ -124,8 +124,8 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
     T *ahead, *normalizers;                // [tokens, states], [tokens]
     T *behind, *said, *skip, *of_classes;  // [states] each, [classes]
 
-    /// Leaves the logarithms of the states' probabilities up to each token, the largest being 0, and returns the
-    /// logarithm of the labels'.
+    /// Computes the logarithms of the states' probabilities up to each token, shifted so that the largest is 0. Returns
+    /// the log probability of the labels.
     template <class Vectors>
     [[gnu::always_inline]] double forward(Vectors vectors) const {
       auto const states = path.states();
@@ -184,12 +184,12 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
     }
 
    private:
-    /// What token t says of each state's label.
+    /// Reads the log probability that token t gives to each state's label.
     [[gnu::always_inline]] void say(Index t) const {
-      for (Index s = 0; s < path.states(); ++s)  // a logit of minus infinity is never taken, and no nan
+      for (Index s = 0; s < path.states(); ++s)  // a logit of minus infinity is never chosen, and gives no NaN
         said[s] = std::max(x[t * classes + path.label(s)] - normalizers[t], detail::ctc_never<T>);
     }
-    /// Makes the largest number 0; returns what it was.
+    /// Subtracts the largest number from all, and returns it.
     template <class Vectors>
     [[gnu::always_inline]] static T lower(Vectors vectors, T* numbers, Index count) {
       T const most = detail::largest(vectors, numbers, count);

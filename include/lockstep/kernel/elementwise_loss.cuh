@@ -12,7 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes a chunk of slots.
+/// One block processes one chunk of slots.
 template <class T, class U, class Rule>
 LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, Rule rule, Index width, Index per_chunk,
                                              Accumulate<T> factor, T const* prediction, U const* target, double* losses,
@@ -56,9 +56,9 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream. Targets are not checked by an exception, which would have
-/// to wait for the device: one that the rule does not take makes loss and gradient nan.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions and shapes, queued on the stream. Targets are not checked with an exception,
+/// which would have to wait for the device. A target that the rule does not accept makes loss and gradient NaN.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct ElementwiseLoss<CudaSpace> : detail::OfSpace<CudaSpace> {
   [[nodiscard]] static constexpr Index chunks(Index slots, Index width) noexcept {

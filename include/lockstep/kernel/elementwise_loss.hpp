@@ -16,14 +16,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// A loss of each element of the prediction against its own target, as loss_rules.hpp has them: the sum and its
-/// gradient in one pass.
+/// Loss of each element of the prediction with a target, by a rule of loss_rules.hpp. Computes the sum and its gradient
+/// in one pass.
 template <class Space>
 struct ElementwiseLoss : detail::NotIncluded<Space> {};
 
 template <>
 struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
-  /// The slots that share one element of `losses` and `weights`.
+  /// Returns the number of slots that share one element of `losses` and `weights`.
   [[nodiscard]] static constexpr Index slots_per_chunk(Index width) noexcept {
     return std::max<Index>(1, elements_per_chunk / std::max<Index>(1, width));
   }
@@ -31,17 +31,16 @@ struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
     return (slots + slots_per_chunk(width) - 1) / slots_per_chunk(width);
   }
 
-  /// For each chunk of slots, over the elements of those that hold tokens and are present: losses = factor * sum of the
-  /// rule's values and weights = their number. gradient = factor * the rule's slope and zero elsewhere, or gradient +=
-  /// that. Elsewhere nothing is read. A rule of the prediction alone reads no target; any view of as many elements may
-  /// stand there.
+  /// Computes for each chunk of slots, over the elements of present tokens: losses = factor * the sum of the rule's
+  /// values, and weights = their number. gradient = factor * the rule's slope and zero elsewhere, or it is added. Reads
+  /// nothing of other slots. A rule of only the prediction reads no target; pass any view with as many elements.
   /// @shape prediction, target [layout.slots, width]   @shape losses, weights [chunks(layout.slots, width)],
   /// overwritten
-  /// @shape gradient as prediction; a null one is left out   @shape rule.columns [width], where it has them
-  /// @shape factors [layout.slots], on value and slope of each, or a null one   @shape present [layout.slots], or a
-  /// null one: all are
+  /// @shape gradient as prediction; null is skipped   @shape rule.columns [width], if the rule has them
+  /// @shape factors [layout.slots], of value and slope of each slot, or null   @shape present [layout.slots], or null:
+  /// all are
   /// @determinism bitwise, for any number of threads
-  /// @throws RowError (at Contract::normal) for a target that the rule does not take
+  /// @throws RowError (at Contract::normal) for a target that the rule does not accept
   /// @source direct from the definition
   template <class T, class U, class Rule>
   static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, Rule rule, T factor,
@@ -75,7 +74,7 @@ struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
  private:
   static constexpr Index elements_per_chunk = 4096, block = 256;
 
-  /// Whole slots. Sums are of type T within a block and doubles across blocks.
+  /// Processes whole slots. Sums are of type T within a block and in double across blocks.
   template <class T, class U, class Rule>
   static double run(Rule rule, T const* prediction, U const* target, Index width, Index count, T factor, T* gradient,
                     Write write, float const* factors) {

@@ -127,8 +127,8 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
   /// Computes the gradients. Let g = dy where the activation passed y, else 0, and z = (x - mean) * reciprocal. Then
-  /// dbias = sum g and dweight = sum g z over all samples and positions. dx = reciprocal * (weight g - a - z b), where
-  /// a and b are the means of weight g and of weight g z over the sample's group. Overwrites or adds to each. Skips a
+  /// dbias = sum g and dweight = sum g z over all samples and positions. dx = reciprocal * (weight g - a - z b). Here a
+  /// and b are the means of weight g and of weight g z over the sample's group. Overwrites or adds to each. Skips a
   /// null dx. Recomputes which elements the activation passed, so y is not kept.
   /// @shape dy, x, dx [rows, places, channels]; dx may be dy   @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads

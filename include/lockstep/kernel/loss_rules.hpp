@@ -6,13 +6,13 @@
 #include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/detail/logistic.hpp>
 
-/// What ElementwiseLoss is made of: a loss of one prediction x against one target t, as a function object. All it needs
-/// is a name for messages and, where a target may be outside its range, `takes` and `targets`. It is called on the host
-/// and on devices, so it is constexpr, and T is float or double. One that has
-/// `columns` gets the number of the element's column as a third argument; one that takes x alone has no targets.
+/// Rules of ElementwiseLoss: function objects that return the loss of one prediction x with one target t. A rule has a
+/// name for error messages. If a target can be outside its range, it also has `takes` and `targets`. It is called on
+/// the host and on devices, so it is constexpr, and T is float or double. A rule with `columns` gets the value of the
+/// element's column as a third argument. A rule that takes only x has no targets.
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// A loss at one element, and its derivative by the prediction.
+/// Loss at one element, and its derivative with respect to the prediction.
 template <class T>
 struct LossAt {
   T value, slope;
@@ -30,7 +30,7 @@ concept LossOfPrediction = requires(Rule const& rule, float x) {
   { rule(x) } -> std::same_as<LossAt<float>>;
 };
 
-/// (x - t)^2
+/// (x - t)^2.
 struct SquaredError {
   static constexpr char const* name = "mean_squared_error";
   template <class T>
@@ -40,17 +40,17 @@ struct SquaredError {
   }
 };
 
-/// |x - t|, of slope 0 where they are equal
+/// |x - t|, with slope 0 where they are equal.
 struct AbsoluteError {
   static constexpr char const* name = "mean_absolute_error";
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
     T const off = x - t;
-    return {off < 0 ? -off : off, off > 0 ? T{1} : off < 0 ? T{-1} : off};  // 0 or nan
+    return {off < 0 ? -off : off, off > 0 ? T{1} : off < 0 ? T{-1} : off};  // 0 or NaN
   }
 };
 
-/// off^2 / 2 where off = |x - t| is at most delta, and delta (off - delta / 2) beyond
+/// off^2 / 2 where off = |x - t| is at most delta, and delta (off - delta / 2) beyond.
 struct HuberLoss {
   static constexpr char const* name = "huber_loss";
   double delta = 1;
@@ -62,7 +62,7 @@ struct HuberLoss {
   }
 };
 
-/// -(p t log s(x) + (1 - t) log(1 - s(x))) with s(x) = 1 / (1 + e^-x) and p the positive weight
+/// -(p t log s(x) + (1 - t) log(1 - s(x))) with s(x) = 1 / (1 + e^-x) and p the positive weight.
 struct BinaryCrossEntropy {
   static constexpr char const* name = "binary_cross_entropy_with_logits";
   static constexpr char const* targets = "outside [0, 1]; give 0 or 1, or the probability of 1";
@@ -83,7 +83,7 @@ struct BinaryCrossEntropy {
   }
 };
 
-/// The same with the positive weight of the column.
+/// BinaryCrossEntropy with a positive weight for each column.
 struct BinaryCrossEntropyByColumn {
   static constexpr char const* name = BinaryCrossEntropy::name;
   static constexpr char const* targets = BinaryCrossEntropy::targets;
@@ -98,7 +98,7 @@ struct BinaryCrossEntropyByColumn {
   }
 };
 
-/// How far N(m, 1) is from the standard normal distribution: m^2 / 2
+/// KL divergence of N(m, 1) from the standard normal distribution: m^2 / 2.
 struct DivergenceOfMean {
   static constexpr char const* name = "kl_to_standard_normal";
   template <class T>
@@ -107,7 +107,7 @@ struct DivergenceOfMean {
   }
 };
 
-/// How far N(0, e^2s) is: (e^2s - 1) / 2 - s
+/// KL divergence of N(0, e^2s) from the standard normal distribution: (e^2s - 1) / 2 - s.
 struct DivergenceOfLogDeviation {
   static constexpr char const* name = DivergenceOfMean::name;
   template <class T>

@@ -13,7 +13,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A team takes a row. `gradient` may be the logits: a thread writes only what it alone has yet to read.
+/// A team processes one row. `gradient` may be the logits: a thread overwrites only elements that no other thread
+/// reads.
 template <class Team, class T, class Share>
 LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms,
                                                   T const* logits, Share const* shares, float const* factors,
@@ -65,8 +66,8 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Shapes and formulas as on the host, queued on the stream. Shares are not looked at.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's shapes and formulas, queued on the stream. Shares are not checked.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct SoftCrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class Share>

@@ -17,12 +17,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// CrossEntropy where each row has a share of every class in place of one label.
+/// CrossEntropy for rows with a share of each class instead of one label.
 template <class Space>
 struct SoftCrossEntropy : detail::NotIncluded<Space> {};
 
-/// @throws ShapeError unless every logit has a share, and every row a factor where there are any, or for another number
-/// of class weights   @throws ConfigError for a smoothing outside [0, 1], a weight that is none, or an ignored label
+/// @throws ShapeError unless each logit has a share and each row a factor (or there are none), or for another number of
+/// class weights
+/// @throws ConfigError for a smoothing outside [0, 1], an invalid weight, or an ignored label
 template <class Factors>
 void check_soft_cross_entropy(Index slots, CrossEntropyOptions const& options, Extents<2> logits, Index shares,
                               Factors const& factors) {
@@ -41,14 +42,14 @@ void check_soft_cross_entropy(Index slots, CrossEntropyOptions const& options, E
 
 template <>
 struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
-  /// With q = shares[r], p = softmax(logits[r]), w the class weights and s the label smoothing:
-  /// losses[r] = -factor * factors[r] * sum over c of w[c] ((1 - s) q[c] + s / classes) log p[c] and weights[r] = 1,
-  /// both 0 for padding. gradient = that of the sum of the losses, or gradient += that.
+  /// Computes losses, weights and gradient. Let q = shares[r], p = softmax(logits[r]), w the class weights and s the
+  /// label smoothing. Then losses[r] = -factor * factors[r] * sum over c of w[c] ((1 - s) q[c] + s / classes) log p[c],
+  /// and weights[r] = 1. Both are 0 for padding. gradient = the gradient of the sum of the losses, or it is added.
   /// @shape logits, shares [layout.slots, classes]   @shape factors [layout.slots], or a null view: each is 1
-  /// @shape losses, weights [layout.slots], overwritten   @shape gradient as logits, and with `overwrite` may be their
-  /// memory; a null one is left out
+  /// @shape losses, weights [layout.slots], overwritten
+  /// @shape gradient as logits, and with `overwrite` may be their memory; null is skipped
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree   @throws ConfigError for a smoothing outside [0, 1], or an ignored
+  /// @throws ShapeError if the shapes disagree   @throws ConfigError for a smoothing outside [0, 1], or an ignored
   /// label
   /// @throws RowError (at Contract::normal) for a share that is negative or not finite
   template <class T, class Share>
@@ -79,7 +80,7 @@ struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
  private:
   static constexpr Index elements_per_task = 4096, block = 256;
 
-  /// The loss of a row. Sums are of type T within a block of classes and doubles across blocks.
+  /// Returns the loss of a row. Sums are of type T within a block of classes and in double across blocks.
   template <std::size_t bytes, class T, class Share>
   [[gnu::always_inline]] static double row(Vectors<bytes> vectors, detail::CrossEntropyTerms const& terms, double by,
                                            T const* x, Share const* q, T* dx, Write write) noexcept {

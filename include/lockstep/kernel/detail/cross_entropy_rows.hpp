@@ -12,7 +12,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What both ways to compute rows of a cross entropy know. To be used inside with_best_instructions.
+/// Arguments of both ways to compute rows of a cross entropy. Use it inside with_best_instructions.
 template <class T, class Label>
 struct CrossEntropyRows {
   SequenceLayout<HostSpace> layout;
@@ -24,7 +24,7 @@ struct CrossEntropyRows {
   Write write;
   float const* factors;  // of rows, or null
 
-  /// Rows [begin, end).
+  /// Computes rows [begin, end).
   template <std::size_t bytes>
   [[gnu::always_inline]] void run(Vectors<bytes> vectors, Index begin, Index end) const noexcept {
     if (terms.classes < LanesOf<T>::count) {
@@ -50,8 +50,8 @@ struct CrossEntropyRows {
     for (Index c = 0; c < terms.classes; ++c) gradient[r * terms.classes + c] = T{0};
   }
 
-  /// One row of many classes. Sums are of type T within a block and doubles across blocks: with 2^15 classes, too, the
-  /// error is that of one block.
+  /// Computes one row of many classes. Sums are of type T within a block and in double across blocks: with 2^15
+  /// classes, too, the error is that of one block.
   template <std::size_t bytes>
   [[gnu::always_inline]] void row(Vectors<bytes> vectors, Index r) const noexcept {
     if (!counts(r)) return leave_out(r);
@@ -68,7 +68,7 @@ struct CrossEntropyRows {
         spread += static_cast<double>(sum(vectors, exponentials, here));
       }
       T* const to = dx && write == Write::overwrite ? dx + c : exponentials;
-      // Arithmetic bounds this loop, memory what the next row begins with.
+      // Arithmetic limits this loop, and memory limits the start of the next row.
       if (r + 1 < layout.slots)
         for (Index i = 0; i < here; i += line) {
           __builtin_prefetch(x + classes + c + i, 0, 2);
@@ -92,7 +92,7 @@ struct CrossEntropyRows {
     dx[y] -= static_cast<T>(by * terms.at_label(y));
   }
 
-  /// A block of rows of fewer classes than there are lanes: the block is turned, so that a lane holds a row.
+  /// Computes a block of rows with fewer classes than lanes. Transposes the block, so that a lane holds a row.
   [[gnu::always_inline]] void turn(Index first, Index rows) const noexcept {
     auto const classes = terms.classes;
     T z[(LanesOf<T>::count - 1) * turned];  // [classes, turned]
@@ -102,7 +102,7 @@ struct CrossEntropyRows {
     for (Index i = 0; i < rows; ++i) most[i] = z[i];
     for (Index c = 1; c < classes; ++c)
       for (Index i = 0; i < rows; ++i) most[i] = z[c * turned + i] > most[i] ? z[c * turned + i] : most[i];
-    Index own[turned];  // label, or none
+    Index own[turned];  // label, or -1 for none
     for (Index i = 0; i < rows; ++i) {
       own[i] = counts(first + i) ? label(first + i) : -1;
       at_label[i] = own[i] >= 0 ? z[own[i] * turned + i] - most[i] : T{0};
@@ -138,7 +138,7 @@ struct CrossEntropyRows {
     turn_back(z, own, first, rows);
   }
 
-  /// The gradient of a block of rows. One for all sets of instructions: rows are too short for any.
+  /// Writes the gradient of a block of rows. One version for all instruction sets: rows are too short for vectors.
   [[gnu::noinline]] void turn_back(T const* z, Index const* own, Index first, Index rows) const noexcept {
     auto const classes = terms.classes;
     auto* dx = gradient + first * classes;

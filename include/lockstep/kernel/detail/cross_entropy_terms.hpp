@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The options in the form that rows need. A row's loss, with z = logits - their largest, is
+/// The options in the form that rows need. With z = logits - their largest, a row's loss is
 /// total(y) * log(sum over c of exp z[c]) - at_label(y) * z[y] - each * sum over c of w[c] z[c].
 struct CrossEntropyTerms {
   Index classes, ignored;
@@ -30,18 +30,19 @@ struct CrossEntropyTerms {
   }
   [[gnu::always_inline]] constexpr double at_label(Index label) const noexcept { return label_share * weight(label); }
   [[gnu::always_inline]] constexpr double total(Index label) const noexcept { return at_label(label) + each_total; }
-  /// What a class takes from its gradient, whatever the label.
+  /// Returns the value that smoothing subtracts from a class's gradient, for any label.
   template <class T>
   [[gnu::always_inline]] constexpr T share(Index c) const noexcept {
     return class_weights ? static_cast<T>(each) * static_cast<T>(class_weights[c]) : static_cast<T>(each);
   }
-  /// What the class counts for where the sample's share of it is q.
+  /// Returns the weight of class c if the sample's share of it is q.
   template <class T>
   [[gnu::always_inline]] constexpr T share(Index c, T q) const noexcept {
     T const smooth = static_cast<T>(label_share) * q + static_cast<T>(each);
     return class_weights ? static_cast<T>(class_weights[c]) * smooth : smooth;
   }
-  /// `log_total` is the logarithm of the sum of exp z, `z` that of the label, `spread` the sum of w[c] z[c].
+  /// Returns the loss. `log_total` is the logarithm of the sum of exp z, `z` the label's value, and `spread` the sum of
+  /// w[c] z[c].
   [[gnu::always_inline]] constexpr double loss(Index label, double log_total, double z, double spread) const noexcept {
     double const of_label = total(label) * log_total - at_label(label) * z;
     return each == 0 ? of_label : of_label - each * spread;

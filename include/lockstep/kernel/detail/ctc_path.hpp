@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The states that a reading of labels goes through: a blank, a label, a blank, and so on; a step stays, goes to the
-/// next, or passes over a blank between labels that differ. On the host and on devices.
+/// States of an alignment to labels: a blank, a label, a blank, and so on. A step stays, advances to the next state, or
+/// skips a blank between labels that differ. For the host and devices.
 template <class Label>
 struct CtcPath {
   Label const* labels;
@@ -18,11 +18,11 @@ struct CtcPath {
   [[nodiscard]] constexpr Index label(Index state) const noexcept {
     return state % 2 == 0 ? blank : static_cast<Index>(labels[state / 2]);
   }
-  /// Whether a state is also reached from that before the last.
+  /// Returns whether a state can also follow the state two before it.
   [[nodiscard]] constexpr bool skips(Index state) const noexcept {
     return state % 2 == 1 && state > 1 && labels[state / 2] != labels[state / 2 - 1];
   }
-  /// The fewest tokens that the labels can be read from.
+  /// Returns the smallest number of tokens for these labels.
   [[nodiscard]] constexpr Index least() const noexcept {
     auto least = count;
     for (Index i = 1; i < count; ++i) least += labels[i] == labels[i - 1] ? 1 : 0;
@@ -30,26 +30,26 @@ struct CtcPath {
   }
 };
 
-/// The logarithm of a probability of zero, to be added to others: all that is of possible readings lies far above.
+/// Logarithm of a probability of zero, which can be added to others: possible alignments are far above it.
 template <class T>
 inline constexpr T ctc_never = T(-1e30);
 
-/// log(e^a + e^b + e^c)
+/// Returns log(e^a + e^b + e^c).
 template <class T>
 [[nodiscard, gnu::always_inline]] constexpr T log_sum(T a, T b, T c) noexcept {
   T const ab = a > b ? a : b, most = ab > c ? ab : c;
   return most + log(exp(a - most) + exp(b - most) + exp(c - most));
 }
 
-/// Where a row's numbers lie in the memory that the kernel is given.
+/// Layout of the kernel's memory.
 template <class T>
 struct CtcMemory {
-  T* of_tokens;    ///< [slots, states]: forward's logarithms, each token's largest being 0
+  T* of_tokens;    ///< [slots, states]: the forward pass's logarithms, shifted so that each token's largest is 0
   T* normalizers;  ///< [slots]: log sum of e^logits
   T* of_rows;      ///< [rows, of_row]
 
   [[nodiscard]] static constexpr Index states(Index longest_labels) noexcept { return 2 * longest_labels + 1; }
-  /// Three numbers of each state, and one of each class.
+  /// Returns the elements of a row: three for each state, and one for each class.
   [[nodiscard]] static constexpr Index of_row(Index longest_labels, Index classes) noexcept {
     return 3 * states(longest_labels) + classes;
   }

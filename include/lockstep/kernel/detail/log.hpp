@@ -9,9 +9,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// The natural logarithm of a positive, normal, finite x to within 2 units in the last place; nan stays nan. Free of
-/// branches and calls, so a loop over it vectorises, with the same bits for any vector length.
-/// @source x = 2^n m with m in [sqrt(1/2), sqrt(2)); the polynomial is that of logf in the Cephes library (Moshier)
+/// Returns the natural logarithm of a positive, normal, finite x to within 2 units in the last place; NaN stays NaN.
+/// Free of branches and calls, so a loop over it vectorises, with equal bits for any vector length.
+/// @source x = 2^n m with m in [sqrt(1/2), sqrt(2)); the polynomial is the one of logf in the Cephes library (Moshier)
 [[nodiscard, gnu::always_inline]] constexpr float log(float x) noexcept {
   constexpr std::uint32_t root = 0x3f3504f3;  // sqrt(1/2)
   auto const bits = std::bit_cast<std::uint32_t>(x) - root;
@@ -28,7 +28,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
   p = p * f + 3.3333331174e-1f;
   float const square = f * f;
   float const small = (p * f * square - n * 2.12194440e-4f) - 0.5f * square;
-  return (f + small) + n * 0.693359375f + (x - x);  // a nan stays one
+  return (f + small) + n * 0.693359375f + (x - x);  // NaN stays NaN
 }
 
 template <std::same_as<double> T>

@@ -12,15 +12,15 @@ struct Logistic {
   T softplus, softplus_of_negative;  ///< log(1 + e^x) and log(1 + e^-x)
 };
 
-/// All of them from one exponential of -|x|, so that nothing overflows, and each within a few units in its last place:
-/// neither s nor its complement is a difference. A nan stays one. Free of branches and calls in float.
-/// @source log(1 + e) = log(u) + log(1 + c / u) with u = 1 + e rounded and c what the rounding took: c / u is below the
-/// unit, so that it is its own logarithm
+/// Returns all of them from one exponential of -|x|, so nothing overflows. Each is accurate to a few units in its last
+/// place: neither s nor its complement is a difference. NaN stays NaN. Free of branches and calls in float.
+/// @source log(1 + e) = log(u) + log(1 + c / u) with u = 1 + e rounded and c the rounding error: c / u is so small that
+/// log(1 + c / u) = c / u
 template <class T>
 [[nodiscard, gnu::always_inline]] constexpr Logistic<T> logistic(T x) noexcept {
   T const magnitude = x < 0 ? -x : x, e = detail::exp(-magnitude), u = 1 + e;
   T const rest = detail::log(u) + (e - (u - 1)) / u;  // log(1 + e^-|x|)
-  // Every choice on a condition of its own: g++ makes a branch of two that share one.
+  // Each selection has a condition of its own: g++ makes a branch of two that share one.
   return {(x < 0 ? e : T{1}) / u, (magnitude > x ? T{1} : e) / u, rest + (magnitude + x) / 2,
           rest + (magnitude - x) / 2};
 }

@@ -6,7 +6,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Part of one output position's row of taps along the width that is inside the input: `count` positions from `place`
+/// Part inside the input of one output position's row of taps along the width. It has `count` positions from `place`
 /// on, a dilation apart, the first at tap `tap`. `count` is 0 if the whole row is padding.
 struct TapRow {
   Index place, tap, count;
