@@ -16,7 +16,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A thread takes some neighbours at a time. The rule is made once per block, because it takes powers.
+/// One thread processes some adjacent elements at a time. The rule is created once per block, because it computes
+/// powers.
 template <class T, class Shadow, class Scalars, class MakeRule, std::size_t states_count>
 LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradients, std::array<T*, states_count> states,
                                         Shadow shadow, Scalars const* scalars, MakeRule make_rule) {
@@ -48,7 +49,7 @@ LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradien
   }
 }
 
-/// One thread.
+/// Runs in one thread.
 template <class Scalars, class Scaler, class Scale>
 LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* totals, double max_norm,
                                            double const* sum_of_squares, Scaler scaler, Scale* scale, Scalars* to) {
@@ -71,10 +72,10 @@ LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* totals
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// One pass over a range of an arena, queued on the stream. The step's scalars lie on the device, where the rule is
-/// made of them: neither the weight nor the norm need come to the host. Rules are the host's, element by element:
-/// make_rule and the rule's call must be constexpr, or marked for host and device.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
+/// One pass over a range of an arena, queued on the stream. The step's scalars are in device memory, where the rule is
+/// created from them. Neither the weight nor the norm is copied to the host. Rules are the host's, applied element by
+/// element: make_rule and the rule's call must be constexpr, or marked for host and device.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
 template <>
 struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// @throws ConfigError for a slice of touched rows: on a device all gradients are written
@@ -87,17 +88,17 @@ struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
     constexpr auto states_of_slice = static_cast<std::size_t>(states_count);
     std::array<T*, states_of_slice> states{};
     for (std::size_t s = 0; s < states_of_slice; ++s) states[s] = slice.states[s];
-    // Each thread takes neighbours more than once, so that a block makes its rule for some thousands of elements, and
-    // no more blocks make it than any GPU runs at a time.
+    // Each thread processes several groups of elements. A block thus creates its rule for some thousands of elements,
+    // and no more blocks create it than any GPU runs at a time.
     detail::launch("kernel::OptimizerStep", stream,
                    std::min((slice.count + elements_per_thread - 1) / elements_per_thread, most_threads),
                    detail::step_elements<T, decltype(slice.shadow), Scalars, MakeRule, states_of_slice>, slice.count,
                    slice.values, slice.gradients, states, slice.shadow, scalars, make_rule);
   }
 
-  /// Leaves a step's scalars on the device: those that the host knows, the weight, and, where there is a sum of squared
-  /// gradients, whether they are finite and, with a `max_norm`, the factor that clips them to it: optim::GlobalNorm's
-  /// formulas. A loss scale, which may be null, is taken into account, and then moved on by `scaler.after`.
+  /// Writes a step's scalars to device memory: the values that the host knows, and the weight. With a sum of squared
+  /// gradients, also writes whether they are finite. With a `max_norm`, also writes the clipping factor, by
+  /// optim::GlobalNorm's formulas. Applies the loss scale, if not null, and then updates it with `scaler.after`.
   template <class Scalars, class Scaler, class Scale>
   static void complete(Stream stream, Scalars const& known, double const* totals, double max_norm,
                        double const* sum_of_squares, Scaler const& scaler, Scale* scale, Scalars* to) {

@@ -18,12 +18,12 @@ struct OptimizerStep : detail::NotIncluded<Space> {};
 
 template <>
 struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
-  /// Calls rule(n, values, gradients, states), or rule(vectors, n, ...) where it takes the width of vectors that it is
-  /// compiled for, for consecutive blocks of n <= `block` elements of the slice; `states` is
-  /// an array of pointers, each to the block's part of one state. Gradients of untouched rows are zeros, and not read;
-  /// or, where rule.leaves_untouched_rows(), passed over. Where the slice has a shadow, it receives the new values.
-  /// Does nothing when the step is not active. `make_rule(scalars)` is called once. An elementwise rule gives the same
-  /// bits however the arena is sliced.
+  /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements of the slice. If the rule
+  /// takes the vector width that it is compiled for, calls rule(vectors, n, ...). `states` is an array of pointers,
+  /// each to the block's part of one state. Gradients of untouched rows are zero and not read. If
+  /// rule.leaves_untouched_rows(), such rows are skipped. If the slice has a shadow, it receives the new values. Does
+  /// nothing if the step is not active. Calls `make_rule(scalars)` once. An elementwise rule gives equal bits for any
+  /// slices of the arena.
   /// @determinism bitwise, for any number of threads
   template <int states_count, class Slice, class Scalars, class MakeRule>
   static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
@@ -53,7 +53,7 @@ struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// What a rule sees at once: small enough that its temporaries stay in the first cache.
+  /// Elements of one call of the rule: few enough that its temporaries stay in the first cache.
   static constexpr Index block = 256;
 
  private:
@@ -65,7 +65,8 @@ struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
     bool written;
     Index stop;
   };
-  /// How far, from `at` to `end` of the slice that starts at `offset`, rows are alike.
+  /// Returns whether the rows from `at` on are written, and the end of the run of equal rows, at most `end`. The slice
+  /// starts at `offset`.
   static Run run_at(TouchedRows const& table, Index offset, Index at, Index end) noexcept {
     if (table.words == nullptr) return {true, end};
     auto const row = (offset + at - table.offset) / table.width;

@@ -6,7 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions and shapes as on the host, queued on the stream: a thread for each channel of each sequence.
+/// CUDA version with the host's functions and shapes, queued on the stream: one thread for each channel of each
+/// sequence.
 template <>
 struct Recurrent<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>

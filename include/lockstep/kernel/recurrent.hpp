@@ -9,9 +9,9 @@
 #include <lockstep/kernel/recurrent_cells.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-// Before a loop over so many arrays whose iterations do not meet: g++ 12 makes a second loop without vectors, and a
-// test at run time that chooses it where the arrays are apart, too. clang warns of a loop that it then does not
-// vectorise.
+// Placed before a loop over many arrays whose iterations are independent. Without it, g++ 12 generates a second loop
+// without vectors, which a test at run time may choose even if the arrays do not overlap. clang warns of a loop that it
+// then does not vectorise.
 #if defined(__clang__)
 #define LOCKSTEP_RECURRENT_LOOP
 #else
@@ -20,37 +20,37 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// In which order a recurrent layer reads the tokens of a sequence.
+/// Order in which a recurrent layer reads the tokens of a sequence.
 enum class Direction {
   forward,   ///< the first token first
   backward,  ///< the last token first
 };
 
-/// What the steps of a pass of a recurrent layer share.
+/// Arguments that the steps of a recurrent layer's pass share.
 template <class T, class Space>
 struct RecurrentPass {
   SequenceLayout<Space> layout;
   Direction direction;
   TensorView<T, 2, Space> gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
   TensorView<T, 2, Space> kept;   ///< [slots, width]
-  TensorView<T, 2, Space> earlier{};  ///< [rows, width], on the host: kept behind earlier tokens; null: none are
+  TensorView<T, 2, Space> earlier{};  ///< [rows, width], on the host: kept after earlier tokens; null for none
 
   [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
-  /// The slot of a sequence that is read at step t, of a sequence that has such a step.
+  /// Returns the slot of a sequence that step t reads, for a sequence with such a step.
   [[nodiscard]] constexpr Index slot(Index row, Index t) const noexcept {
     return layout.start(row) + (direction == Direction::forward ? t : layout.tokens(row) - 1 - t);
   }
-  /// From it to the slot that was read before.
+  /// Returns the offset from a slot to the slot that was read before it.
   [[nodiscard]] constexpr Index to_before() const noexcept { return direction == Direction::forward ? -1 : 1; }
-  /// The padding slot behind the tokens that no step t reads, of a sequence shorter than the batch's longest; -1 where
-  /// the layout has none.
+  /// Returns the padding slot after the tokens for a step t that a shorter sequence does not have, or -1 for a ragged
+  /// layout.
   [[nodiscard]] constexpr Index padding(Index row, Index t) const noexcept {
     return layout.is_ragged() ? -1 : layout.start(row) + t;
   }
 };
 
-/// The steps of a recurrent layer, which is a cell of recurrent_cells.hpp at every channel of every sequence. Between
-/// them the state is multiplied by its weight: those products are the caller's.
+/// The steps of a recurrent layer: a cell of recurrent_cells.hpp for each channel of each sequence. Between the steps,
+/// the caller multiplies the state by its weight.
 template <class Space>
 struct Recurrent : detail::NotIncluded<Space> {};
 
@@ -59,11 +59,11 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T>
   using Pass = RecurrentPass<T, HostSpace>;
 
-  /// Step t of all sequences that have one: `state` becomes the next, and is y's row of the token that is read; y is
-  /// zero in padding. The state's part of the gates is its `product` with its weight, plus the bias; at step 0, unless
-  /// there are earlier tokens, it is the bias alone, and `product` and `state` are not read.
+  /// Computes step t of all sequences that have one. `state` becomes the next state, and is also the token's row of y;
+  /// y is zero in padding. The state's part of the gates is `product`, the state times its weight, plus the bias. At
+  /// step 0, unless there are earlier tokens, it is only the bias, and `product` and `state` are not read.
   /// @shape product [rows, gates * width]   @shape bias [gates * width]   @shape state [rows, width]
-  /// @shape y [slots, width], of the same type or one that it is rounded to
+  /// @shape y [slots, width], of T or a type to which T is rounded
   /// @determinism bitwise, for any number of threads
   template <class Cell, class T, class Out>
   static void forward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<T const> product, Vector<T const> bias,
@@ -72,7 +72,7 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
     for_rows(stream, pass, [&](Index row) {
       if (t >= pass.layout.tokens(row)) {
         if (auto const slot = pass.padding(row, t); slot >= 0) std::fill_n(y.data + slot * width, width, Out{});
-        if (t == 0) std::fill_n(state.data + row * width, width, T{0});  // it is multiplied all the same
+        if (t == 0) std::fill_n(state.data + row * width, width, T{0});  // its product is computed all the same
         return;
       }
       auto const slot = pass.slot(row, t);
@@ -90,12 +90,12 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// The gradients of step t, which take the place of the gates: of the input's part. `dparts` gets those of the
-  /// state's part, where the cell has others, and `dproduct` the same by sequence. `dstate` is that of the state, as
-  /// far as later steps have it; it becomes that of the state before, or what of it does not come by the product. Both
-  /// are zero in padding. `dkept` passes on that of what the cell keeps.
-  /// @shape dy, before [slots, width]: before is the state that each token was read in   @shape dstate, dkept [rows,
-  /// width]   @shape dproduct [rows, gates * width]   @shape dparts [slots, gates * width]
+  /// Computes the gradients of step t. The gradients of the input's part overwrite the gates. If the gradients of the
+  /// state's part differ for this cell, `dparts` receives them. `dproduct` receives them by sequence. On entry,
+  /// `dstate` is the gradient of the state from later steps. It becomes the gradient of the state before, without the
+  /// part through the product. All are zero in padding. `dkept` passes on the gradient of the cell's kept number.
+  /// @shape dy, before [slots, width]: before is the state before each token   @shape dstate, dkept [rows, width]
+  /// @shape dproduct [rows, gates * width]   @shape dparts [slots, gates * width]
   /// @determinism bitwise, for any number of threads
   template <class Cell, class T, class Out>
   static void backward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<Out const> dy, Matrix<T const> before,
@@ -108,7 +108,7 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
           std::fill_n(pass.gates.data + slot * all, all, T{0});
           if constexpr (Cell::parts_differ) std::fill_n(dparts.data + slot * all, all, T{0});
         }
-        if (t + 1 == pass.layout.length) {  // multiplied all the same
+        if (t + 1 == pass.layout.length) {  // their product is computed all the same
           std::fill_n(dproduct.data + row * all, all, T{0});
           std::fill_n(dstate.data + row * width, width, T{0});
         }
@@ -129,7 +129,7 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// The state that each token was read in: y of the one that was read before, zero for the first, and in padding.
+  /// Copies the state before each token: y of the token that was read before it, and zero for the first and in padding.
   /// @shape y, before [slots, width]
   template <class T, class Out>
   static void states_before(Stream stream, Pass<T> const& pass, Matrix<Out const> y, Matrix<T> before) {

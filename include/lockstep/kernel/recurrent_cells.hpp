@@ -5,18 +5,19 @@
 #include <lockstep/kernel/detail/logistic.hpp>
 #include <lockstep/kernel/detail/tanh.hpp>
 
-/// What Recurrent is made of: cells as function objects, of one channel at one step. x are the input's part of the
-/// gates, r the state's; the state comes in as `before`, and goes out as `state`. A cell may keep a number more of each
-/// step. They are called on the host and on devices, so they are constexpr, and T is float or double.
+/// Cells of Recurrent: function objects for one channel at one step. x is the input's part of the gates, and r the
+/// state's part. `before` is the previous state, and `state` the new one. A cell may keep one more number per step.
+/// Cells are called on the host and on devices, so they are constexpr, and T is float or double.
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// What a step makes.
+/// Results of one step.
 template <class T, int gates>
 struct RecurrentStep {
   T gate[static_cast<std::size_t>(gates)];  ///< as backward needs them
   T kept, state;
 };
-/// Its gradients: of x and r, of what the step before kept, and of the state before as far as r is not its way there.
+/// Gradients of one step: of x and r, of the number that the previous step kept, and of the previous state without the
+/// part through r.
 template <class T, int gates>
 struct RecurrentGradients {
   T dx[static_cast<std::size_t>(gates)], dr[static_cast<std::size_t>(gates)];
@@ -25,13 +26,13 @@ struct RecurrentGradients {
 
 /// i, f, g, o = s(x0 + r0), s(x1 + r1), tanh(x2 + r2), s(x3 + r3); c = f c' + i g; state = o tanh(c), where s is the
 /// logistic function. Keeps c.
-/// @source Hochreiter, Schmidhuber: Long Short-Term Memory (1997), with Gers's forget gate; order and biases as
-/// torch.nn.LSTM's
+/// @source Hochreiter, Schmidhuber: Long Short-Term Memory (1997), with Gers's forget gate; order and biases as in
+/// torch.nn.LSTM
 struct LstmCell {
   static constexpr char const* name = "LSTM";
   static constexpr int gates = 4;
-  static constexpr bool parts_differ = false;  ///< whether gradients of x and r do
-  static constexpr bool passes_state = false;  ///< whether the state goes on in other ways than through r
+  static constexpr bool parts_differ = false;  ///< whether the gradients of x and r differ
+  static constexpr bool passes_state = false;  ///< whether the state also passes to the next one without r
 
   template <class T>
   [[nodiscard, gnu::always_inline]] static constexpr RecurrentStep<T, gates> forward(T const (&x)[gates],
@@ -42,7 +43,8 @@ struct LstmCell {
     T const c = f * kept + i * g;
     return {{i, f, g, o}, c, o * detail::tanh(c)};
   }
-  /// `kept` is the step's own, `kept_before` that of the step before; dkept the gradient of the former.
+  /// Computes the gradients. `kept` is this step's number, and `kept_before` the previous step's; dkept is the gradient
+  /// of `kept`.
   template <class T>
   [[nodiscard, gnu::always_inline]] static constexpr RecurrentGradients<T, gates> backward(T const (&gate)[gates],
                                                                                            T kept, T kept_before, T,
@@ -56,7 +58,7 @@ struct LstmCell {
 };
 
 /// r, z, n = s(x0 + r0), s(x1 + r1), tanh(x2 + r r2); state = (1 - z) n + z before. Keeps r2.
-/// @source Cho et al. (2014), with the reset gate behind the state's map, as torch.nn.GRU
+/// @source Cho et al. (2014), with the reset gate after the state's map, as in torch.nn.GRU
 struct GruCell {
   static constexpr char const* name = "GRU";
   static constexpr int gates = 3;

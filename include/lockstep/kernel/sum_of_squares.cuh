@@ -15,7 +15,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes a chunk.
+/// One block sums one chunk.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_squares(T const* x, Index count, Index chunk, double* partial) {
   using Here = NeighboursOf<T>;
@@ -33,7 +33,7 @@ LOCKSTEP_CUDA_KERNEL void sum_squares(T const* x, Index count, Index chunk, doub
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// A stream's partial sums, and where their total is put for the host.
+/// A stream's partial sums, and the pinned memory in which the host receives their sum.
 class SquaresMemory {
  public:
   static constexpr Index most_chunks = 1024;
@@ -45,9 +45,9 @@ class SquaresMemory {
 
 template <>
 struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// As on the host, in another order. Waits for the device.
-  /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: chunks fixed by the size, summed
-  /// in order
+  /// CUDA version, which sums in another order. Waits for the device.
+  /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: only the size determines the
+  /// chunks, which are summed in order
   /// @throws ConfigError for tables of touched rows: on a device all gradients are written
   template <class T>
   [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
@@ -63,7 +63,7 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
     return *to;
   }
 
-  /// The same, left on the device.
+  /// Computes the sum and keeps it in device memory.
   template <class T>
   static void run_on_device(Stream stream, Vector<T const> x, double* to) {
     auto& memory = stream.kept<detail::SquaresMemory>();

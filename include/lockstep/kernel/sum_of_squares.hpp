@@ -18,13 +18,14 @@ struct SumOfSquares : detail::NotIncluded<Space> {};
 
 template <>
 struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
-  /// Elements whose squares are summed by themselves first: whoever has whole blocks of an arena can do its part of the
-  /// sum.
+  /// Elements whose squares are summed separately first. A caller with whole blocks of an arena can thus compute its
+  /// part of the sum.
   static constexpr Index block = 1024;
   [[nodiscard]] static constexpr Index blocks_of(Index size) noexcept { return (size + block - 1) / block; }
 
-  /// sum over i of x[i]^2, in double. Squares of float32 cannot overflow there, so the result is finite exactly when
-  /// every element is: one pass gives both. Rows of `tables` that were not touched are not read and count as zero.
+  /// Returns the sum over i of x[i]^2, in double. Squares of float32 cannot overflow there, so the result is finite
+  /// exactly if each element is: one pass gives both. Rows of `tables` that were not touched are not read and count as
+  /// zero.
   /// @determinism bitwise, for any number of threads, and whether zeros are listed as untouched rows or written out
   template <class T>
   [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
@@ -42,8 +43,9 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
     return sum;
   }
 
-  /// The sums of the blocks [first, last), of which the other elements of x are not read.
-  /// @shape sums [blocks_of(x.size())], of which those are written   @determinism bitwise, for any number of threads
+  /// Computes the sums of the blocks [first, last). Does not read other elements of x.
+  /// @shape sums [blocks_of(x.size())], of which only those are written   @determinism bitwise, for any number of
+  /// threads
   template <class T>
   static void run_blocks(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables, Index first, Index last,
                          double* sums) {
@@ -53,7 +55,7 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
       });
     });
   }
-  /// What `run` gives of an x whose blocks have these sums, bit for bit.
+  /// Returns the result of `run`, bit-identical, for an x whose blocks have these sums.
   [[nodiscard]] static double total(std::span<double const> sums) noexcept {
     auto const chunk = static_cast<std::size_t>(chunk_of(std::ssize(sums)));
     double all = 0;
@@ -68,7 +70,8 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
  private:
   static constexpr Index most_chunks = 256;  // of blocks, each summed by one thread
   static constexpr Index smallest_chunk = 4;
-  static constexpr Index lanes = 32;  // independent sums: enough to hide the latency of an addition at any vector width
+  static constexpr Index lanes = 32;  // independent sums: enough to hide the latency of an addition for any vector
+                                      // width
   using Lanes = std::array<double, static_cast<std::size_t>(lanes)>;
 
   [[nodiscard]] static Index chunk_of(Index blocks) noexcept {
@@ -90,7 +93,8 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
     return sums[0];
   }
 
-  /// Element i belongs to lane i % lanes, so that what lies between two parts does not change the bits.
+  /// Adds the squares of a part. Element i belongs to lane i % lanes, so that gaps between parts do not change the
+  /// bits.
   template <class T>
   static void add(T const* x, Index begin, Index end, Lanes& all) noexcept {
     auto sums = all;
