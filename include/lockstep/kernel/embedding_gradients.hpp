@@ -5,14 +5,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Where the gradients of an embedding's inputs go, tables excepted. What has no data is left out.
+/// Destinations of the gradients of an embedding's inputs, except tables. Null ones are skipped.
 template <class T, class Space>
 struct EmbeddingGradients {
   struct Target {
     T* data = nullptr;
     Write write = Write::overwrite;
   };
-  Target dense[EmbeddingInputs<T, Space>::most_parts]{};  // of each part that is no table: [entries, width]
+  Target dense[EmbeddingInputs<T, Space>::most_parts]{};  // of each part that is not a table: [entries, width]
   Target position{}, type{};                              // shapes as the inputs'
   Target weight{}, bias{};
 };

@@ -8,20 +8,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// What a position counts.
+/// Unit of a position.
 enum class Counted {
-  tokens,  ///< the tokens of the assembled sequence
-  steps,   ///< those of the token's own segment: state, action and return of one time step share a position
+  tokens,  ///< tokens of the assembled sequence
+  steps,   ///< tokens of the token's own segment: state, action and return of one time step share a position
 };
 
-/// How the rows of an embedding are normalised.
+/// Normalisation of an embedding's rows.
 enum class Norm {
-  none,   ///< not at all
+  none,   ///< no normalisation
   layer,  ///< weight * (x - mean) / sqrt(variance + epsilon) + bias
   rms,    ///< weight * x / sqrt(mean of x^2 + epsilon)
 };
 
-/// What the tokens of a batch of sequences are the sum of. Token i of segment s is
+/// Inputs whose sum is the tokens of a batch of sequences. Token i of segment s is
 ///   dropout(norm(scale * (sum over the parts of s of their row for entry i) + position[its position] + type[s])).
 template <class T, class Space>
 struct EmbeddingInputs {
@@ -29,16 +29,16 @@ struct EmbeddingInputs {
   template <class U, int Rank>
   using View = TensorView<U, Rank, Space>;
 
-  /// A table that is looked up, or rows that are taken as they are.
+  /// A table for lookups, or rows that are used directly.
   struct Part {
     View<T const, 2> rows;              // table [vocabulary, width], or [entries of the segment, width]
-    bool is_table = false;              // or entry e takes row e
+    bool is_table = false;              // if false, entry e takes row e
     std::int32_t const* ids = nullptr;  // of each entry
-    char const* name = "";              // of the table, for messages
+    char const* name = "";              // of the table, for error messages
   };
 
   Assembly<Space> assembly;
-  Part parts[most_parts]{};                              // those of a segment stand together
+  Part parts[most_parts]{};                              // those of a segment are adjacent
   int first_part[Assembly<Space>::most_segments + 1]{};  // of each segment, and the end
   T scale = 1;
   View<T const, 2> position{};  // [most positions, width], or null
@@ -49,7 +49,7 @@ struct EmbeddingInputs {
   T epsilon{};
   DropoutMask mask{};
 
-  /// Whether gradients pass unchanged from a token to its parts.
+  /// Returns whether gradients pass unchanged from a token to its parts.
   [[nodiscard]] constexpr bool is_plain_sum() const noexcept {
     return !mask.active() && norm == Norm::none && scale == T(1);
   }

@@ -13,10 +13,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions, shapes and results as on the host, queued on the stream. Ids and lengths are not checked by an exception,
-/// which would have to wait for the device: an id outside its table, or a token past the last position, gives nan.
-/// Gradients of tables are dense here: a context of this space gives out no touched rows.
-/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+/// CUDA version with the host's functions, shapes and results, queued on the stream. Ids and lengths are not checked
+/// with an exception, which would have to wait for the device. An id outside its table, or a token after the last
+/// position, gives NaN. Gradients of tables are dense: a context of this space has no touched rows.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, int Rank>
@@ -115,7 +115,7 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
                                   });
   }
 
-  /// Elements of memory that `plan` takes, in which the plan lies afterwards.
+  /// Returns the elements of memory that `plan` needs; the plan stays in that memory.
   [[nodiscard]] static Index plan_elements(Index slots) { return Plan::elements(slots); }
 
   template <class T>
@@ -124,7 +124,7 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
     plan.build(stream, inputs.assembly, segment, inputs.parts[part].ids, inputs.parts[part].rows.extent[0], memory);
   }
 
-  /// Rows of scratch memory that `backward_table` takes.
+  /// Returns the rows of scratch memory that `backward_table` needs.
   [[nodiscard]] static Index partial_rows(Index slots) noexcept { return slots; }
 
   template <class T>
@@ -150,10 +150,10 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 
  private:
-  static constexpr Index most_blocks = 1024;  // for rows of several chunks, of which most batches have few
+  static constexpr Index most_blocks = 1024;  // for rows of several chunks, which are few in most batches
 
-  /// Without dropout, too, a thread takes the channels of a block of random bits where a norm's lanes can keep all of
-  /// theirs only so.
+  /// Calls f(type of the vectorized access). A thread processes the channels of a block of random bits with dropout.
+  /// Without dropout, it does so only if a norm's lanes could not keep all their channels otherwise.
   template <class T, class F>
   static void with_neighbours(Inputs<Accumulate<T>> const& inputs, Index width, F const& f) {
     using Masked = detail::MaskedNeighbours;

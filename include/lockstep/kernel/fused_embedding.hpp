@@ -21,8 +21,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Embeddings of any number of tables and dense rows, assembled into sequences, scaled, normalised and dropped out in
-/// one pass; and their gradients without atomics.
+/// Embeddings of any number of tables and dense rows. Assembles them into sequences, and applies scale, normalisation
+/// and dropout in one pass. Computes their gradients without atomics.
 template <class Space>
 struct FusedEmbedding : detail::NotIncluded<Space> {};
 
@@ -35,22 +35,22 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T>
   using Gradients = EmbeddingGradients<T, HostSpace>;
 
-  /// What the gradient of a table needs to know of the ids. On the host its storage is kept from batch to batch.
+  /// Grouping of ids for the gradient of a table. On the host its storage is reused from batch to batch.
   using Plan = SegmentPlan;
 
-  /// Fills the lengths (padded) or offsets (ragged) of an assembled sequence: that of row r is assembly.bound(r).
+  /// Fills the lengths (padded) or offsets (ragged) of an assembled sequence: element `row` is assembly.bound(row).
   /// @shape out [assembly.bounds()]
-  /// @throws DataError (at Contract::normal) when interleaved segments of a row are not equally long
+  /// @throws DataError (at Contract::normal) if interleaved segments of a row are not equally long
   template <class Bound>
   static void bounds(Stream, Assembly<HostSpace> const& assembly, View<Bound, 1> out) {
     detail::check_interleaved(assembly);
     for (Index row = 0; row < out.size(); ++row) out.data[row] = static_cast<Bound>(assembly.bound(row));
   }
 
-  /// out = what EmbeddingInputs says for tokens, zero in padding; dropout is that of kernel::Dropout for element
-  /// t * width + channel of the sample whose token t it is.
+  /// Computes out by the formula of EmbeddingInputs for tokens, and zero in padding. Dropout uses the mask of
+  /// kernel::Dropout for element t * width + channel of the sample, where t is the token.
   /// @shape out [layout.slots, width]
-  /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
+  /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
   /// @throws DataError (at Contract::normal) for an id outside its table or a sequence longer than the positions
   template <class T>
   static void forward(Stream stream, Inputs<T> const& inputs, View<T, 2> out) {
@@ -71,15 +71,15 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
         [=](Index slot, Index padding) { std::fill_n(out.data + slot * width, padding * width, T{0}); });
   }
 
-  /// Elements of scratch memory that `backward` takes: a function of the shape alone.
+  /// Returns the elements of scratch memory that `backward` needs; only the shape determines them.
   template <class T>
   [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept {
     return detail::EmbeddingBackward<T>::scratch(inputs, width);
   }
 
-  /// The gradients of everything but the tables, and dx, the gradient of the sum of a token's parts, for
-  /// `backward_table`. What `targets` has no place for is left out. Forward kept nothing: norms are computed again.
-  /// @shape dy, dx [layout.slots, width]; inputs.is_plain_sum() means that dx would be dy, and it may be null
+  /// Computes all gradients except those of the tables. Also computes dx, the gradient of the sum of a token's parts,
+  /// for `backward_table`. Skips null `targets`. Recomputes the norms, because the forward pass keeps nothing.
+  /// @shape dy, dx [layout.slots, width]; if inputs.is_plain_sum(), dx would equal dy, and may be null
   /// @shape memory [scratch(inputs, width)]
   /// @determinism bitwise, for any number of threads: sums over rows in blocks of 64, then over the blocks
   template <class T>
@@ -88,10 +88,10 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
     detail::EmbeddingBackward<T>{inputs, targets, dy.data, dx.data, dy.extent[1], memory}.run(stream.pool());
   }
 
-  /// Elements of memory that `plan` takes.
+  /// Returns the elements of memory that `plan` needs.
   [[nodiscard]] static constexpr Index plan_elements(Index slots) noexcept { return slots; }
 
-  /// Plans the sums of `backward_table` for the table that part `part` of segment `segment` looks up.
+  /// Plans the sums of `backward_table` for the table of part `part` of segment `segment`.
   /// @shape list [plan_elements(layout.slots)], scratch
   template <class T>
   static void plan(Stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> list, Plan& plan) {
@@ -99,7 +99,7 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
     auto const& layout = assembly.segments[segment];
     auto const* const ids = inputs.parts[part].ids;
     if (assembly.count == 1 && layout.is_ragged()) return plan.build({ids, static_cast<std::size_t>(layout.slots)});
-    std::fill_n(list.data, list.size(), -1);  // a plan leaves negative ids out
+    std::fill_n(list.data, list.size(), -1);  // a plan ignores negative ids
     Index const stride = assembly.arrangement == Arrangement::interleaved ? assembly.count : 1;
     for (Index row = 0; row < layout.rows; ++row) {
       auto const tokens = layout.tokens(row), from = layout.start(row);
@@ -109,13 +109,13 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
     plan.build(list.span());
   }
 
-  /// The gradient of a table: row v is the sum of dx over the slots that hold id v. Each chunk of the plan is summed on
-  /// its own, then the chunks of a row in order, so one hot row spreads over all threads. `overwrite` zeroes the rows
-  /// of absent ids; `add` touches only rows that occur. Where `touched` has bits they decide instead, row by row: those
-  /// that it contains are added to, others overwritten and entered, absent ones left alone.
+  /// Computes the gradient of a table: row v is the sum of dx over the slots with id v. Each chunk of the plan is
+  /// summed separately, then the chunks of a row in order, so all threads share a frequent row. `overwrite` sets the
+  /// rows of absent ids to zero; `add` touches only rows that occur. If `touched` has bits, they decide instead for
+  /// each row. Rows that it contains are added to, and others are overwritten and inserted. Absent ones stay unchanged.
   /// Entry e of the planned list is slot e * stride + first.
-  /// @shape dx [slots, width]   @shape partial [partial_rows(slots), width], scratch   @shape gradient [vocabulary,
-  /// width]
+  /// @shape dx [slots, width]   @shape partial [partial_rows(slots), width], scratch
+  /// @shape gradient [vocabulary, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<T, 2> partial,

@@ -9,7 +9,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 template <>
 struct RowNumbers<CudaSpace> : detail::OfSpace<CudaSpace> {
-  /// As on the host, queued on the stream.
+  /// CUDA version, queued on the stream.
   static void fill(Stream stream, std::int32_t first, Vector<std::int32_t> to) {
     detail::for_elements("kernel::RowNumbers", stream, to.size(),
                          [=] __device__(Index i) { to.data[i] = first + static_cast<std::int32_t>(i); });

@@ -13,7 +13,7 @@ struct RowNumbers : detail::NotIncluded<Space> {};
 
 template <>
 struct RowNumbers<HostSpace> : detail::OfSpace<HostSpace> {
-  /// to[i] = first + i.
+  /// Computes to[i] = first + i.
   /// @shape to [n]   @determinism bitwise
   static void fill(Stream, std::int32_t first, Vector<std::int32_t> to) noexcept {
     std::iota(to.data, to.data + to.size(), first);

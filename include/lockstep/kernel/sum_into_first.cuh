@@ -9,10 +9,10 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 namespace detail {
 
-/// Terms that meet in a thread's registers.
+/// Largest number of terms that a thread sums in its registers.
 inline constexpr int most_terms = 16;
 
-/// A kernel's parameters hold no more than some kilobytes, and nothing that only the host has functions for.
+/// Pointers to the terms, as a kernel argument: at most some kilobytes, and without functions that only the host has.
 template <class T>
 struct Terms {
   T* data[most_terms];
@@ -20,8 +20,8 @@ struct Terms {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Neighbours meet, then pairs of neighbours: the tree of core/tree_sum.hpp without recursion, so that every term has a
-/// register of its own.
+/// Sums adjacent terms, then adjacent pairs, and so on: the tree of core/tree_sum.hpp without recursion, so that each
+/// term has a register.
 template <class T>
 __device__ inline T tree_of_terms(Terms<T> const& terms, int count, Index i) noexcept {
   T sums[most_terms];
@@ -36,8 +36,8 @@ __device__ inline T tree_of_terms(Terms<T> const& terms, int count, Index i) noe
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// What core's tree_sum_into_first does on the host, queued on the stream: sources[0][i] = the tree's sum over all
-/// sources of [i], for i < size. One kernel, which reads every source once, for up to 16 sources.
+/// CUDA version of core's tree_sum_into_first, queued on the stream: sources[0][i] = the tree's sum of element i over
+/// all sources, for i < size. One kernel, which reads each source once, for up to 16 sources.
 /// @determinism bitwise, and equal to the host's
 template <class T>
 void sum_into_first(memory::Stream<CudaSpace> stream, std::span<T* const> sources, Index size) {

@@ -70,8 +70,7 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
  private:
   static constexpr Index most_chunks = 256;  // of blocks, each summed by one thread
   static constexpr Index smallest_chunk = 4;
-  static constexpr Index lanes = 32;  // independent sums: enough to hide the latency of an addition for any vector
-                                      // width
+  static constexpr Index lanes = 32;  // independent sums: enough to hide an addition's latency for any vector width
   using Lanes = std::array<double, static_cast<std::size_t>(lanes)>;
 
   [[nodiscard]] static Index chunk_of(Index blocks) noexcept {

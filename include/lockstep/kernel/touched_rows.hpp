@@ -9,20 +9,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Which rows of one parameter's gradient were written in this step, a bit each. The others count as zero, whatever
-/// lies there: nobody has to zero a table of which a batch touches little. Does not own its bits.
+/// Set of rows of one parameter's gradient that were written in this step, one bit each. Other rows count as zero for
+/// any content, so a table does not need to be set to zero if a batch touches few rows. Does not own its bits.
 struct TouchedRows {
   Index offset = 0;                ///< of row 0 in the arena
   Index rows = 0;                  ///< of the table
   Index width = 0;                 ///< elements of a row
-  std::uint64_t* words = nullptr;  ///< [words_for(rows)], row r is bit r % 64 of word r / 64; the last ones stay clear
+  std::uint64_t* words = nullptr;  ///< [words_for(rows)], row r is bit r % 64 of word r / 64; the last ones are zero
 
   [[nodiscard]] static constexpr Index words_for(Index rows) noexcept { return (rows + 63) / 64; }
 
   [[nodiscard]] std::span<std::uint64_t> bits() const noexcept {
     return {words, static_cast<std::size_t>(words_for(rows))};
   }
-  /// One past the table's last element in the arena.
+  /// Returns the offset after the table's last element in the arena.
   [[nodiscard]] Index end() const noexcept { return offset + rows * width; }
   [[nodiscard]] bool contains(Index row) const noexcept { return (words[row / 64] >> (row % 64) & 1) != 0; }
 
@@ -41,7 +41,7 @@ struct TouchedRows {
     return sum;
   }
 
-  /// The first row after `row` that is not like it, or `last`, behind which is not looked.
+  /// Returns the first row after `row` whose bit differs, at most `last`.
   [[nodiscard]] Index end_of_run(Index row, Index last) const noexcept {
     bool const touched = contains(row);
     auto const others = [&](Index word) { return touched ? ~words[word] : words[word]; };
@@ -51,7 +51,7 @@ struct TouchedRows {
     return left == 0 ? last : std::min(last, word * 64 + std::countr_zero(left));
   }
 
-  /// Calls f(begin, end, touched) for the longest runs of rows in [first, last) that are alike, in order.
+  /// Calls f(begin, end, touched) for the longest runs of rows in [first, last) with equal bits, in order.
   template <class F>
   [[gnu::always_inline]] void for_runs(Index first, Index last, F&& f) const {
     while (first < last) {
@@ -62,8 +62,8 @@ struct TouchedRows {
   }
 };
 
-/// Calls f(begin, end) in order for the parts of [begin, end) of an arena whose gradient was written: all of it but the
-/// untouched rows of `tables`, which lie in the order of the arena.
+/// Calls f(begin, end) in order for the parts of [begin, end) of an arena whose gradient was written: all except the
+/// untouched rows of `tables`. The tables are in the order of the arena.
 template <class F>
 [[gnu::always_inline]] inline void for_written(std::span<TouchedRows const> tables, Index begin, Index end, F&& f) {
   for (auto const& table : tables) {

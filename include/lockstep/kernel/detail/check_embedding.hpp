@@ -9,13 +9,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// "row 4 of the batch", with the segment where there are several.
+/// Returns "row 4 of the batch", with the segment if there are several.
 [[nodiscard]] inline std::string describe_row(Assembly<HostSpace> const& assembly, int segment, Index row) {
   return (assembly.count > 1 ? "segment " + std::to_string(segment) + " of " : "") + "row " + std::to_string(row) +
          " of the batch";
 }
 
-/// @throws DataError (at Contract::normal) when interleaved segments of a row are not equally long
+/// @throws DataError (at Contract::normal) if interleaved segments of a row are not equally long
 inline void check_interleaved(Assembly<HostSpace> const& assembly) {
   if constexpr (!checks(Contract::normal)) return;
   if (assembly.arrangement != Arrangement::interleaved) return;
@@ -30,10 +30,10 @@ inline void check_interleaved(Assembly<HostSpace> const& assembly) {
     }
 }
 
-/// Ids [first, first + count) of a row lie within their table. @throws RowError
+/// Checks that ids [first, first + count) of a row are within their table. @throws RowError
 inline void check_ids(Assembly<HostSpace> const& assembly, int segment, Index row, std::int32_t const* ids, Index count,
                       Index vocabulary, char const* table) {
-  bool valid = true;  // one test per row: the loop stays free of branches
+  bool valid = true;  // one test per row: the loop has no branches
   for (Index t = 0; t < count; ++t)
     valid &= static_cast<std::uint32_t>(ids[t]) < static_cast<std::uint64_t>(vocabulary);
   for (Index t = 0; !valid && t < count; ++t)

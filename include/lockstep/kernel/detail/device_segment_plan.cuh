@@ -16,7 +16,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What one entry of the sorted list adds to the counts of rows, of chunks, and of rows that have several chunks.
+/// Counts that one entry of the sorted list contributes: of rows, of chunks, and of rows with several chunks.
 struct SegmentCount {
   std::uint32_t rows, chunks, several;
 };
@@ -28,7 +28,8 @@ struct AddCounts {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Slots of other segments and padding get the key `padding`, above all ids, and so the end of the list.
+/// Lists the ids with their slots. Slots of other segments and padding get the key `padding`, which is above all ids,
+/// so they sort to the end of the list.
 template <class Id>
 LOCKSTEP_CUDA_KERNEL void list_ids(Assembly<CudaSpace> assembly, int segment, Id const* ids, std::uint32_t padding,
                                    std::uint32_t* keys, std::uint32_t* order) {
@@ -43,8 +44,7 @@ LOCKSTEP_CUDA_KERNEL void list_ids(Assembly<CudaSpace> assembly, int segment, Id
     order[i] = static_cast<std::uint32_t>(i);
   }
 }
-/// Where the row of each entry begins, by a search among the sorted keys before it, and what the entry adds to the
-/// counts.
+/// Finds the start of each entry's row by a search among the sorted keys before it, and the entry's counts.
 template <class Key>
 LOCKSTEP_CUDA_KERNEL void mark(Key const* keys, Index slots, Key padding, std::uint32_t* row_start,
                                SegmentCount* counts) {
@@ -65,8 +65,8 @@ LOCKSTEP_CUDA_KERNEL void mark(Key const* keys, Index slots, Key padding, std::u
                  token && in_row == SegmentPlan::chunk};
   }
 }
-/// Writes rows, first and begin where an entry begins a row or a chunk, and the ends behind the last of them; several
-/// where it begins a row's second chunk.
+/// Writes `rows`, `first` and `begin` for entries that begin a row or a chunk, and the ends after the last of them.
+/// Writes `several` for entries that begin a row's second chunk.
 template <class Key>
 LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, std::uint32_t const* row_start, SegmentCount const* counts, Index slots,
                               Key padding, std::int32_t* rows, std::uint32_t* first, std::uint32_t* begin,
@@ -96,12 +96,12 @@ LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, std::uint32_t const* row_start, S
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// A SegmentPlan that is built and stays on the device; nothing waits for it. Its counts are known there only, so
-/// kernels are launched for the most there can be. It lies in memory of the caller's, whose size, and so where things
-/// are, depends on the number of slots alone: work that is recorded may plan other ids each time.
+/// A SegmentPlan that is built on the device and stays there, without waiting. Only the device knows its counts, so
+/// kernels are launched for their upper bounds. The plan is in the caller's memory. Only the number of slots determines
+/// the memory's size and layout, so recorded work may plan other ids each time.
 class DeviceSegmentPlan {
  public:
-  /// Elements of memory that a plan takes, and building it.
+  /// Returns the elements of memory that a plan needs, including its construction.
   /// @throws CudaError
   [[nodiscard]] static Index elements(Index slots) {
     std::size_t sort = 0, sums = 0;
@@ -118,22 +118,22 @@ class DeviceSegmentPlan {
   [[nodiscard]] std::uint32_t* first() const noexcept { return memory_ + at(1, slots_); }
   [[nodiscard]] std::uint32_t* begin() const noexcept { return memory_ + at(2, slots_); }
   [[nodiscard]] std::uint32_t* chunk_row() const noexcept { return memory_ + at(3, slots_); }
-  /// The rows, by number, that have several chunks.
+  /// Returns the numbers of the rows with several chunks.
   [[nodiscard]] std::uint32_t* several() const noexcept { return memory_ + at(4, slots_); }
   [[nodiscard]] std::int32_t* rows() const noexcept { return reinterpret_cast<std::int32_t*>(memory_ + at(5, slots_)); }
-  /// One.
+  /// Returns the counts, one element.
   [[nodiscard]] SegmentCount* total() const noexcept {
     return reinterpret_cast<SegmentCount*>(memory_ + at(6, slots_));
   }
 
-  /// The most chunks that the planned batch can have: each row's last one may have a single slot.
+  /// Returns the largest possible number of chunks: the last chunk of each row may have a single slot.
   [[nodiscard]] Index chunks() const noexcept { return std::min(slots_, vocabulary_ + slots_ / chunk); }
-  /// The most rows of several chunks.
+  /// Returns the largest possible number of rows with several chunks.
   [[nodiscard]] Index most_several() const noexcept { return slots_ / (chunk + 1); }
 
-  /// Plans the slots of an assembled sequence that stem from `segment`, by the ids of its entries; ids outside [0,
-  /// vocabulary) are left out.
-  /// @shape memory [elements(slots)], the plan's as long as it is used
+  /// Plans the slots of an assembled sequence that come from `segment`, by the ids of its entries. Ignores ids outside
+  /// [0, vocabulary).
+  /// @shape memory [elements(slots)], which the plan uses during its lifetime
   void build(memory::Stream<CudaSpace> stream, Assembly<CudaSpace> const& assembly, int segment,
              std::int32_t const* ids, Index vocabulary, TensorView<std::int32_t, 1, CudaSpace> memory) {
     auto const slots = slots_ = assembly.layout.slots;
@@ -145,7 +145,7 @@ class DeviceSegmentPlan {
     auto* const keys = memory_ + at(7, slots);
     auto* const sorted = memory_ + at(8, slots);
     auto* const entries = memory_ + at(9, slots);
-    auto* const row_start = entries;  // which are sorted by then
+    auto* const row_start = entries;  // entries are sorted by then
     auto* const counts = reinterpret_cast<SegmentCount*>(memory_ + at(10, slots));
     auto* const work = memory_ + at(temporary, slots);
     auto bytes = static_cast<std::size_t>(memory.size() - at(temporary, slots)) * element;
@@ -166,8 +166,8 @@ class DeviceSegmentPlan {
   static constexpr std::size_t element = sizeof(std::uint32_t);
   static constexpr int temporary = 13;  // the counts are three arrays
 
-  /// Where the n-th array begins, aligned to 16 bytes. Each has room for an element more than there are slots, and at
-  /// least for three.
+  /// Returns the offset of the n-th array, aligned to 16 bytes. Each array has room for one element more than there are
+  /// slots, and for at least three.
   [[nodiscard]] static constexpr Index at(int n, Index slots) noexcept { return n * ((slots + 4) / 4 * 4); }
 
   std::uint32_t* memory_ = nullptr;

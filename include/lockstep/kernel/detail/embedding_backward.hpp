@@ -13,9 +13,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Everything of the embedding's backward but the tables, in one pass over dy. Its tasks are blocks of 64 sequences by
-/// 8 positions, so that a task sums the gradients of its positions, types and norm by itself, in the order of the
-/// sequences; the sums of the tasks are then added up in order.
+/// Computes all gradients of an embedding except those of the tables, in one pass over dy. Tasks are blocks of 64
+/// sequences by 8 positions. A task sums the gradients of its positions, types and norm in the order of the sequences.
+/// The sums of the tasks are then added in order.
 template <class T>
 struct EmbeddingBackward {
   using Inputs = EmbeddingInputs<T, HostSpace>;
@@ -46,7 +46,7 @@ struct EmbeddingBackward {
     });
     if (to.position.data) sum_positions(pool, at);
     auto const sum_tasks = [&](Index row, T* target, Write write) {
-      auto const* const first = tasks > 0 ? memory + row * width : target;  // of no task nothing is read
+      auto const* const first = tasks > 0 ? memory + row * width : target;  // without tasks, nothing is read
       if (target) sum_rows(first, at.rows * width, width, tasks, target, write);
     };
     for (int segment = 0; to.type.data && segment < in.assembly.count; ++segment)
@@ -61,7 +61,7 @@ struct EmbeddingBackward {
  private:
   static constexpr Index rows_per_task = 64, steps_per_task = 8;
 
-  /// Which rows of a task's memory hold what.
+  /// Rows of a task's memory.
   struct Sums {
     Index positions = 0, types = 0, weight = 0, bias = 0, normalized = 0, dropped = 0, rows = 0;
     explicit Sums(Inputs const& in) noexcept {
@@ -88,7 +88,7 @@ struct EmbeddingBackward {
     return (in.assembly.layout.rows + rows_per_task - 1) / rows_per_task;
   }
 
-  /// The tokens of a row whose position lies in the block from `step` on.
+  /// Processes the tokens of a row whose position is in the block from `step` on.
   [[gnu::always_inline]] void pass(auto vectors, Index row, Index step, T* sums) const noexcept {
     auto const& assembly = in.assembly;
     bool const by_tokens = in.counted == Counted::tokens,
@@ -101,7 +101,7 @@ struct EmbeddingBackward {
       pass_run(vectors, row, first_token, first_token + (last - step) * each, sums, step);
     }
   }
-  /// Consecutive tokens of a row.
+  /// Processes consecutive tokens of a row.
   [[gnu::always_inline]] void pass_run(auto vectors, Index row, Index token, Index end, T* sums,
                                        Index first_step) const noexcept {
     if (token >= end) return;
@@ -138,7 +138,7 @@ struct EmbeddingBackward {
     detail::drop(in.mask, static_cast<std::uint64_t>(in.assembly.layout.positions.data[row]),
                  static_cast<std::uint64_t>(token * width), count * width, from, target);
   }
-  /// Through the norm, whose input is made again.
+  /// Computes the gradient through the norm, whose input is recomputed.
   [[gnu::always_inline]] void differentiate(auto vectors, Index row, Place place, Index token, T const* d, T* sums,
                                             Sums const& at, T* target) const noexcept {
     auto* const x = sums + at.normalized * width;
@@ -148,7 +148,7 @@ struct EmbeddingBackward {
     if (in.norm == Norm::rms) means.gradient = 0;  // no mean was subtracted
     differentiate_row(d, x, in.weight.data, means, reciprocal, target, width, Write::overwrite);
   }
-  /// Whether d goes to positions, each of which counts tokens, and to nothing else: that of a run is one sum.
+  /// Whether d is only the gradient of positions, which count tokens: a run of tokens is then one sum.
   [[nodiscard]] bool only_positions() const noexcept {
     if (in.norm != Norm::none || in.scale != T(1) || in.type.data || !in.position.data || in.counted != Counted::tokens)
       return false;
@@ -157,7 +157,7 @@ struct EmbeddingBackward {
   [[gnu::always_inline]] void add(T const* d, T* __restrict sum, Index count) const noexcept {
     for (Index c = 0; c < count; ++c) sum[c] += d[c];
   }
-  /// To the dense parts of the token.
+  /// Passes the gradient to the dense parts of the token.
   [[gnu::always_inline]] void pass_on(Index row, Place place, T const* d) const noexcept {
     for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
       auto const [data, write] = to.dense[p];

@@ -17,13 +17,13 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Channels that the lanes of a warp take at once.
+/// Channels that the lanes of a warp process at once.
 template <class Here>
 inline constexpr Index channels_per_warp = Index{warp} * Here::size;
 
-/// A slot, seen by one thread: which token it is, and how its channels come about. A thread takes the channels that a
-/// block of random bits is for, or, without dropout, those that it writes at once. Where a slot's token stands, which
-/// takes some divisions, one lane of a warp finds out for the others: each lane for a slot of its own.
+/// A slot for one thread: its token and the sources of its channels. A thread processes the channels that share a block
+/// of random bits, or, without dropout, those of one access. Finding the slot's token takes some divisions, so each
+/// lane of a warp does it for one slot and shares the result.
 template <class T, class Neighbouring>
 struct EmbeddingSlot {
   using Inputs = EmbeddingInputs<T, CudaSpace>;
@@ -51,7 +51,7 @@ struct EmbeddingSlot {
     position = in.counted == Counted::tokens ? token : place.step;
     entry = in.assembly.entry(row, place);
   }
-  /// The slot `at`, as that lane of the warp has found it; all lanes ask.
+  /// Returns the slot `at`, which lane `source` of the warp found. All lanes must call it.
   [[nodiscard]] __device__ EmbeddingSlot of_lane(int source, Index at) const {
     auto other = *this;
     other.slot = at;
@@ -66,13 +66,14 @@ struct EmbeddingSlot {
     return other;
   }
 
-  /// Whether a lane of a warp has more channels than it keeps, and makes them again for each pass.
+  /// Whether a lane of a warp has more channels than it keeps, and recomputes them for each pass.
   [[nodiscard]] __device__ bool is_wide() const { return width > channels_per_warp<Here>; }
 
-  /// The token before normalisation. An id outside its table gives nan: nobody waits for the device to ask.
+  /// Computes the token before normalisation. An id outside its table gives NaN, because a check would have to wait for
+  /// the device.
   __device__ void sum_of_parts(Here const& here, Channels& x) const {
     bool valid = true;
-    for (auto& value : x) value = T(-0.0);  // to which everything is added as it is, zeros with their signs, too
+    for (auto& value : x) value = T(-0.0);  // -0 is neutral: added zeros keep their signs
     auto const add = [&](T const* from) {
       Channels y;
       here.load(from, y);
@@ -98,7 +99,7 @@ struct EmbeddingSlot {
     if (!valid)
       for (auto& value : x) value = std::numeric_limits<T>::quiet_NaN();
   }
-  /// x through dropout.
+  /// Applies dropout to x.
   __device__ void drop(Here const& here, Channels& x) const {
     if (!in.mask.active()) return;
     MaskBits bits(in.mask, in.assembly.layout.positions.data[row]);
@@ -106,13 +107,13 @@ struct EmbeddingSlot {
     auto const first = token * width + here.first();
     for (int j = 0; j < here.size; ++j) x[j] = bits.keeps(first + j) ? product(x[j], scale) : T{0};
   }
-  /// dy through dropout.
+  /// Loads dy and applies dropout.
   template <class Stored>
   __device__ void load_gradient(Stored const* dy, Here const& here, Channels& d) const {
     here.load_as(dy + slot * width, d);
     drop(here, d);
   }
-  /// The gradient of the sum of parts, before scaling, to dx, which may be null; scaled, to the dense parts.
+  /// Writes the gradient of the sum of parts: before scaling to dx, which may be null, and scaled to the dense parts.
   __device__ void put_gradient(Here const& here, Channels const& d, T* dx,
                                EmbeddingGradients<T, CudaSpace> const& targets) const {
     if (dx) here.store(d, dx + slot * width);
@@ -126,8 +127,8 @@ struct EmbeddingSlot {
   }
 };
 
-/// Mean and reciprocal deviation of a token, by a whole warp; and, of its gradients times the weight, what the norm's
-/// backward takes away from each. Leaves in x the channels of a lane, where those are all that it has.
+/// Mean and reciprocal deviation of a token, computed by a whole warp. From the gradients times the weight, also the
+/// means that the norm's backward pass subtracts. Leaves a lane's channels in x if they are all of its channels.
 template <class T, class Here>
 struct TokenMoments {
   using Slot = EmbeddingSlot<T, Here>;
@@ -177,7 +178,7 @@ struct TokenMoments {
   }
 
   [[nodiscard]] __device__ T normalized(T x) const { return (x - mean) * reciprocal; }
-  /// Those that a lane of the warp holds.
+  /// Returns the moments of lane `source`.
   [[nodiscard]] __device__ TokenMoments of_lane(int source) const {
     TokenMoments other;
     other.mean = __shfl_sync(~0u, mean, source);
@@ -188,14 +189,14 @@ struct TokenMoments {
   }
 };
 
-/// How the slots are shared out: each warp takes `together` of them, one after the other or, where `lanes` of its lanes
-/// suffice for a slot, several at once. Both are powers of two.
+/// Distribution of the slots: each warp processes `together` of them. It processes them one after the other, or several
+/// at once if `lanes` lanes are enough for a slot. Both are powers of two.
 struct SlotShares {
   int lanes, together;
 
   template <class Here>
   [[nodiscard]] static SlotShares of(Index slots, Index width, Norm norm) noexcept {
-    constexpr Index busy = 8192;  // warps that a large device has at once
+    constexpr Index busy = 8192;  // warps that a large device runs at once
     auto const groups = std::clamp<Index>(groups_of<Here>(width), 1, warp);
     auto const lanes = norm == Norm::none ? std::bit_ceil(static_cast<unsigned>(groups)) : warp;
     auto const together = std::bit_floor(static_cast<unsigned>(std::clamp<Index>(slots / busy, 1, warp)));
@@ -204,7 +205,7 @@ struct SlotShares {
   [[nodiscard]] Index threads(Index slots) const noexcept { return (slots + together - 1) / together * Index{warp}; }
 };
 
-/// f(slot, the first of this lane's channels in it) for each slot that this lane has a part in.
+/// Calls f(slot, first of this lane's channels in it) for each slot of this lane.
 template <class Here, class T, class F>
 __device__ void for_slots(EmbeddingInputs<T, CudaSpace> const& in, Index width, SlotShares shares, F const& f) {
   auto const slots = in.assembly.layout.slots;
@@ -235,7 +236,7 @@ LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index wi
   });
 }
 
-/// The same with a norm, by all lanes of a warp.
+/// Computes embeddings with a norm, with all lanes of a warp per slot.
 template <class Here, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares,
                                                  Stored* out) {
@@ -259,7 +260,7 @@ LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> i
   });
 }
 
-/// Gradients of the channels, to dx and to dense parts.
+/// Computes gradients of the channels, for dx and dense parts.
 template <class Here, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
                                                EmbeddingGradients<T, CudaSpace> targets, Index width, SlotShares shares,
@@ -275,16 +276,17 @@ LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
   });
 }
 
-/// Slots that a warp takes in the backward of a norm: no more than it has lanes, and of their number alone.
+/// Returns the slots of one warp in the backward pass of a norm: at most as many as it has lanes; depends only on the
+/// number of slots.
 [[nodiscard]] constexpr Index slots_per_warp(Index slots) noexcept { return std::clamp<Index>(slots / 2048, 4, warp); }
 [[nodiscard]] constexpr Index norm_chunks(Index slots) noexcept {
   return (slots + slots_per_warp(slots) - 1) / slots_per_warp(slots);
 }
 
-/// The same with a norm: a warp takes a chunk of slots, and leaves the sums over them for the weight and, after those
-/// of all chunks, for the bias.
+/// Computes the gradients with a norm. One warp processes a chunk of slots. It writes its sums for the weight, and
+/// after those of all chunks its sums for the bias.
 template <class Here, class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks that a multiprocessor has registers for
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks whose registers fit a multiprocessor
     embed_normalized_slots_backward(EmbeddingInputs<T, CudaSpace> in, EmbeddingGradients<T, CudaSpace> targets,
                                     Index width, Stored const* dy, T* dx, T* sums) {
   auto const slots = in.assembly.layout.slots, chunks = norm_chunks(slots);

@@ -11,18 +11,18 @@
 #include <lockstep/kernel/detail/normalize_row.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
 
-// All of these are to be called inside with_best_instructions.
+// Call all of these inside with_best_instructions.
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What a pass over tokens needs before long: a table's rows lie anywhere, so that the processor foresees none of them,
-/// and a line that is stored to has to be fetched like any other.
+/// Addresses that a pass over tokens needs soon, for prefetches. The processor cannot predict rows of a table, and
+/// stores need their cache lines, too.
 template <class T>
 struct NextRows {
   T const *table, *to;  // may be any address: nothing is read
 };
 
-/// `vectors` lanes of to = the sum of `count` rows, from column c on. All of them are read before one is written, so
-/// that no store waits in front of a load. `count` is an int, or a constant that keeps the rows in registers.
+/// Computes `vectors` lanes of to = the sum of `count` rows, from column c on. Reads all rows before it writes, so that
+/// no store delays a load. `count` is an int, or a constant that keeps the rows in registers.
 template <std::size_t vectors, std::size_t bytes, class T, class Count>
 [[gnu::always_inline]] inline void add_up_lanes(Vectors<bytes>, T const* const* rows, Count count, NextRows<T> next,
                                                 Index c, T* __restrict to) noexcept {
@@ -48,7 +48,7 @@ template <std::size_t vectors, std::size_t bytes, class T, class Count>
   for (std::size_t v = 0; v < vectors; ++v) store(to + c + v * lanes, sums[v]);
 }
 
-/// to = the sum of `count` >= 1 rows, in order.
+/// Computes to = the sum of `count` >= 1 rows, in order.
 template <std::size_t bytes, class T, class Count>
 [[gnu::always_inline]] inline void add_up(Vectors<bytes> vectors, T const* const* rows, Count count, NextRows<T> next,
                                           T* __restrict to, Index width) noexcept {
@@ -64,16 +64,16 @@ template <std::size_t bytes, class T, class Count>
   }
 }
 
-/// Tokens of one sequence that are of one segment: `count` of them, whose steps within it follow one another.
+/// Tokens of one segment in one sequence: `count` tokens, whose steps within the segment are consecutive.
 struct Stretch {
   int segment;
   Index step;    // of its first token
-  Index first;   // token, counted from where the run begins
+  Index first;   // token, counted from the beginning of the run
   Index stride;  // tokens from one to the next
   Index count;
 };
 
-/// each(stretch) for the parts of a run of `count` tokens of sequence `row`, from `token` on.
+/// Calls each(stretch) for the parts of a run of `count` tokens of sequence `row`, from `token` on.
 template <class Each>
 [[gnu::always_inline]] inline void for_stretches(Assembly<HostSpace> const& assembly, Index row, Index token,
                                                  Index count, Each const& each) noexcept {
@@ -88,7 +88,7 @@ template <class Each>
   }
 }
 
-/// The rows that a stretch's tokens are the sum of. What they have in common is found once: a token is little work.
+/// The rows whose sum is a stretch's tokens. Finds once what the tokens have in common, because a token is little work.
 template <class T>
 class TokenRows {
  public:
@@ -116,18 +116,18 @@ class TokenRows {
     if (in.type.data) add(in.type.data + stretch.segment * width, 0);
   }
 
-  /// What the tokens are before normalisation, each where it stands in the run; `to` is where the first one does.
+  /// Computes the tokens before normalisation, each at its place in the run; `to` is the place of the first one.
   template <std::size_t bytes>
   [[gnu::always_inline]] void sum(Vectors<bytes> vectors, T* to) const noexcept {
     if (scaled_ == 0 && count_ == 2) return sum_few<2>(vectors, to);
     if (scaled_ == 0 && count_ == 3) return sum_few<3>(vectors, to);
     sum_any(vectors, to);
   }
-  /// The same in fewer instructions, and more time for each token.
+  /// Version of `sum` with less code, and more time per token.
   template <std::size_t bytes>
   [[gnu::always_inline]] void sum_any(Vectors<bytes> vectors, T* to) const noexcept {
     T const* rows[most];
-    rows[0] = nullptr;  // there is a part, a position or a type; the compiler cannot know
+    rows[0] = nullptr;  // there is a part, a position or a type, but the compiler cannot know
     for (Index k = 0; k < tokens_; ++k, to += stride_) {
       for (int s = 0; s < count_; ++s) rows[s] = sources_[s].row(k);
       add_up(vectors, rows, scaled_ > 0 ? scaled_ : count_, {next_of_table(k, to), to + stride_}, to, width_);
@@ -144,7 +144,7 @@ class TokenRows {
   struct Source {
     T const* rows;
     Index stride;             // elements from one row to the next
-    std::int32_t const* ids;  // which row each token takes; null: one after the other
+    std::int32_t const* ids;  // row of each token; null: consecutive rows
     [[gnu::always_inline]] T const* row(Index k) const noexcept {
       return rows + (ids ? static_cast<Index>(ids[k]) : k) * stride;
     }
@@ -153,7 +153,7 @@ class TokenRows {
   [[gnu::always_inline]] void add(T const* rows, Index stride, std::int32_t const* ids = nullptr) noexcept {
     sources_[count_++] = {rows, stride, ids};
   }
-  /// Of so few rows that all that says where they are stays in registers.
+  /// Sums so few rows that all their addresses stay in registers.
   template <std::size_t count, std::size_t bytes>
   [[gnu::always_inline]] void sum_few(Vectors<bytes> vectors, T* to) const noexcept {
     Source sources[count];
@@ -165,10 +165,10 @@ class TokenRows {
              {next_of_table(k, to), to + stride_}, to, width_);
     }
   }
-  /// The row that the segment's first table, where its first part is one, gives two entries later. In padding, ids may
-  /// be anything.
+  /// Returns the row of the segment's first table for the id two entries later, if the segment's first part is a table.
+  /// Ids in padding may be arbitrary.
   [[gnu::always_inline]] T const* next_of_table(Index k, T const* otherwise) const noexcept {
-    constexpr Index ahead = 2;  // further ahead, reads only wait for one another
+    constexpr Index ahead = 2;  // with a larger distance, the reads only wait for each other
     if (k + ahead >= foreseen_) return otherwise;
     auto const id = static_cast<Index>(sources_[0].ids[k + ahead]);
     return static_cast<std::uint64_t>(id) < vocabulary_ ? sources_[0].rows + id * width_ : otherwise;
@@ -179,11 +179,11 @@ class TokenRows {
   Index stride_;        // elements from one token to the next
   Index foreseen_ = 0;  // ids of the first part that may be read
   std::uint64_t vocabulary_ = 0;
-  int count_ = 0, scaled_ = 0;  // sources, and those that are scaled
+  int count_ = 0, scaled_ = 0;  // sources, and the number of them that are scaled
   Source sources_[most];
 };
 
-/// x = its normalised form without weight and bias; returns the factor that did it.
+/// Normalises x without weight and bias; returns the factor.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline T normalize(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, T* x,
                                           Index width) noexcept {
@@ -193,8 +193,8 @@ template <std::size_t bytes, class T>
   return reciprocal;
 }
 
-/// What a run of `count` tokens of sequence `row`, from `token` on, is before dropout. A few tokens are normalised
-/// while they are near.
+/// Computes a run of `count` tokens of sequence `row`, from `token` on, before dropout. Normalises a few tokens at a
+/// time while they are in cache.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, Index row,
                                          Index token, Index count, T* to, Index width) noexcept {

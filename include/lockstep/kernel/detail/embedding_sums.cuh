@@ -11,7 +11,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A term of the sum over slots for the gradients of types, [segments, width] as if it were one row.
+/// Term of the sum over slots for the gradients of types, [segments, width] as one row.
 template <class Stored, class T>
 struct OfType {
   Assembly<CudaSpace> assembly;
@@ -25,8 +25,8 @@ struct OfType {
   }
 };
 
-/// A term of the sum over sequences for the gradients of positions, [positions, width] as if it were one row, where
-/// tokens are counted.
+/// Term of the sum over sequences for the gradients of positions, [positions, width] as one row, if positions count
+/// tokens.
 template <class Stored, class T>
 struct OfPosition {
   SequenceLayout<CudaSpace> layout;
@@ -38,7 +38,7 @@ struct OfPosition {
     sums[0] += column < layout.tokens(row) * width ? static_cast<T>(d[at]) : T{0};
   }
 };
-/// The same where steps are.
+/// Term for positions that count steps.
 template <class Stored, class T>
 struct OfStep {
   Assembly<CudaSpace> assembly;
@@ -59,8 +59,8 @@ LOCKSTEP_CUDA_KERNEL void zero_padding(SequenceLayout<CudaSpace> layout, Index w
     if (!layout.is_token(i / width)) x[i] = 0;
 }
 
-/// A warp takes a chunk, a lane some channels: the sum of its slots' dx, in order. The only chunk of a row is the row's
-/// gradient.
+/// Sums the slots' dx of one chunk per warp, in order; a lane processes some channels. If a row has only one chunk, its
+/// sum is the row's gradient.
 template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t const* begin,
                                      std::uint32_t const* chunk_row, std::uint32_t const* first,
@@ -83,7 +83,8 @@ LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t c
     }
   }
 }
-/// A block takes 32 channels of a row of several chunks, 8 threads a channel: their sums, in order.
+/// Sums the chunks of rows with several chunks. One block processes 32 channels of a row, 8 threads per channel, whose
+/// sums are added in order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* several, std::uint32_t const* first,
                                              std::int32_t const* rows, SegmentCount const* total, Index width,

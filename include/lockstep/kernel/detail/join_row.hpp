@@ -10,23 +10,23 @@
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/space.hpp>
 
-// All of these are to be called inside with_best_instructions.
+// Call all of these inside with_best_instructions.
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// y = dropout(x), or y += that, for `count` elements from column `first` of a row.
+/// Computes y = dropout(x), or adds it to y, for `count` elements from column `first` of a row.
 template <class T>
 [[gnu::always_inline]] inline void drop_row(RowDropout<HostSpace> const& dropout, Index row, Index width, Index first,
                                             Index count, T const* x, T* y, Write write) noexcept {
   drop(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
 }
 
-/// to += x.
+/// Computes to += x.
 template <class T>
 [[gnu::always_inline]] inline void add_row_to(T const* x, T* __restrict to, Index width) noexcept {
   for (Index c = 0; c < width; ++c) to[c] += x[c];
 }
 
-/// to = x + dropout(the row of a residual that there is), which may be `to`.
+/// Computes to = x + dropout(the row of a residual, which must not be null). The row may be `to`.
 template <class T>
 [[gnu::always_inline]] inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width,
                                             T* to) noexcept {

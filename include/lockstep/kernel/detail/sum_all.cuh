@@ -5,7 +5,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// One block: *to = the sum of all elements, in an order that depends on their number alone.
+/// Computes *to = the sum of all elements in one block, in an order that depends only on their number.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_all(T const* x, Index count, T* to) {
   T sum = 0;

@@ -14,14 +14,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Rows of scratch memory that `sum_by_id` takes for lists of this length: a function of the shape alone.
+/// Returns the rows of scratch memory that `sum_by_id` needs for lists of this length; only the shape determines them.
 [[nodiscard]] constexpr Index sum_by_id_scratch(Index list) noexcept {
   return list / static_cast<Index>(SegmentPlan::chunk) + 1;
 }
 
-/// gradient[v] = the sum of dy[slot(i)] over the entries i of the planned list that hold id v, or += that: as
-/// `row_write(v)` says, which is asked from several threads. Each chunk of the plan is summed on its own, then the
-/// chunks of a row in order, so one hot row spreads over all threads. Rows of absent ids are left alone.
+/// Computes gradient[v] = the sum of dy[slot(i)] over the entries i of the planned list with id v, or adds it.
+/// `row_write(v)`, which several threads call, decides between the two. Each chunk of the plan is summed separately,
+/// then the chunks of a row in order, so all threads share a frequent row. Rows of absent ids stay unchanged.
 /// @shape partial [sum_by_id_scratch(list), width]
 template <class T, class Slot, class RowWrite>
 void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy, TensorView<T, 2, HostSpace> gradient,
@@ -32,7 +32,7 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
   auto const* const first = plan.first.data();
   auto const* const begin = plan.begin.data();
   auto const* const order = plan.order.data();
-  // The first chunk of a row goes straight into the gradient. Later ones start a whole chunk after another one of
+  // The first chunk of a row is written to the gradient. Later chunks start a whole chunk after the previous chunk of
   // their row, so no two of them begin within the same `chunk` entries of the order.
   auto const place = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
   pool.for_ranges(plan.chunks(), chunks_per_task, [=](Index from, Index end) {
@@ -59,7 +59,7 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
   });
 }
 
-/// Zeroes the rows of ids that the planned list does not hold.
+/// Sets the rows of ids that the planned list does not contain to zero.
 template <class T>
 void zero_absent_rows(ThreadPool& pool, SegmentPlan const& plan, TensorView<T, 2, HostSpace> gradient) {
   constexpr Index rows_per_task = 128;

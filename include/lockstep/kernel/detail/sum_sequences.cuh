@@ -9,7 +9,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes 32 channels of a sequence: 8 threads a channel, each every eighth token, then their sums in order.
+/// Sums 32 channels of a sequence per block: 8 threads per channel sum every eighth token each, then their sums are
+/// added in order.
 template <class Sum, class Term, class Put>
 LOCKSTEP_CUDA_KERNEL void sum_of_tokens(SequenceLayout<CudaSpace> layout, Index width, Term term, Put put) {
   auto const tiles = (width + warp - 1) / warp;
@@ -25,9 +26,9 @@ LOCKSTEP_CUDA_KERNEL void sum_of_tokens(SequenceLayout<CudaSpace> layout, Index 
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// For every channel of every sequence: put(row, row * width + channel, the sum over its tokens of term(at)), each
-/// rounded by itself, where `at` is the place of the token's channel among [layout.slots, width].
-/// @determinism bitwise: an order that depends on the sequence's tokens alone
+/// Calls put(row, row * width + channel, sum) for each channel of each sequence. `sum` is the sum over its tokens of
+/// term(at), each rounded by itself; `at` is the offset of the token's channel in [layout.slots, width].
+/// @determinism bitwise: the order depends only on the sequence's tokens
 template <class Sum, class Term, class Put>
 void sum_sequences(char const* name, memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Index width,
                    Term const& term, Put const& put) {

@@ -7,9 +7,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Walks over the slots of a layout in runs of one kind within one sequence: tokens(row, t, slot, count) for slots that
-/// hold tokens t, t + 1, ... of sequence `row`, and padding(slot, count). Runs are spread over the pool in ranges of a
-/// fixed number of slots.
+/// Visits the slots of a layout in runs of one kind within one sequence. Calls tokens(row, t, slot, count) for slots
+/// with tokens t, t + 1, ... of sequence `row`, and padding(slot, count) for padding. The pool's threads share the runs
+/// in ranges of a fixed number of slots.
 template <class Tokens, class Padding>
 void for_token_runs(ThreadPool& pool, SequenceLayout<HostSpace> const& layout, Tokens const& tokens,
                     Padding const& padding) {

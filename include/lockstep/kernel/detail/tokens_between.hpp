@@ -12,14 +12,14 @@ struct SlotRun {
   Index begin, end;
 };
 
-/// False where every slot is a token, as in a matrix, whose layout is the default one.
+/// Returns false if all slots are tokens, as in a matrix, whose layout is the default one.
 template <class Space>
 [[nodiscard]] constexpr bool has_padding(SequenceLayout<Space> const& layout) noexcept {
   return !layout.is_ragged() && !layout.lengths.empty();
 }
 
-/// The first run of tokens among the slots from `begin` up to `end`, without padding all of them; empty, at `end`,
-/// where none is left.
+/// Returns the first run of tokens among the slots from `begin` up to `end`. Without padding, the run is all of them.
+/// It is empty, at `end`, if no token is left.
 template <class Space>
 [[nodiscard]] constexpr SlotRun next_tokens(SequenceLayout<Space> const& layout, Index begin, Index end) noexcept {
   if (!has_padding(layout)) return {begin, end};
@@ -31,8 +31,8 @@ template <class Space>
   return {end, end};
 }
 
-/// The runs of tokens among the slots from `begin` up to `end`, for loops over them: in a matrix one. The first is
-/// found once for all loops. The layout must live as long.
+/// The runs of tokens among the slots from `begin` up to `end`, for loops; a matrix has one. Finds the first run once
+/// for all loops. The layout must outlive it.
 template <class Space>
 class TokensBetween {
  public:
@@ -55,7 +55,7 @@ class TokensBetween {
   [[nodiscard]] constexpr Iterator begin() const noexcept { return Iterator(*this); }
   [[nodiscard]] constexpr std::default_sentinel_t end() const noexcept { return {}; }
 
-  /// How many tokens they are.
+  /// Returns the number of tokens.
   [[nodiscard]] constexpr Index count() const noexcept {
     Index all = 0;
     for (auto const run : *this) all += run.end - run.begin;
