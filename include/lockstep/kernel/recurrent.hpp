@@ -72,7 +72,7 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
     for_rows(stream, pass, [&](Index row) {
       if (t >= pass.layout.tokens(row)) {
         if (auto const slot = pass.padding(row, t); slot >= 0) std::fill_n(y.data + slot * width, width, Out{});
-        if (t == 0) std::fill_n(state.data + row * width, width, T{0});  // its product is computed all the same
+        if (t == 0) std::fill_n(state.data + row * width, width, T{0});  // its product is computed anyway
         return;
       }
       auto const slot = pass.slot(row, t);
@@ -108,7 +108,7 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
           std::fill_n(pass.gates.data + slot * all, all, T{0});
           if constexpr (Cell::parts_differ) std::fill_n(dparts.data + slot * all, all, T{0});
         }
-        if (t + 1 == pass.layout.length) {  // their product is computed all the same
+        if (t + 1 == pass.layout.length) {  // their product is computed anyway
           std::fill_n(dproduct.data + row * all, all, T{0});
           std::fill_n(dstate.data + row * width, width, T{0});
         }
