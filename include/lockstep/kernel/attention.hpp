@@ -47,12 +47,12 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     return forward_scratch(stream, in) + (in.bias.data ? in.rows() * in.bias.size() : 0);
   }
 
-  /// Computes for each head, for tokens i of a row's queries and j of its keys: p[i, j] = softmax over j of (scale
-  /// query[i] . key[j] + bias[j - i]). Then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the
-  /// sum of the exponentials. Padding slots of `out` are zero, as is a query without keys. Padding of the inputs is not
-  /// read. In `drop`, p[i, j] has number (head * n + i) * m + j within the sample. n is the sample's number of queries,
-  /// and m its number of keys rounded up to a multiple of 8. If heads share keys, their gradients are added in the
-  /// heads' order.
+  /// Computes attention for each head, for tokens i of a row's queries and j of its keys. p[i, j] = softmax over j of
+  /// (scale query[i] . key[j] + bias[j - i]). Then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log
+  /// of the sum of the exponentials. Padding slots of `out` are zero, as is a query without keys. Padding of the inputs
+  /// is not read. In `drop`, p[i, j] has number (head * n + i) * m + j within the sample. n is the sample's number of
+  /// queries, and m its number of keys rounded up to a multiple of 8. If heads share keys, their gradients are added in
+  /// the heads' order.
   /// @shape out as query   @shape log_sums [rows * heads, queries.length]
   /// @shape memory [forward_scratch(stream, in)]
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch

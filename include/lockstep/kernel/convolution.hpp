@@ -76,8 +76,8 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
   /// threads.
   static constexpr Index most_tiles = 16;
 
-  /// Computes y[r, p, o] = bias[o] + the sum of weight[o, i, k] x[r, p * stride + k * dilation - padding, i] over taps
-  /// k and inputs i of o's group.
+  /// Computes y[r, p, o] = bias[o] + the sum of weight[o, i, k] x[r, p * stride + k * dilation - padding, i]. The sum
+  /// is over taps k and the inputs i of o's group.
   /// @shape x [rows, extent…, inputs]   @shape weight [outputs, inputs / groups, kernel…]
   /// @shape bias [outputs], or null   @shape y [rows, result…, outputs], overwritten
   /// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor

@@ -12,9 +12,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// The elements that one application of dropout keeps: a pure function of the key, the sample's position in the epoch
-/// and the element's number within the sample. Stores nothing: forward and backward evaluate the same function. The
-/// rank, the row in the batch and padding have no influence.
+/// Mask of one application of dropout: a pure function of the key, the sample's position in the epoch and the element's
+/// number within the sample. Stores nothing: forward and backward evaluate the same function. The rank, the row in the
+/// batch and padding have no influence.
 /// Element e takes 16 bits: half-word e % 8 (low half first) of the block Philox(key)(position, e / 8).
 struct DropoutMask {
   static constexpr std::uint32_t steps = 65536;  ///< of the probability: it is rounded to a multiple of 2^-16

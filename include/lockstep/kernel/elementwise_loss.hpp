@@ -31,9 +31,9 @@ struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
     return (slots + slots_per_chunk(width) - 1) / slots_per_chunk(width);
   }
 
-  /// Computes for each chunk of slots, over the elements of present tokens: losses = factor * the sum of the rule's
-  /// values, and weights = their number. gradient = factor * the rule's slope and zero elsewhere, or it is added. Reads
-  /// nothing of other slots. A rule of only the prediction reads no target; pass any view with as many elements.
+  /// Sums each chunk of slots over its present tokens: losses = factor * the sum of the rule's values, and weights =
+  /// their number. gradient = factor * the rule's slope and zero elsewhere, or it is added. Reads nothing of other
+  /// slots. A rule of only the prediction reads no target; pass any view with as many elements.
   /// @shape prediction, target [layout.slots, width]   @shape losses, weights [chunks(layout.slots, width)],
   /// overwritten
   /// @shape gradient as prediction; null is skipped   @shape rule.columns [width], if the rule has them

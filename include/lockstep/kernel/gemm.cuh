@@ -60,8 +60,8 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
     if (k == 0 || (bias && !fused_bias)) detail::scale_and_add<C>(stream, k > 0 ? Accumulate<T>{1} : beta, c, bias);
   }
 
-  /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far, and
-  /// uses the fastest from then on. The measurement uses matrices of its own. A kind whose matrices do not fit into
+  /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far.
+  /// Later products use the fastest. The measurement uses matrices of its own. A kind whose matrices do not fit into
   /// device memory keeps its algorithm. Waits for the stream.
   /// @returns the choices, for `take_choices` on other streams of such a GPU and in later runs
   /// @determinism not promised: two runs may choose differently and differ in bits; equal choices make their results

@@ -37,8 +37,8 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
     multiply(stream, described(stream, alpha, a, a_transpose, b, b_transpose, beta, c));
   }
 
-  /// Computes the described matrix product. Calls `done(row, rows, column, columns)` for each part of C as soon as the
-  /// part is complete and still in cache, on the thread that computed it.
+  /// Computes the described matrix product. Calls `done(row, rows, column, columns)` for each part of C when it is
+  /// complete and still in cache, on the thread that computed it.
   template <class T>
   static void multiply(Stream stream, detail::GemmBlock<T> const& all, detail::PartDone done = {}) {
     auto const size = part(all.m, all.n, stream.pool().threads());

@@ -69,10 +69,10 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
     return std::max<Index>(1, (rows + chunk_rows - 1) / chunk_rows) * 2 * width;
   }
 
-  /// Computes the gradients. Let g = dy * weight and normalized = (sum - mean) * reciprocal. Then ds = reciprocal * (g
-  /// - mean(g) - normalized * mean(g * normalized)), dx = ds and dresidual = dropout(ds). dweight = sum over rows of dy
-  /// * normalized, and dbias = sum over rows of dy. Overwrites or adds to each. Skips a null dx or dresidual. dx may be
-  /// dy.
+  /// Computes the gradients. Let g = dy * weight and normalized = (sum - mean) * reciprocal. The gradient of the sum is
+  /// ds = reciprocal * (g - mean(g) - normalized * mean(g * normalized)); dx = ds and dresidual = dropout(ds).
+  /// dweight is the sum over rows of dy * normalized, and dbias the sum over rows of dy. Overwrites or adds to each.
+  /// Skips a null dx or dresidual. dx may be dy.
   /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]   @shape weight, dweight, dbias [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads

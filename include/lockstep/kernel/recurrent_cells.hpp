@@ -16,8 +16,8 @@ struct RecurrentStep {
   T gate[static_cast<std::size_t>(gates)];  ///< as backward needs them
   T kept, state;
 };
-/// Gradients of one step: of x and r, of the number that the previous step kept, and of the previous state without the
-/// part through r.
+/// Gradients of one step: of x and r, of the previous step's kept number, and of the previous state without the part
+/// through r.
 template <class T, int gates>
 struct RecurrentGradients {
   T dx[static_cast<std::size_t>(gates)], dr[static_cast<std::size_t>(gates)];

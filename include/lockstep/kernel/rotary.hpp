@@ -37,8 +37,7 @@ struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// Rotates channels j and j + width / 2 of each head, as the coordinates of a point, by the table's angle for the
-  /// token's position.
+  /// Rotates the pairs of channels j and j + width / 2 of each head by the table's angle for the token's position.
   /// @shape table [layout.length, width]   @shape x [layout.slots, heads * width], changed in place
   /// @determinism bitwise, for any number of threads
   /// @source Su et al.: RoFormer (2021), with channels paired as in GPT-NeoX and Llama

@@ -12,8 +12,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
-/// Computes dx = the sum of term(element of y, position of x) over the windows that contain a position, in order, or
-/// adds it to dx.
+/// Computes dx = the sum over the windows that contain a position, in order, or adds it to dx. The terms are
+/// term(element of y, position of x).
 template <class T, class Term>
 void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, TensorView<T, 1, CudaSpace> dx,
                          Write write, Term const& term) {

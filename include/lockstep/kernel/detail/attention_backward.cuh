@@ -148,8 +148,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
     write_gradient<Shape>(in, second_target, own_start, own_stride, first + own_row, tokens, slots, Sum{1}, sums[1]);
 }
 
-/// Sums the bias's gradient. One block sums 32 distances of a head: 8 threads per distance sum every eighth tile of all
-/// rows each, then their sums are added in order.
+/// Sums the bias's gradient. One block sums 32 distances of a head. Each of 8 threads per distance sums every eighth
+/// tile of all rows, then their sums are added in order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, Accumulate<T> const* by_distance,
                                         AttentionTarget<T> target) {

@@ -27,7 +27,7 @@ struct GemmBlock {
 
 /// Matrix products of floats whose factors may be rounded, for processors with instructions for it.
 struct RoundedProducts {
-  bool (*multiply)(InstructionSet set, GemmBlock<float> const& block, PartDone done);  ///< false if it did not
+  bool (*multiply)(InstructionSet set, GemmBlock<float> const& block, PartDone done);  ///< false if not supported
 };
 
 /// Size of the part of B that is packed at once. It stays in the second-level cache while rows of A stream past it.

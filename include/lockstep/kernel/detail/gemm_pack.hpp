@@ -10,7 +10,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 #if defined(LOCKSTEP_HAS_SHUFFLE)
-/// One step of a transposition by halves, for two rows that are `distance` apart: each keeps its own half of the
+/// One step of a transposition by halves, for two rows that are `distance` apart. Each row keeps its own half of the
 /// columns and exchanges the other half.
 template <int distance, class Vector, int... column>
 [[gnu::always_inline]] inline void exchange(Vector& upper, Vector& lower,

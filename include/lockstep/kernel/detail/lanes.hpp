@@ -54,8 +54,8 @@ template <Fold fold, class V>
   }
 }
 
-/// Splits `lanes` into its lower and upper half. Uses lane indices if the compiler supports them. A copy of bytes would
-/// make the compiler keep the sum in memory while it is added to, in builds whose own vectors are that wide.
+/// Splits `lanes` into its lower and upper half. Uses lane indices if the compiler supports them. With a copy of bytes,
+/// compilers keep the sum in memory while it is added to, in builds whose own vectors are that wide.
 template <class Vector, class Half, int... lane>
 [[gnu::always_inline]] inline void halve(Vector const& lanes, Half& low, Half& high,
                                          std::integer_sequence<int, lane...>) noexcept {
@@ -83,7 +83,7 @@ template <class T, Fold fold, std::size_t bytes, class Vector>
   }
 }
 
-/// Reduces the 64 bytes of lanes to one, by halves: lane i combines with lane i + 8, then with i + 4, and so on.
+/// Reduces the 64 bytes of lanes to one, by halves. Lane i combines with lane i + 8, then with i + 4, and so on.
 template <class T, Fold fold, std::size_t values, class Vector>
 [[nodiscard, gnu::always_inline]] inline T folded(Vector (&lanes)[values]) noexcept {
 #pragma GCC unroll 2

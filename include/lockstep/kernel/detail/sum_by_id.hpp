@@ -32,8 +32,8 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
   auto const* const first = plan.first.data();
   auto const* const begin = plan.begin.data();
   auto const* const order = plan.order.data();
-  // The first chunk of a row is written to the gradient. Later chunks start a whole chunk after the previous chunk of
-  // their row, so no two of them begin within the same `chunk` entries of the order.
+  // The first chunk of a row is written to the gradient. Later chunks start a whole chunk after the previous one of
+  // their row. No two of them thus begin within the same `chunk` entries of the order.
   auto const place = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
   pool.for_ranges(plan.chunks(), chunks_per_task, [=](Index from, Index end) {
     auto row = std::upper_bound(first, first + rows, static_cast<std::uint32_t>(from)) - first - 1;

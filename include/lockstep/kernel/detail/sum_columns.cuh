@@ -59,8 +59,8 @@ __device__ void put_sums_of_chunk(Accumulate<T> (&sums)[targets], Index chunk, I
   }
 }
 
-/// One block sums 32 columns of a chunk of rows: 8 threads per column sum every eighth row each, then their sums are
-/// added in order.
+/// One block sums 32 columns of a chunk of rows. Each of 8 threads per column sums every eighth row, then their sums
+/// are added in order.
 template <class T, std::size_t targets, class Term>
 LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk_rows, Term term, T* partial,
                                             ColumnTarget<T> first, ColumnTarget<T> second) {
@@ -99,8 +99,7 @@ void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index ch
                 OfChunk<T, targets>{partial, chunks, width}, static_cast<T*>(nullptr), first, second);
 }
 
-/// Computes for each column the sum over all rows of what term(row, column, sums) adds to sums[0], and to sums[1] if
-/// there is a second target.
+/// Sums each column over all rows. term(row, column, sums) adds to sums[0], and to sums[1] if there is a second target.
 /// @shape partial [targets * column_partials(rows, width)], overwritten
 /// @determinism bitwise: only the shape determines the chunks, which are summed in order
 template <class T, std::size_t targets, class Term>

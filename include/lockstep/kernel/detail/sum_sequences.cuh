@@ -9,7 +9,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Sums 32 channels of a sequence per block: 8 threads per channel sum every eighth token each, then their sums are
+/// Sums 32 channels of a sequence per block. Each of 8 threads per channel sums every eighth token, then their sums are
 /// added in order.
 template <class Sum, class Term, class Put>
 LOCKSTEP_CUDA_KERNEL void sum_of_tokens(SequenceLayout<CudaSpace> layout, Index width, Term term, Put put) {
