@@ -80,8 +80,8 @@ struct BroughtToDevice {
   using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaInbox::Copy const&>()));
 };
 
-/// A stream on a GPU, memory for one batch, and the loss on the device, for which the host does not wait before the
-/// step's end.
+/// A stream on a GPU, memory for one batch, and the loss on the device. The host waits for the loss only at the step's
+/// end.
 template <>
 class Device<CudaSpace> {
  public:
