@@ -73,7 +73,7 @@ class Waiting {
       if (warned || waited < settings_.limits.warn_seconds) continue;
       warned = true;
       bool const first =
-          memory_->block(0).warned.exchange(number + 1) != number + 1;  // one warning for all ranks
+          memory_->block(0).warned.exchange(number + 1) != number + 1;  // one warning for all the ranks that wait
       if (settings_.warn && first) settings_.warn(tell(number, operation, waited) + ". It is alive; still waiting");
     }
   }
