@@ -23,8 +23,8 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
 /// same ranks, both ranks must complete the operations of one before they start operations of the other.
 ///
 /// Sums use the balanced binary tree over ranks. The sum of n ranks is the sum of the first p plus the sum of the other
-/// n - p. Here p is the largest power of two below n. So 3 ranks give (a + b) + c, and 6 give ((a + b) + (c + d)) + (e
-/// + f).
+/// n - p. Here p is the largest power of two below n. So 3 ranks give (a + b) + c, and 6 give
+/// ((a + b) + (c + d)) + (e + f).
 /// @determinism bitwise for a given number of ranks, for any engine, memory and split into operations
 template <class C>
 concept Communicator = memory::MemoryResource<C> &&

@@ -9,8 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// Reduces over all ranks and gives each rank its share: out[i] = the operation over all ranks' in[rank * out.size() +
-/// i].
+/// Reduces over all ranks and gives each rank its share:
+/// out[i] = the operation over all ranks' in[rank * out.size() + i].
 /// @shape out, equal on all ranks   @shape in [ranks * out.size()]; `out` may be this rank's share of it
 /// @determinism bitwise, equal to these elements of an all_reduce   @collective
 /// @throws ShapeError if the sizes do not fit

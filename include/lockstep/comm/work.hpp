@@ -6,8 +6,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
 /// Handle of an operation in progress, returned by all_reduce, reduce_scatter, all_gather and broadcast. Do not touch
-/// the operation's memory until it is complete. Cannot be moved or copied: `comm::Work const sum = comm::all_reduce(c,
-/// gradients);`.
+/// the operation's memory until it is complete. Cannot be moved or copied:
+/// `comm::Work const sum = comm::all_reduce(c, gradients);`.
 template <Communicator C>
 class [[nodiscard]] Work {
  public:

@@ -33,7 +33,7 @@ class SharedSegment {
       return create(-1, size, job);
     } catch (ConfigError const&) {
       return between_processes(
-          size, job);  // pages are small, but only those in use count if memory is never overcommitted
+          size, job);  // pages are small, but only those in use count if the system does not overcommit memory
     }
   }
 

@@ -97,7 +97,7 @@ class Store {
     return true;
   }
   /// Returns the ranks of `members` that have not contributed under the name; this rank has. Returns nullopt if the
-  /// server does not answer within four seconds (at most `silence_seconds`), or once `over()` is true.
+  /// server does not answer within four seconds or `silence_seconds`, whichever is less, or once `over()` is true.
   /// @throws CommunicationError if the server cannot be reached
   template <class Over>
   [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members,

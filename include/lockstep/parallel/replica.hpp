@@ -100,7 +100,7 @@ class Replica {
 
   /// Runs forward and backward of one batch, and adds its loss and gradients to the step's. On a device, sinks are
   /// called when work is queued or recorded. A pass with sinks is recorded only if `heard` is given.
-  /// @returns whether a recording was replayed: then `heard` has the parameters that were reported during recording
+  /// @returns whether the pass ran as a recording: then `heard` has the parameters that were reported during recording
   template <class Batch>
   bool run(Batch const& batch, MicroStep const& step, LossSink loss_sink = {}, nn::ReadySink ready_sink = {},
            detail::HeardParameters* heard = nullptr) {

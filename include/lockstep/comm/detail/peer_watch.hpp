@@ -29,7 +29,7 @@ class PeerWatch {
 
   /// Returns once `done()` is true. `doing()` describes what this rank waits in. `missing()` returns the ranks of the
   /// run it waits for, or none if they are unknown.
-  /// @throws RankLost if a rank has failed, or exited longer ago than grace_seconds; RankStalled after the limit
+  /// @throws RankLost if a rank has failed, or exited more than grace_seconds ago; RankStalled after the limit
   template <class Done, class Doing>
   void until(Done const& done, Doing const& doing) const {
     until(done, doing, [] { return std::vector<int>(); });

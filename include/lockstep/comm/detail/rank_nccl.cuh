@@ -36,7 +36,7 @@ class RankNccl {
  public:
   /// Connects the ranks of a world.   @collective
   RankNccl(launch::World const& world, AnyCommunicator host) : RankNccl(world, std::move(host), GroupNccl()) {
-    ::prctl(PR_SET_TIMERSLACK, 1000UL);  // avoids the default of 50 us more for short waits
+    ::prctl(PR_SET_TIMERSLACK, 1000UL);  // the default timer slack adds 50 us to short waits
     ncclUniqueId id{};
     if (rank() == 0) group_.must(ncclGetUniqueId(&id), "ncclGetUniqueId", watch_, "ncclGetUniqueId");
     host_.broadcast(&id, sizeof id, 0);

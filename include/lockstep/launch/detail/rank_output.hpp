@@ -79,7 +79,7 @@ class RankOutput {
   }
 
  private:
-  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // default capacity of a pipe
+  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // largest pipe of a user without privileges
   static constexpr std::size_t longest = std::size_t{1} << 16;       // longer lines are passed on in parts
 
   struct Source {

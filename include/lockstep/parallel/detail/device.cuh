@@ -121,9 +121,9 @@ class Device<CudaSpace> {
   }
   /// Waits until the host's copy of the batch is free.
   void release() const noexcept { inbox_.wait(); }
-  /// Replays a recorded pass over an equal batch at the same address, or records one; needs batches that can be
-  /// compared. Returns false if nothing was done. Sets `heard`, if not null, to the parameters that the pass reported
-  /// during recording.
+  /// Runs a pass as a recording, from the second pass over an equal batch at the same address; needs batches that can
+  /// be compared. Returns false if nothing was done. Sets `heard`, if not null, to the parameters that the pass
+  /// reported during recording.
   template <class Context, class Batch, class Pass>
   bool repeat(Context& context, Batch const& batch, HeardParameters* heard, Pass const& pass) {
     if constexpr (std::equality_comparable<Batch>) {

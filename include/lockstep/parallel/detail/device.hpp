@@ -81,7 +81,7 @@ class Device<HostSpace> {
     phases_.*phase += end - begin;
     if (timeline_) timeline_->add({.name = name_of(phase), .begin = begin, .end = end});
   }
-  /// Moves seconds of a phase that were spent waiting for other replicas to communication.
+  /// Counts `seconds` of a phase as communication, since they were spent in waits for other replicas.
   void waited(double PhaseSeconds::*phase, double seconds) noexcept {
     phases_.*phase -= seconds;
     phases_.communication += seconds;

@@ -11,8 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Buffers of every shard of a replica. The replica computes with one shard's buffers at a time, at a fixed address. A
-/// single shard's buffers are only there.
+/// Buffers of every shard of a replica. The replica computes with one shard's buffers at a time, at a fixed address.
+/// With a single shard, only this address is used.
 template <class Space>
 class ShardBuffers {
  public:
