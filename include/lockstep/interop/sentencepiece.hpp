@@ -80,7 +80,7 @@ class SentencePiece {
 
   /// Returns the number of pieces, which is the number of rows of a model's embedding.
   [[nodiscard]] Index size() const { return processor().GetPieceSize(); }
-  /// Returns the id of a decoder's first input: the begin piece, or else padding, as in T5.
+  /// Returns the id of a decoder's first input: the begin piece, else padding, as in T5, else the end piece.
   [[nodiscard]] std::int32_t begin() const {
     return processor().bos_id() >= 0 ? processor().bos_id() : processor().pad_id() >= 0 ? processor().pad_id() : end();
   }
