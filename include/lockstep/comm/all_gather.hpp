@@ -9,10 +9,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// out = the `in` of all ranks, one behind the other.
-/// @shape in [counts[rank]]; without `counts` as long on all ranks   @shape out, the sum of all; may contain `in`
-/// @shape counts [ranks], the same on all ranks; stays until the operation is complete
-/// @determinism bitwise   @collective   @throws ShapeError when the sizes do not fit
+/// Concatenates the `in` of all ranks in `out`, in rank order.
+/// @shape in [counts[rank]]; without `counts` equal on all ranks   @shape out [sum over all ranks]; may contain `in`
+/// @shape counts [ranks], equal on all ranks; must live until the operation is complete
+/// @determinism bitwise   @collective   @throws ShapeError if the sizes do not fit
 template <Communicator C, class In, class Out>
 Work<C> all_gather(C& communicator, In const& in, Out&& out, std::span<Index const> counts = {}) {
   std::span const from(in);

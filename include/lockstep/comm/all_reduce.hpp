@@ -6,7 +6,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// elements[i] = the operation over all ranks' elements[i]; as many on all ranks. `comm::all_reduce(c, x).wait()`.
+/// Reduces elements over all ranks, in place: elements[i] = the operation over all ranks' elements[i].
+/// Call `comm::all_reduce(c, x).wait()` to wait for the result.
+/// @shape elements, equal on all ranks
 /// @determinism bitwise, see Communicator   @collective
 template <Communicator C, class Elements>
 Work<C> all_reduce(C& communicator, Elements&& elements, Operation operation = Operation::sum) {

@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// Owns a communicator of any engine. Moves, does not copy; costs an indirect call per operation.
+/// Owns a communicator of any engine. Can be moved but not copied; costs an indirect call per operation.
 class AnyCommunicator {
  public:
   template <Communicator C>
@@ -26,14 +26,15 @@ class AnyCommunicator {
   void finish() { engine_->finish(); }
   [[nodiscard]] AnyCommunicator split(int color, int key) { return AnyCommunicator(engine_->split(color, key)); }
 
-  /// The root's bytes become everybody's. This and what follows completes all that was started before, then itself.
+  /// Copies the root's bytes to all ranks. Waits for this operation and for all that were started before.   @collective
   void broadcast(void* data, std::size_t bytes, int root) {
     run({.data = data, .count = static_cast<Index>(bytes), .collective = Collective::broadcast, .root = root});
   }
-  /// out[r * bytes ...] = in of rank r, `bytes` long each.
+  /// Gathers `bytes` bytes of each rank: out[r * bytes ...] = `in` of rank r. Waits as broadcast does.   @collective
   void all_gather(void const* in, void* out, std::size_t bytes) {
     run({.data = out, .count = static_cast<Index>(bytes), .collective = Collective::all_gather, .in = in});
   }
+  /// Returns once all ranks have called it and all operations that were started before are complete.   @collective
   void barrier() { run({.collective = Collective::barrier}); }
 
  private:

@@ -7,8 +7,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// elements[i] = elements[i] of the root; as many on all ranks.
-/// @determinism bitwise   @collective   @throws ConfigError for a root that is no rank
+/// Copies the root's elements to all ranks: elements[i] = elements[i] of the root.
+/// @shape elements, equal on all ranks
+/// @determinism bitwise   @collective   @throws ConfigError if root is no rank
 template <Communicator C, class Elements>
 Work<C> broadcast(C& communicator, Elements&& elements, int root) {
   std::span const data(elements);

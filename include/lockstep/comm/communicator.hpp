@@ -7,24 +7,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// What joins the ranks of a run. All ranks call the same operations in the same order; a rank's communicators, split
-/// ones too, belong to one thread at a time.
+/// Connects the ranks of a run. All ranks must call the same operations in the same order. One thread at a time may use
+/// a rank's communicators, including split ones.
 ///
-/// `start(piece)` never blocks. Pieces complete in the order in which they were started. Progress is made inside
-/// `start`, `progress`, `wait` and `finish`, by the calling thread; `wait(piece)` returns once that piece is complete,
-/// `finish` once all that was started is. These two are where errors come out: RankLost, RankStalled,
-/// CollectiveMismatch. After one of these nothing collective is tried any more: they throw it again.
+/// `start(piece)` never blocks. Operations complete in the order in which they were started. The calling thread makes
+/// progress inside `start`, `progress`, `wait` and `finish`. `wait(piece)` returns once that operation is complete,
+/// `finish` once all started operations are. Only these two throw RankLost, RankStalled and CollectiveMismatch. After
+/// such an error every call to them throws it again, and no further collective runs.
 ///
-/// `allocate` is collective: zeroed memory, as many bytes on all ranks, which pieces are worked on in without a copy.
-/// Other memory works too, through a bounded copy, and gives equal bits. Blocks may outlive the communicator.
+/// `allocate` is collective and returns zeroed memory of equal size on all ranks. Operations work in it without a copy.
+/// Other memory works too, through a bounded copy, with bit-identical results. Blocks may outlive the communicator.
 ///
-/// `split(color, key)` is collective: the communicator of the ranks that gave the same color, in order of their keys,
-/// then of their ranks. Operations of different communicators have no order among each other, and of two that joined
-/// the same ranks, both ranks complete those of one before they start those of the other.
+/// `split(color, key)` is collective. It returns the communicator of the ranks with equal colors, ordered by key and
+/// then by rank. Operations of different communicators have no order among each other. If two communicators connect the
+/// same ranks, both ranks must complete the operations of one before they start operations of the other.
 ///
-/// Sums are the balanced binary tree over ranks: n ranks are the sum of the first p and of the other n - p, with p the
-/// largest power of two below n; so for 3 ranks (a + b) + c, for 6 ((a + b) + (c + d)) + (e + f).
-/// @determinism bitwise, for a given number of ranks, whichever engine, memory and cutting into pieces
+/// Sums use the balanced binary tree over ranks. The sum of n ranks is the sum of the first p plus the sum of the other
+/// n - p. Here p is the largest power of two below n. So 3 ranks give (a + b) + c, and 6 give
+/// ((a + b) + (c + d)) + (e + f).
+/// @determinism bitwise for a given number of ranks, for any engine, memory and split into operations
 template <class C>
 concept Communicator = memory::MemoryResource<C> &&
     requires(C& c, C const& constant, Piece& piece, Piece const& started, int number) {

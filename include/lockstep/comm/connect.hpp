@@ -7,9 +7,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// The communicator that joins the ranks of a world. Not collective: the others are first waited for where an operation
-/// needs them. A rank has one at a time.
-/// @throws ConfigError when this rank is connected already
+/// Returns a communicator that connects the ranks of a world. Not collective: the first operation waits for the other
+/// ranks. A rank can hold one such communicator at a time.
+/// @throws ConfigError if this rank is already connected, or if the world's engine is mpi, store or nccl
 [[nodiscard]] inline AnyCommunicator connect(launch::World const& world) {
   switch (world.engine) {
     case launch::Engine::thread:

@@ -14,13 +14,14 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
 
 #if defined(LOCKSTEP_MPI)
 
-/// Joins the ranks of an MPI communicator, on one host or several: `comm::AnyCommunicator{comm::MpiCommunicator{}}`
-/// between MPI_Init and MPI_Finalize. MPI's own waiting takes a core. Not thread-safe: MPI is called by whoever calls
-/// this. `allocate` gives this rank's own memory. A rank that is lost is the launcher's affair; one that does not come
-/// is not named. @determinism bitwise, equal to all engines of Lockstep
+/// Connects the ranks of an MPI communicator, on one host or several. Use
+/// `comm::AnyCommunicator{comm::MpiCommunicator{}}` between MPI_Init and MPI_Finalize. A rank that waits keeps a core
+/// busy. Not thread-safe: the calling thread calls MPI. `allocate` returns memory of this rank only. MPI's launcher
+/// handles lost ranks; errors do not name a rank that stalls.
+/// @determinism bitwise, equal to all other engines except NCCL
 class MpiCommunicator {
  public:
-  /// Collective.   @throws ConfigError outside of MPI_Init and MPI_Finalize
+  /// @collective   @throws ConfigError before MPI_Init or after MPI_Finalize
   explicit MpiCommunicator(MPI_Comm group = MPI_COMM_WORLD, launch::WaitLimits limits = {},
                            std::function<void(std::string const&)> warn = {})
       : self_(std::make_unique<detail::RankMpi>(copy(group), limits, std::move(warn))) {}
@@ -29,21 +30,22 @@ class MpiCommunicator {
   [[nodiscard]] int size() const noexcept { return self_->size(); }
   [[nodiscard]] char const* name() const noexcept { return "mpi"; }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
-  /// @throws ConfigError when no engine could do it
+  /// @throws ConfigError if no engine can run it
   void start(Piece& piece) { self_->start(piece); }
   void progress() { self_->progress(); }
   /// @throws RankStalled, CollectiveMismatch, CommunicationError
   void wait(Piece const& piece) { self_->wait(piece); }
   /// @throws RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
-  /// Collective: the ranks that gave this rank's color, 0 or more, ordered by key and then by rank.
+  /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.
+  /// @param color 0 or more   @collective
   [[nodiscard]] MpiCommunicator split(int color, int key) {
     return MpiCommunicator(std::make_unique<detail::RankMpi>(self_->split(color, key), self_->limits(), self_->warn()));
   }
 
  private:
   explicit MpiCommunicator(std::unique_ptr<detail::RankMpi> self) : self_(std::move(self)) {}
-  /// Messages of this engine and of the program's own MPI calls do not meet.
+  /// Duplicates the communicator, so that this engine's messages do not match the program's own MPI calls.
   static MPI_Comm copy(MPI_Comm group) {
     int begun = 0, ended = 0;
     MPI_Initialized(&begun), MPI_Finalized(&ended);

@@ -18,39 +18,40 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
 
 #if defined(LOCKSTEP_NCCL)
 
-/// Joins ranks that have a GPU each: NCCL works on pieces in device memory, on a stream of its own, and the engine of
-/// the world on pieces in host memory, on the riders, and on finding out who is missing. A piece lies in device memory
-/// on all ranks or on none. Pieces of each kind complete in the order in which they were started. `allocate` gives
-/// device memory that is registered with NCCL. All calls come from one thread, with the same GPU current.
+/// Connects ranks that have one GPU each. NCCL runs operations on device memory, on a stream of its own. The world's
+/// host engine runs operations on host memory, sums piggybacked doubles and finds missing ranks. Give an operation
+/// device memory on all ranks or on none. Operations of each kind of memory complete in the order in which they were
+/// started. `allocate` returns device memory that is registered with NCCL. Call it from one thread, with the same GPU
+/// current.
 ///
-/// A rank that is lost, late or of another mind is named as by the host's engine; NCCL is then aborted, and what the
-/// pieces under way have written is undefined.
-/// @determinism the same bits on all ranks; sums are in NCCL's order and not the tree, and max passes over nan
+/// Errors name a rank that is lost, late or in another operation, as with the host engine. NCCL is then aborted, and
+/// the output of incomplete operations is undefined.
+/// @determinism equal bits on all ranks; sums are in NCCL's order instead of the tree, and max ignores nan
 class NcclCommunicator {
  public:
   using Space = CudaSpace;
 
-  /// Collective. On the host's GPU of the number of its rank there, from the first one on again where there are fewer.
-  /// It becomes current, and is the one that parallel::OnCuda gives the rank.
-  /// @throws CudaError, RankLost, RankStalled, CommunicationError
+  /// Uses the GPU whose number is the rank's local rank, modulo the number of visible GPUs. Makes it current.
+  /// parallel::OnCuda gives the rank the same GPU.
+  /// @collective   @throws CudaError, RankLost, RankStalled, CommunicationError
   explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, usual_gpu(world)) {}
-  /// The same on another, of those that the process sees.
+  /// Uses GPU `gpu` of those that the process sees.
   NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(world, host_engine(world), gpu) {}
-  /// The same on the GPU that is current, over an engine of the caller's that joins the same ranks, such as MPI.
+  /// Uses the current GPU, and the caller's engine that connects the same ranks, for example MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
       : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
 
-  /// The same on another GPU.
+  /// Uses GPU `gpu` and the caller's host engine.
   NcclCommunicator(launch::World const& world, AnyCommunicator host, int gpu)
       : NcclCommunicator(on(gpu, world), std::move(host)) {}
 
-  /// Where a GPU sits in its host, by which NCCL tells them apart. @throws CudaError
+  /// Returns a GPU's PCI bus id, by which NCCL tells the GPUs of a host apart. @throws CudaError
   [[nodiscard]] static std::string place_of(int gpu) {
     char text[32] = {};
     memory::check_cuda(cudaDeviceGetPCIBusId(text, sizeof text, gpu), "cudaDeviceGetPCIBusId");
     return text;
   }
-  /// The engine that joins the ranks of a world in host memory: on several hosts their store.
+  /// Returns the engine that connects the ranks of a world in host memory: the store if they are on several hosts.
   [[nodiscard]] static AnyCommunicator host_engine(launch::World const& world) {
     return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
   }
@@ -58,21 +59,22 @@ class NcclCommunicator {
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
   [[nodiscard]] char const* name() const noexcept { return "nccl"; }
-  /// Of those that the process sees; it must be current in every call.
+  /// Returns the number of the GPU among those that the process sees. It must be current in every call.
   [[nodiscard]] int gpu() const noexcept { return self_->gpu(); }
 
-  /// Pieces that are started from now on begin when the work that the stream has by then is done. Without it, device
-  /// memory is ready when its piece is started.
+  /// Makes operations that start from now on wait for all work that the stream has at that time. Without it, device
+  /// memory must be ready when its operation is started.
   ///
-  /// While the stream is being recorded (memory::CudaGraph), a piece in device memory becomes part of the recording, is
-  /// complete as soon as all ranks have recorded the same, and is done each time that the recording is. Recordings are
-  /// destroyed, when what they do is done, before the last copy of their communicator; its end is then an `abandon`.
+  /// While the stream is being captured (memory::CudaGraph), an operation on device memory becomes part of the
+  /// recording. It is complete once all ranks have recorded the same operation, and runs each time the recording runs.
+  /// Destroy recordings, once their work is done, before the last copy of their communicator. Destroying that copy acts
+  /// like `abandon`.
   void follow(memory::Stream<CudaSpace> stream) { self_->follow(stream); }
 
-  /// Completes what was started, then gives zeroed device memory. Who gives it back while any piece is under way
-  /// abandons that first, and waits for the GPU. A piece lies in such memory on all ranks, equally far from its start,
-  /// or on none: NCCL, which works on it in place, leaves anything else undefined.
-  /// @throws CudaError
+  /// Completes all started operations, then returns zeroed device memory. Freeing it while an operation is incomplete
+  /// abandons the operation and waits for the GPU. Use such memory for an operation on all ranks, at equal offsets in
+  /// the block, or on none. NCCL works on it in place; other use is undefined.
+  /// @collective   @throws CudaError
   [[nodiscard]] memory::Block allocate(std::size_t bytes) {
     if (bytes == 0) return {};
     auto owner = std::make_unique<Owner>(Owner{self_, nullptr});
@@ -80,20 +82,20 @@ class NcclCommunicator {
     return {data, bytes, &release, owner.release()};
   }
 
-  /// @throws ConfigError when no engine could do it
+  /// @throws ConfigError if no engine can run it
   void start(Piece& piece) { self_->start(piece); }
-  /// The same of a piece in device memory that is ready at a mark of the stream that makes it.
+  /// Starts an operation on device memory that is ready once the producing stream reaches `mark`.
   void start_after(Piece& piece, memory::CudaEvent const& mark) { self_->start(piece, &mark); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void wait(Piece const& piece) { self_->wait(piece); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
-  /// Gives up what was started and is not complete, and what was recorded, if anything, and NCCL with it: for who
-  /// leaves after an exception, before memory is given back, which would wait for all peers. Nothing collective can be
-  /// done afterwards.
+  /// Aborts incomplete operations, recorded operations if any, and NCCL. Call it when you leave after an exception,
+  /// before you free memory: freeing would wait for all peers. No collective works afterwards.
   void abandon() noexcept { self_->abandon(); }
-  /// Collective: the ranks that gave this rank's color, 0 or more, ordered by key and then by rank.
+  /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.
+  /// @param color 0 or more   @collective
   [[nodiscard]] NcclCommunicator split(int color, int key) { return NcclCommunicator(self_->split(color, key)); }
 
  private:
@@ -105,7 +107,7 @@ class NcclCommunicator {
   static int usual_gpu(launch::World const& world) {
     int gpus = 0;
     memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-    return world.local_rank % gpus;  // without one, the call before has thrown
+    return world.local_rank % gpus;  // never zero: the call above throws without a GPU
   }
   static launch::World const& on(int gpu, launch::World const& world) {
     memory::check_cuda(cudaSetDevice(gpu), ("cudaSetDevice(" + std::to_string(gpu) + ")").c_str());

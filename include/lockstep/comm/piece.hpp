@@ -10,16 +10,16 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
 
 using lockstep::ElementType;
 
-/// What becomes of the ranks' elements. Integers wrap.
+/// Reduction over the ranks' elements. Integers wrap.
 enum class Operation : std::uint32_t {
-  sum,          ///< in the balanced binary tree over ranks; of bfloat16 and float16 in float32, rounded once
-  average,      ///< that sum, before it is rounded, divided by the number of ranks; not of integers
-  max,          ///< nan where any rank has nan
-  logical_or,   ///< 1 where any rank has something else than 0, else 0; of integers
-  logical_and,  ///< 1 where all ranks have something else than 0, else 0; of integers
+  sum,          ///< sum in the balanced binary tree over ranks; bfloat16 and float16 in float32, rounded once
+  average,      ///< that sum, before rounding, divided by the number of ranks; not for integers
+  max,          ///< nan if any rank has nan
+  logical_or,   ///< 1 if any rank has a nonzero element, else 0; for integers
+  logical_and,  ///< 1 if all ranks have a nonzero element, else 0; for integers
 };
 
-/// What a Piece does with the elements of n ranks.
+/// Kind of a collective operation. n is the number of ranks.
 enum class Collective : std::uint32_t {
   all_reduce,      ///< data[i] = the operation over all ranks' data[i]
   reduce_scatter,  ///< data[i] = the operation over all ranks' in[rank * count + i]; `in` has n * count elements
@@ -28,9 +28,8 @@ enum class Collective : std::uint32_t {
   barrier,         ///< complete when all ranks have started it
 };
 
-/// One collective operation: by default the sum of elements, in place, and of some doubles that ride with it. Either
-/// may be empty. Given to `start`, a Piece and its memory stay where they are, unread and unwritten, until it is
-/// complete.
+/// One collective operation: by default an in-place sum of elements, with some piggybacked doubles. Elements or doubles
+/// may be empty. After `start`, a Piece and its memory must stay in place, unread and unwritten, until it is complete.
 struct Piece {
   static constexpr Index most_riders = 16;
 
@@ -38,16 +37,16 @@ struct Piece {
   void* data = nullptr;
   Index count = 0;  ///< elements
   Operation operation = Operation::sum;
-  std::span<double> rider = {};  ///< of an all_reduce: summed, whatever the operation
+  std::span<double> rider = {};  ///< piggybacked doubles of an all_reduce: always summed
   Collective collective = Collective::all_reduce;
-  /// The input of reduce_scatter and all_gather; may be this rank's own place in what is larger, input or output.
+  /// Input of reduce_scatter and all_gather. May be this rank's own range of the larger one of input and output.
   void const* in = nullptr;
-  int root = 0;  ///< of a broadcast
-  /// Of an all_gather to which ranks give unequal parts: how many elements each gives, the same on all ranks. `count`
-  /// is then not used, and parts lie one behind the other.
+  int root = 0;  ///< root rank of a broadcast
+  /// Numbers of elements of each rank's part, for an all_gather of unequal parts; equal on all ranks. `count` is then
+  /// unused, and the result is the concatenation of the parts.
   std::span<Index const> counts = {};
-  double started_seconds = 0;   ///< of Clock: when `start` was called
-  double finished_seconds = 0;  ///< of Clock: when the result was complete on this rank; 0 until then
+  double started_seconds = 0;   ///< time of Clock when `start` was called
+  double finished_seconds = 0;  ///< time of Clock when the result was complete on this rank; 0 until then
 
   [[nodiscard]] bool complete() const noexcept { return finished_seconds > 0; }
 };

@@ -5,8 +5,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// Joins processes on one host through a file without a name that they inherited, mapped by all. Leaves nothing behind,
-/// however they end. Not thread-safe. @determinism bitwise, equal to all engines of Lockstep
+/// Connects processes on one host through an inherited anonymous file that all of them map. No file remains, even if
+/// the processes crash. Not thread-safe. @determinism bitwise, equal to all other engines except NCCL
 using ProcessCommunicator = detail::SharedMemoryCommunicator<launch::Engine::process>;
 static_assert(Communicator<ProcessCommunicator>);
 

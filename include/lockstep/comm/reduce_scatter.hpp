@@ -9,10 +9,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// out[i] = the operation over all ranks' in[rank * out.size() + i]: each rank gets its share of the result.
-/// @shape out, as long on all ranks   @shape in [ranks * out.size()]; `out` may be this rank's share of it
-/// @determinism bitwise, equal to those elements of an all_reduce   @collective
-/// @throws ShapeError when the sizes do not fit
+/// Reduces over all ranks and gives each rank its share:
+/// out[i] = the operation over all ranks' in[rank * out.size() + i].
+/// @shape out, equal on all ranks   @shape in [ranks * out.size()]; `out` may be this rank's share of it
+/// @determinism bitwise, equal to these elements of an all_reduce   @collective
+/// @throws ShapeError if the sizes do not fit
 template <Communicator C, class In, class Out>
 Work<C> reduce_scatter(C& communicator, In const& in, Out&& out, Operation operation = Operation::sum) {
   std::span const from(in);

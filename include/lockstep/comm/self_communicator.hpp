@@ -10,7 +10,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// The null engine: one rank, for which every sum is its own. @determinism bitwise
+/// Null engine for a single rank: each sum equals its input. @determinism bitwise
 class SelfCommunicator {
  public:
   [[nodiscard]] int rank() const noexcept { return 0; }
@@ -18,7 +18,7 @@ class SelfCommunicator {
   [[nodiscard]] char const* name() const noexcept { return "self"; }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
 
-  /// Completes at once. @throws ConfigError when no engine could do it
+  /// Completes the operation at once. @throws ConfigError if no engine can run it
   void start(Piece& piece) const {
     detail::check(piece);
     bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;

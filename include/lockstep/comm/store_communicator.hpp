@@ -10,27 +10,27 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// Joins ranks on several hosts through the store of the first one: every operation is a message of each rank to it and
-/// one back. Made for the little that ranks with GPUs tell each other beside NCCL, not for gradients. All communicators
-/// of a rank belong to one thread. `allocate` gives this rank's own memory.
-/// @determinism bitwise, equal to all engines of Lockstep
+/// Connects ranks on several hosts through the store of rank 0's host. In each operation every rank sends one message
+/// to the store and receives one. For small payloads that ranks with GPUs exchange in addition to NCCL, not for
+/// gradients. One thread at a time may use a rank's communicators. `allocate` returns memory of this rank only.
+/// @determinism bitwise, equal to all other engines except NCCL
 class StoreCommunicator {
  public:
-  /// @throws ConfigError when the world is of another engine
+  /// @throws ConfigError if the world uses another engine
   explicit StoreCommunicator(launch::World const& world) : self_(std::make_unique<detail::RankStore>(checked(world))) {}
 
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
   [[nodiscard]] char const* name() const noexcept { return launch::name(launch::Engine::store); }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
-  /// @throws ConfigError when no engine could do it
+  /// @throws ConfigError if no engine can run it
   void start(Piece& piece) { self_->start(piece); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void wait(Piece const& piece) { self_->wait(piece); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
-  /// Collective: the ranks that gave this rank's color, ordered by key and then by rank.
+  /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.   @collective
   [[nodiscard]] StoreCommunicator split(int color, int key) { return StoreCommunicator(self_->split(color, key)); }
 
  private:

@@ -5,8 +5,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// Joins threads of one process. Every rank reads and writes the memory of all, in place.
-/// Not thread-safe: each rank has its own. @determinism bitwise, equal to all engines of Lockstep
+/// Connects threads of one process. Every rank reads and writes the memory of all, in place.
+/// Not thread-safe: each rank has its own. @determinism bitwise, equal to all other engines except NCCL
 using ThreadCommunicator = detail::SharedMemoryCommunicator<launch::Engine::thread>;
 static_assert(Communicator<ThreadCommunicator>);
 

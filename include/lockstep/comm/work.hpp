@@ -5,18 +5,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
-/// An operation under way, as all_reduce, reduce_scatter, all_gather and broadcast return it. Its memory stays
-/// untouched until it is complete. Stays where it is made: `comm::Work const sum = comm::all_reduce(c, gradients);`.
+/// Handle of an operation in progress, returned by all_reduce, reduce_scatter, all_gather and broadcast. Do not touch
+/// the operation's memory until it is complete. Cannot be moved or copied:
+/// `comm::Work const sum = comm::all_reduce(c, gradients);`.
 template <Communicator C>
 class [[nodiscard]] Work {
  public:
-  /// Starts it. @throws ConfigError when no engine could do it
+  /// Starts the operation. @throws ConfigError if no engine can run it
   Work(C& communicator, Piece const& piece) : communicator_(&communicator), piece_(piece) {
     communicator.start(piece_);
   }
   Work(Work const&) = delete;
   Work& operator=(Work const&) = delete;
-  /// Waits. An error is then not heard here, but where this rank next waits.
+  /// Waits and ignores errors: this rank's next wait throws them again.
   ~Work() {
     try {
       wait();
@@ -24,16 +25,16 @@ class [[nodiscard]] Work {
     }
   }
 
-  /// Whether it is complete, after some progress. Says nothing of a rank that is lost: only wait does.
+  /// Makes some progress, then returns whether the operation is complete. Does not detect lost ranks: only wait does.
   [[nodiscard]] bool done() {
     if (!piece_.complete()) communicator_->progress();
     return piece_.complete();
   }
-  /// Returns when it is complete. @throws RankLost, RankStalled, CollectiveMismatch
+  /// Returns once the operation is complete. @throws RankLost, RankStalled, CollectiveMismatch
   void wait() const {
     if (!piece_.complete()) communicator_->wait(piece_);
   }
-  /// When it was started and finished.
+  /// Returns the operation, with its start and end times.
   [[nodiscard]] Piece const& piece() const noexcept { return piece_; }
 
  private:

@@ -25,18 +25,18 @@ namespace lockstep::inline LOCKSTEP_ABI::interop {
 #if defined(LOCKSTEP_SENTENCEPIECE)
 
 struct SentencePieceOptions {
-  Index vocabulary = 8000;        ///< most pieces, padding, begin, end and unknown included
-  double character_coverage = 1;  ///< share of the texts' characters that have a piece; others are unknown
+  Index vocabulary = 8000;        ///< largest number of pieces, including padding, begin, end and unknown
+  double character_coverage = 1;  ///< fraction of the training characters that get a piece; others are unknown
 };
 
-/// Cuts texts into the pieces of a SentencePiece model and numbers them, and back. Copies share the model. Thread-safe.
+/// Splits strings into pieces of a SentencePiece model and numbers them, and back. Copies share the model. Thread-safe.
 /// @source Kudo and Richardson 2018, "SentencePiece"
 class SentencePiece {
  public:
   /// Trains a unigram model. Ids 0 to 3 are padding, begin, end and unknown.
-  /// @param texts  UTF-8, a sentence each
-  /// @determinism bitwise: the model depends on the texts, their order and the options only
-  /// @throws ConfigError when the texts have no model of that size, as when there are more characters than pieces
+  /// @param texts UTF-8, one sentence per string
+  /// @determinism bitwise: the model depends only on the texts, their order and the options
+  /// @throws ConfigError if no model of this size fits the texts, for example for more characters than pieces
   [[nodiscard]] static SentencePiece train(std::span<std::string const> texts,
                                            SentencePieceOptions const& options = {}) {
     Sentences sentences(texts);
@@ -60,42 +60,43 @@ class SentencePiece {
                         " texts; give more texts, or another size (" + std::string(status.message()) + ")");
     return SentencePiece(std::move(bytes), "the trained model");
   }
-  /// Loads a model file, as `spm_train` writes it.   @throws DataError when it cannot be read or is no model
+  /// Loads a model file, as `spm_train` writes it.   @throws DataError if it cannot be read or is no model
   [[nodiscard]] static SentencePiece load(std::string const& path) {
     std::ifstream file(path, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(file), {}};
     if (!file || bytes.empty()) throw DataError(path + ": cannot be read as a sentencepiece model; name a .model file");
     return SentencePiece(std::move(bytes), path);
   }
-  /// The model of which `to_text` made a text, such as one that was saved with parameters.
-  /// @throws DataError for another text
+  /// Loads a model from a string of `to_text`, for example from a checkpoint's metadata.
+  /// @throws DataError for any other string
   [[nodiscard]] static SentencePiece from_text(std::string_view text) {
     return SentencePiece(from_base64(text), "the saved model");
   }
 
-  /// The model as ASCII text, to be saved with parameters.
+  /// Returns the model as an ASCII string that can be saved with parameters.
   [[nodiscard]] std::string to_text() const { return to_base64(model_->bytes); }
-  /// The bytes of the model file.
+  /// Returns the bytes of the model file.
   [[nodiscard]] std::string const& bytes() const noexcept { return model_->bytes; }
 
-  /// Number of pieces: the rows of a model's embedding.
+  /// Returns the number of pieces, which is the number of rows of a model's embedding.
   [[nodiscard]] Index size() const { return processor().GetPieceSize(); }
-  /// Id of what a decoder reads first: the begin piece or, as T5 does, padding.
+  /// Returns the id of a decoder's first input: the begin piece, else padding, as in T5, else the end piece.
   [[nodiscard]] std::int32_t begin() const {
     return processor().bos_id() >= 0 ? processor().bos_id() : processor().pad_id() >= 0 ? processor().pad_id() : end();
   }
-  /// Id of the end piece.
+  /// Returns the id of the end piece.
   [[nodiscard]] std::int32_t end() const { return processor().eos_id(); }
   [[nodiscard]] std::int32_t unknown() const { return processor().unk_id(); }
 
-  /// The ids of a text's pieces, without begin and end.
+  /// Returns the ids of a string's pieces, without begin and end.   @throws DataError if the string cannot be encoded
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
     std::vector<int> ids;
     auto const status = processor().Encode(text, &ids);
     if (!status.ok()) throw DataError("sentencepiece: a text cannot be encoded: " + std::string(status.message()));
     return {ids.begin(), ids.end()};
   }
-  /// The text of pieces; begin, end and padding have none.   @throws DataError for an id that the model does not have
+  /// Returns the string of pieces, without begin, end and padding.   @throws DataError for an id that the model does
+  /// not have
   [[nodiscard]] std::string decode(std::span<std::int32_t const> ids) const {
     for (auto const id : ids)
       if (id < 0 || id >= size())
@@ -114,7 +115,7 @@ class SentencePiece {
     std::string bytes;
     ::sentencepiece::SentencePieceProcessor processor;
   };
-  /// Hands the texts to the trainer.
+  /// Passes the texts to the trainer.
   class Sentences : public ::sentencepiece::SentenceIterator {
    public:
     explicit Sentences(std::span<std::string const> texts) : texts_(texts) {}

@@ -26,12 +26,12 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/train/trainer.hpp>
 
-/// A `torch::nn::Module` as a model: under every policy, with Lockstep's loaders, optimizers and checkpoints. On the
-/// host, in float32.
+/// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints.
+/// On the host, in float32.
 namespace lockstep::inline LOCKSTEP_ABI::interop {
 
-/// A tensor of torch's over the view's memory, which nothing is copied from: it lives as long as the view's. Enums are
-/// their integers.
+/// Returns a torch tensor that shares the view's memory, without a copy. It is valid as long as that memory. Enums
+/// become their integers.
 /// @shape as the view
 template <class T, int Rank>
 [[nodiscard]] torch::Tensor tensor_of(TensorView<T, Rank, HostSpace> view) {
@@ -53,35 +53,35 @@ template <class T, int Rank>
   return torch::from_blob(const_cast<Element*>(view.data), sizes, type);
 }
 
-/// The same of a batch's column: `tensor_of(batch[&Point::at])`.
+/// Returns a tensor of a batch's column: `tensor_of(batch[&Point::at])`.
 template <class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] torch::Tensor tensor_of(Column const& column) { return tensor_of(column.values); }
 
-/// A loss as a sum and a weight (nn::Loss says why), the sum still a tensor: `TorchLoss{sum, batch.rows()}`.
+/// A loss as a sum and a weight (see nn::Loss), with the sum as a tensor: `TorchLoss{sum, batch.rows()}`.
 struct TorchLoss {
-  torch::Tensor sum;  ///< of one element
+  torch::Tensor sum;  ///< one element
   double weight = 0;
 
   TorchLoss(torch::Tensor of_sum, std::convertible_to<double> auto of_weight)
       : sum(std::move(of_sum)), weight(static_cast<double>(of_weight)) {}
 };
 
-/// What `predict` of a module returned, as metrics see it: a tensor, and its numbers as train::Accuracy reads them.
+/// Result of a module's `predict` for metrics: a tensor, and its numbers as train::Accuracy reads them.
 struct TorchPrediction {
-  torch::Tensor tensor;  ///< undefined after a pass that trains on no sample
+  torch::Tensor tensor;  ///< undefined after a training pass without samples
   struct {
     float const* data = nullptr;
   } value{};              ///< in evaluation, row-major
-  torch::Tensor numbers;  ///< which `value` points to
+  torch::Tensor numbers;  ///< memory of `value`
 
   [[nodiscard]] Index extent(int axis) const { return tensor.size(axis); }
 };
 
-/// Where a module's random numbers come from, such as those of dropout.
+/// Source of a module's random numbers, for example for dropout.
 enum class TorchRandom {
-  seeded,  ///< torch's generator, seeded anew for each forward pass: a run repeats. Replicas of one process take turns
-  as_is,   ///< torch's generator as it is: for modules that draw no numbers, whose forward passes then run side by side
+  seeded,  ///< torch's generator, seeded for each forward pass: a run repeats. Replicas of one process take turns
+  as_is,   ///< torch's generator unchanged, for modules without random numbers: their forward passes run in parallel
 };
 
 namespace detail {
@@ -117,7 +117,7 @@ std::shared_ptr<TorchSource> source_of(From from) {
   using Module = typename ModuleFrom<From>::type;
   if constexpr (std::is_invocable_v<From&> && !requires { typename From::ContainedType; }) {
     TorchSource::Make make = [from]() mutable { return pointer_to(from()); };
-    GeneratorTurn const turn;  // a function that seeds torch makes the same module in all ranks of a process
+    GeneratorTurn const turn;  // a function that seeds torch makes equal modules in all ranks of a process
     return std::make_shared<TorchSource>(make(), true, make);
   } else if constexpr (std::derived_from<Module, torch::nn::Cloneable<Module>>) {
     auto const module = pointer_to(from);
@@ -128,16 +128,17 @@ std::shared_ptr<TorchSource> source_of(From from) {
 }
 }  // namespace detail
 
-/// A model that is a module of torch's: `predict(module, batch)` returns a tensor, and `loss(prediction, batch)` makes
-/// a TorchLoss of it. It starts from the module's own values; with several ranks, from rank 0's. Names and order are
-/// those of `named_parameters()`; parameters without a gradient are kept like buffers. What is learned is fixed here.
+/// Model that wraps a torch module. `predict(module, batch)` returns a tensor, from which `loss(prediction, batch)`
+/// computes a TorchLoss. Training starts from the module's values; with several ranks, from rank 0's. Names and order
+/// are as in `named_parameters()`. Parameters without a gradient are treated like buffers. The set of learned
+/// parameters is fixed in the constructor.
 ///
-/// Replicas have modules of their own: what the function given makes, or clones. A module that is not
-/// torch::nn::Cloneable becomes the first replica's itself: it is trained in place, and there is no second. Gradients
-/// are copied to their bucket as torch's backward completes them. Each pass sets torch's number of threads and its grad
-/// mode for the calling thread, and then puts them back.
-/// @determinism as torch's operations; repeatable, and equal under DataParallel and DistributedDataParallel, where
-/// those are bitwise for one number of threads. Dropout depends on how the batch is split.
+/// Each replica has its own module: a result of the given function, or a clone. A module that is not
+/// torch::nn::Cloneable is trained in place and allows only one replica. Gradients are copied to their bucket as
+/// torch's backward completes them. Each pass sets torch's number of threads and grad mode for the calling thread, and
+/// then restores them.
+/// @determinism as torch's operations. Results repeat, and are equal under DataParallel and DistributedDataParallel, if
+/// the operations are bitwise deterministic for one number of threads. Dropout depends on how the batch is split.
 template <class Module, class Predict, class LossFunction>
 class Torch {
  public:
@@ -160,7 +161,7 @@ class Torch {
     for (std::size_t i = 0; i < buffers_.size(); ++i) each(source_->kept()[i].name, buffers_[i]);
   }
 
-  /// A tensor as a TorchPrediction, all else as the module gave it.
+  /// Returns a tensor as a TorchPrediction, and any other prediction unchanged.
   template <class Context, class Batch>
   [[nodiscard]] auto predict(Context& context, Batch const& batch) const {
     static_assert(std::is_same_v<Context, detail::TorchContext>,
@@ -215,7 +216,7 @@ class Torch {
       replica.set_loss(context, loss.sum);
       auto const end = context.template variable<1>({1});
       context.on_backward(end, std::tuple{}, [&replica](Context& c) { replica.backward(c); });
-      static_cast<void>(context.gradient(end));  // without it nobody would want the closure to run
+      static_cast<void>(context.gradient(end));  // marks the gradient as used, so that the closure runs
     }
     return {loss.sum.template item<double>(), loss.weight};
   }
@@ -226,7 +227,7 @@ class Torch {
     replica.bind(context, source_, parameters_, buffers_);
     return replica;
   }
-  /// Another seed for every operation, pass and rank: the first sample's place in the epoch's order tells them apart.
+  /// Seeds torch differently for every operation, pass and rank, by the first sample's position in the epoch.
   template <class Batch>
   [[nodiscard]] std::optional<detail::SeededGenerator> seed(detail::TorchContext& context, Batch const& batch) const {
     if (random_ == TorchRandom::as_is || !context.recording()) return std::nullopt;
@@ -254,8 +255,8 @@ template <class From, class Predict, class LossFunction>
 Torch(From, Predict, LossFunction, TorchRandom)
     -> Torch<typename detail::ModuleFrom<From>::type, Predict, LossFunction>;
 
-/// Writes what a trainer has learned, and its buffers, into a module, for torch::save or for use without the trainer.
-/// @throws ConfigError when the module is not like the trainer's; names the tensor
+/// Copies a trainer's parameters and buffers into a module, for torch::save or for use without the trainer.
+/// @throws ConfigError if the module does not match the trainer's, with the tensor's name
 template <class Model, class Optimizer, class Policy>
 void copy_trained(Trainer<Model, Optimizer, Policy> const& trainer, torch::nn::Module& module) {
   at::NoGradGuard const constant;

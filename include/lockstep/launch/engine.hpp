@@ -4,17 +4,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// What the ranks of a run are, and so which communicator joins them.
+/// Kind of a run's ranks, which determines the communicator that connects them.
 enum class Engine {
   self,     ///< one rank: this process
   thread,   ///< threads of this process
   process,  ///< processes on this host
-  mpi,      ///< processes that MPI joins, on one host or several
-  store,    ///< processes on several hosts that share no more than a StoreServer
-  nccl,     ///< ranks of any of these, on one host or several, with a GPU each
+  mpi,      ///< processes that MPI connects, on one host or several
+  store,    ///< processes on several hosts that share only a StoreServer
+  nccl,     ///< ranks of any of these kinds, on one host or several, with one GPU each
 };
 
-/// The engine's name in run records: "self", "thread", "process", "mpi", "store", "nccl".
+/// Returns the engine's name in run records: "self", "thread", "process", "mpi", "store", "nccl".
 [[nodiscard]] constexpr char const* name(Engine engine) noexcept {
   switch (engine) {
     case Engine::self:

@@ -15,15 +15,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// Where a launcher put this process among the ranks of a run.
+/// Place of this process among the ranks of a run, as its launcher set it.
 struct Environment {
   Launcher launcher = Launcher::single;
   int rank = 0;
   int size = 1;
-  int local_rank = 0;  ///< among the ranks of this host
+  int local_rank = 0;  ///< rank among the ranks of this host
   int local_size = 1;
-  int restarts = 0;       ///< how often the launcher has started the ranks anew
-  std::string told = {};  ///< the variables that say so: "RANK=0, WORLD_SIZE=2, …"
+  int restarts = 0;       ///< how often the launcher has restarted the ranks
+  std::string told = {};  ///< the variables with the rank's place: "RANK=0, WORLD_SIZE=2, …"
 
   [[nodiscard]] bool one_host() const noexcept { return local_size == size; }
 };
@@ -40,7 +40,8 @@ inline Environment as_environment(LaunchSource const& source, Lookup variable) {
   return out;
 }
 
-/// LOCKSTEP_LAUNCHER, by which a user settles what the variables leave open; null where all may speak.
+/// Returns the launcher that LOCKSTEP_LAUNCHER names, or null if it is not set. The user sets it if the variables are
+/// ambiguous.
 inline LaunchNames const* chosen(Lookup variable, bool& single) {
   auto const* const choice = variable("LOCKSTEP_LAUNCHER");
   if (!choice) return nullptr;
@@ -55,8 +56,8 @@ inline LaunchNames const* chosen(Lookup variable, bool& single) {
   return nullptr;
 }
 
-/// What this launcher does not say of itself: PMIx has no size, others no place on the host. Slurm knows when it is
-/// Slurm that started them.
+/// Adds sizes that a launcher does not set: PMIx has no size, others no rank on the host. Uses Slurm's values if Slurm
+/// started the same tasks.
 inline void complete(LaunchSource& source, LaunchSource const* slurm) {
   bool const same_tasks = slurm && (source.size < 0 || source.size == slurm->size) && source.rank == slurm->rank;
   if (same_tasks && source.size < 0) source.size = slurm->size;
@@ -82,10 +83,11 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
 
 }  // namespace detail
 
-/// Where this process stands, by the first that says so: a supervisor of Lockstep, torchrun, Open MPI, MVAPICH2, PMIx,
-/// PMI, a Slurm step; alone when none does. Never alone by mistake: launchers that disagree are refused, unless one has
-/// started the other and the numbers say so (a torchrun in each task of srun). LOCKSTEP_LAUNCHER settles it by hand.
-/// @throws ConfigError with the variables, when they contradict each other, are incomplete, or are no numbers
+/// Returns the place of this process. Uses the first launcher whose variables are set: Lockstep's supervisor, torchrun,
+/// Open MPI, MVAPICH2, PMIx, PMI, a Slurm step. Without any, the process is a single rank. Rejects launchers that
+/// disagree, unless one can have started the other, for example a torchrun in each task of srun. Set LOCKSTEP_LAUNCHER
+/// to choose one.
+/// @throws ConfigError with the variables, if they contradict each other, are incomplete, or are not numbers
 [[nodiscard]] inline Environment detect(Lookup variable = {}) {
   using namespace detail;
   if (RankPlace::any(variable)) {
@@ -113,7 +115,8 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
   return as_environment(first, variable);
 }
 
-/// The processors that the ranks of this host share. mpirun and srun may have given each rank its own.
+/// Returns the number of processors that the ranks of this host share. mpirun and srun may have given each rank its
+/// own.
 [[nodiscard]] inline int cores_of_ranks(Environment const& place) {
   auto const mine = processors();
   using enum Launcher;

@@ -12,45 +12,46 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// The exit code for an error: 2 for wrong input (ConfigError, DataError), 1 for any other.
+/// Returns the exit code for an error: 2 for wrong input (ConfigError, DataError), 1 for any other.
 [[nodiscard]] inline int exit_code(std::exception const& error) noexcept {
   return dynamic_cast<ConfigError const*>(&error) || dynamic_cast<DataError const*>(&error) ? 2 : 1;
 }
 
-/// What a signal that wants a run to end does.
+/// Effect of a signal that asks a run to stop.
 enum class OnSignal {
-  end,  ///< ends it at once: SIGINT and SIGTERM
-  ask,  ///< the first SIGTERM, SIGHUP or SIGUSR1 asks, by `World::stop_request`; SIGINT, and another one later, end it
-        ///< at once
+  end,  ///< SIGINT and SIGTERM end the run at once
+  ask,  ///< the first SIGTERM, SIGHUP or SIGUSR1 requests a stop by `World::stop_request`; SIGINT or a further
+        ///< signal ends the run at once
 };
 
-/// How `run` starts ranks.
+/// Options of `run`.
 struct Options {
-  int nproc = 1;         ///< ranks that are processes of their own: copies of this program
-  int max_restarts = 0;  ///< with nproc: how often all ranks are started anew once one has failed
-  int threads = 1;       ///< ranks that are threads of this process
-  /// Of the started processes, the program's name first; empty: the same as this one's.
+  int nproc = 1;         ///< number of ranks that are processes: copies of this program
+  int max_restarts = 0;  ///< with nproc: how often all ranks are restarted after a failure
+  int threads = 1;       ///< number of ranks that are threads of this process
+  /// Arguments of the started processes, with the program's name first; empty: this process's arguments.
   std::vector<std::string> arguments = {};
   WaitLimits limits = {};
-  /// What joins ranks that another launcher has started: `process` on one host, `mpi` or `nccl` on any number of them;
-  /// `store` has them meet as on several.
+  /// Engine that connects ranks of another launcher. `process` is for one host, `mpi` and `nccl` are for any number.
+  /// `store` makes them meet through the store, even on one host.
   Engine engine = Engine::process;
-  /// With several hosts and no MPI: the first rank's, and a port of it; empty and 0: as the launcher says.
+  /// Rank 0's host and port, for several hosts without MPI; empty and 0: the launcher's values.
   std::string master_address = {};
   std::uint16_t master_port = 0;
-  double join_seconds = 60;  ///< what ranks that another launcher has started get to find each other
-  /// What the others get to end by themselves once a rank has failed.
+  double join_seconds = 60;  ///< time limit for ranks of another launcher to find each other
+  /// Time that the other ranks have to end on their own after a failure.
   double grace_seconds = 3;
-  /// With `ask`, a rank that ends because it was asked returns 128 + signal, and has not failed: nobody hurries others.
+  /// With `ask`, a rank that stops on request returns 128 + signal. It has not failed, and the others are not
+  /// terminated.
   OnSignal on_signal = OnSignal::end;
-  /// With nproc: told each line (without its end) that a rank writes to a stream, 1 or 2. The first rank's stream 1 is
-  /// not touched, for it may draw on a terminal. None: ranks write where this process does. This and `report` are then
-  /// called on one thread that does nothing else: one that waits for a reader keeps no signal from the ranks.
+  /// With nproc: receives each line, without its end, that a rank writes to stream 1 or 2. Rank 0's stream 1 is
+  /// excluded, since it may draw on a terminal. If empty, ranks write to this process's streams. This and `report` run
+  /// on a thread of their own, so a callback that blocks does not delay signals.
   std::function<void(int rank, int stream, std::string const&)> line = {};
-  /// Told in one sentence when a rank has waited for long, and, a line for each rank, what all did last when one is
-  /// lost; called by any rank, on its own thread.
+  /// Receives a sentence if a rank has waited for long, and the last operations of each rank, a line each, if one is
+  /// lost. Any rank calls it, on its own thread.
   std::function<void(std::string const&)> warn = {};
-  /// Told in one sentence, in the process that starts the others, who failed first, and why.
+  /// Receives one sentence with the first failure and its cause, in the process that starts the others.
   std::function<void(std::string const&)> report = {};
 };
 

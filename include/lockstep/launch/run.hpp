@@ -32,7 +32,7 @@ inline void check(Options const& options) {
            std::to_string(options.threads) + ")");
 }
 
-/// Starts the ranks, and all of them anew for as long as that may help.
+/// Starts the ranks, and restarts all of them after a failure while `options.max_restarts` allows it.
 inline int supervise(Options const& options) {
   for (int restarts = 0;; ++restarts) {
     Supervisor supervisor(options, restarts);
@@ -41,8 +41,8 @@ inline int supervise(Options const& options) {
   }
 }
 
-/// Runs `train` as a rank that another process started. @throws ConfigError after it did: what a rank inherits serves
-/// one run
+/// Runs `train` as a rank that another process started.
+/// @throws ConfigError at the second call: a rank inherits resources for one run
 inline int run_once(Options const& options, std::function<int(World&)> const& train) {
   static std::atomic<bool> has_run = false;
   auto const place = RankPlace::read({});
@@ -53,7 +53,7 @@ inline int run_once(Options const& options, std::function<int(World&)> const& tr
   return run_process_rank(place, options, train);
 }
 
-/// What ranks that another launcher has started cannot do.
+/// Rejects options that do not work for ranks of another launcher. @throws ConfigError
 inline void check(Environment const& place, Options const& options) {
   auto const count = std::to_string(place.size);
   auto const started =
@@ -82,14 +82,14 @@ inline void check(Environment const& place, Options const& options) {
   if (place.size > most_local_ranks)
     throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
 }
-/// As launch::run.
+/// Implements launch::run.
 inline int run(Options const& options, std::function<int(World&)> const& train) {
   open_standard_streams();
   check(options);
   if (RankPlace::any({})) return run_once(options, train);
   if (auto const place = detect(); place.size > 1) {
     check(place, options);
-    if (options.engine == Engine::mpi) {  // the peers are MPI's affair, and so is the end of all when one fails
+    if (options.engine == Engine::mpi) {  // MPI connects the peers, and ends all if one fails
       auto world = placed_world(place, options, Engine::mpi);
       StopWatch const watch(options.on_signal);
       world.stop_request = watch.request();
@@ -109,17 +109,17 @@ inline int run(Options const& options, std::function<int(World&)> const& train) 
 }
 }  // namespace detail
 
-/// Calls `train(world)` once per rank: in this process alone, on `options.threads` threads of it, or in `options.nproc`
-/// copies of this program, which reach this same call and run `train` there while this process watches them. Where
-/// torchrun, mpirun or srun has started the ranks, each calls `train` as the one that it is. A program
-/// that starts processes calls it once, and does little before.
-/// @returns 0 when all ranks returned 0; else the exit code of the first that failed, 128 + signal where one was killed
-/// @throws ConfigError for options or an environment that cannot work; what `train` throws, except with processes,
-/// where `options.report` is told
+/// Calls `train(world)` once per rank. By default this process is the only rank. With `options.threads` the ranks are
+/// threads of it. With `options.nproc` they are copies of this program, which reach the same call and run `train`
+/// there; this process watches them. If torchrun, mpirun or srun has started the ranks, each calls `train` once. A
+/// program that starts processes must call it once, and do little before.
+/// @returns 0 if all ranks returned 0; else the exit code of the first rank that failed, 128 + signal if it was killed
+/// @throws ConfigError for invalid options or an inconsistent environment; exceptions of `train`, except with
+/// processes, whose errors go to `options.report`
 template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) { return detail::run(options, std::ref(train)); }
-/// Says what it takes, of anything else.
+/// Rejects other callables at compile time and names the required signature.
 template <class Train>
 int run(Options const&, Train&&) {
   static_assert(std::is_invocable_r_v<int, Train&, World&>,

@@ -21,20 +21,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// How a program ended.
+/// Exit status and resources of a finished program.
 struct ProgramEnd {
   int exit_code = 0;                    ///< 128 + the signal's number if a signal ended it, as in a shell
-  double seconds = 0;                   ///< from its start to its end
+  double seconds = 0;                   ///< duration, from its start to its end
   std::size_t peak_resident_bytes = 0;  ///< largest resident memory of the program or of any process that it waited for
   std::string last_error;               ///< last line of its standard error; empty if it wrote none
 };
 
 namespace detail {
 
-/// One output stream of a child, cut into lines.
+/// One output stream of a child process, split into lines.
 class ChildStream {
  public:
-  /// @throws ConfigError when the system has no pipe left
+  /// @throws ConfigError if the system cannot create a pipe
   ChildStream() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
@@ -49,7 +49,7 @@ class ChildStream {
   void close_write_end() { write_ = File(); }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
-  /// Passes on each line that is complete; false if there was nothing to read.
+  /// Passes on each complete line. Returns false if there was nothing to read.
   template <class F>
   bool read_lines(F&& line) {
     char bytes[4096];
@@ -77,11 +77,11 @@ class ChildStream {
 
 }  // namespace detail
 
-/// Runs a program to its end with an empty standard input. `line(stream, text)` is called on this thread with each line
-/// that it writes, 1 being standard output and 2 standard error; empty lines are left out. Processes that the program
-/// leaves behind are not waited for.
+/// Runs a program to its end with an empty standard input. Calls `line(stream, text)` on this thread for each nonempty
+/// line it writes. Stream 1 is standard output, 2 is standard error. Does not wait for processes that the program
+/// leaves running.
 /// @param arguments the program's path, followed by its arguments
-/// @throws ConfigError when the program cannot be started
+/// @throws ConfigError if the program cannot be started
 inline ProgramEnd run_program(std::vector<std::string> const& arguments,
                               std::function<void(int, std::string const&)> const& line) {
   std::array<detail::ChildStream, 2> streams;

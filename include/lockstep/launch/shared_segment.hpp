@@ -20,32 +20,34 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// Memory that all ranks of a run on one host can address: the control page at its head, then zeroed memory for the
-/// communicator. As large as the machine's memory, and sparse: a page costs nothing until it is touched. Between
-/// processes it is a file without a name that the ranks inherit; it ends with the last of them, whatever happened.
+/// Memory that all ranks of a run on one host can address: the control page, followed by zeroed memory for
+/// communicators. It is sparse and as large as the machine's memory: a page costs nothing before its first use. Between
+/// processes it is an anonymous file that the ranks inherit. The system frees it with the last rank, even after a
+/// crash.
 class SharedSegment {
  public:
-  /// For threads of this process.
-  /// @throws ConfigError when the system refuses the memory
+  /// Creates a segment for threads of this process.
+  /// @throws ConfigError if the system refuses the memory
   static std::shared_ptr<SharedSegment> between_threads(int size, std::uint64_t job) {
     try {
       return create(-1, size, job);
     } catch (ConfigError const&) {
       return between_processes(
-          size, job);  // pages are small, but only those in use count where memory is never overcommitted
+          size, job);  // pages are small, but only those in use count if the system does not overcommit memory
     }
   }
 
-  /// For processes that inherit `descriptor()`, which is closed on exec unless the starter says otherwise.
-  /// @throws ConfigError when the system refuses the memory
+  /// Creates a segment for processes that inherit `descriptor()`. The descriptor is closed on exec unless the caller
+  /// changes that.
+  /// @throws ConfigError if the system refuses the memory
   static std::shared_ptr<SharedSegment> between_processes(int size, std::uint64_t job) {
     int const file = ::memfd_create("lockstep", MFD_CLOEXEC);
     if (file < 0) throw ConfigError(refused("create shared memory (memfd_create)"));
     return create(file, size, job);
   }
 
-  /// The segment behind an inherited descriptor, which this takes over.
-  /// @throws ConfigError when it is not the segment of this job; the descriptor is then left alone
+  /// Opens the segment of an inherited descriptor and takes ownership of it.
+  /// @throws ConfigError if it is not this job's segment; the descriptor then stays open
   static std::shared_ptr<SharedSegment> attach(int file, int size, std::uint64_t job) {
     Head head{};
     struct stat status {};
@@ -68,18 +70,18 @@ class SharedSegment {
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 where only threads share it
+  [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 if only threads share it
   [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
 
-  /// What a rank's communicators have in common for as long as the run goes; the first of them makes it.
+  /// Returns the object that a rank's communicators share for the whole run. The first of them creates it.
   [[nodiscard]] std::shared_ptr<void>& common_to(int rank) noexcept { return common_[static_cast<std::size_t>(rank)]; }
 
-  /// Gives pages back to the system; they read as zeros afterwards. Both on page borders.
+  /// Returns pages to the system; they read as zeros afterwards. Both arguments must be multiples of the page size.
   void forget(std::byte* begin, std::size_t length) const noexcept {
     ::madvise(begin, length, file_ < 0 ? MADV_DONTNEED : MADV_REMOVE);
   }
 
-  /// The largest page that matters: what begins on such a border may be backed by huge pages.
+  /// Largest relevant page size: huge pages may back memory that is aligned to it.
   static constexpr std::size_t unit = std::size_t{2} << 20;
 
  private:
@@ -101,7 +103,8 @@ class SharedSegment {
     return segment;
   }
 
-  /// Beyond a limit on the size of files there is a signal as well, which ends who does not expect it.
+  /// Sets the file's size. Blocks SIGXFSZ, which the system sends beyond the file size limit and which ends a process
+  /// by default.
   static bool resize(int file, std::size_t bytes) {
     sigset_t one, before;
     ::sigemptyset(&one);
@@ -126,7 +129,7 @@ class SharedSegment {
     ::madvise(data_, bytes_, MADV_HUGEPAGE);  // a hint: without it pages are small
   }
 
-  /// Begins on a border of huge pages; null when the system refuses.
+  /// Maps memory that is aligned to huge pages. Returns null if the system refuses.
   static std::byte* map(int file, std::size_t bytes) noexcept {
     int const access = PROT_READ | PROT_WRITE, lazily = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     auto* const room = ::mmap(nullptr, bytes + unit, file < 0 ? access : PROT_NONE, lazily, -1, 0);
@@ -150,7 +153,7 @@ class SharedSegment {
   }
   int file_;
   std::size_t bytes_;
-  std::vector<std::shared_ptr<void>> common_;  // to the communicators of each rank
+  std::vector<std::shared_ptr<void>> common_;  // shared objects, by rank
   std::byte* data_;
 };
 

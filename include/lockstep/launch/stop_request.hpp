@@ -9,19 +9,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// What signals ask of the ranks of a process that can end by themselves, with their work saved: to do so. Schedulers
-/// send SIGTERM, or what they are told to (Slurm: --signal=USR1@120), some time before they kill; a terminal that is
-/// closed sends SIGHUP. Thread-safe.
+/// Request by a signal that the ranks of a process stop and save their work. Schedulers send SIGTERM, or another signal
+/// (Slurm: --signal=USR1@120), some time before they kill a process. A terminal that closes sends SIGHUP. Thread-safe.
 class StopRequest {
  public:
-  /// Requested once a signal has asked.
+  /// Returns a token that is stopped once a signal has requested it.
   [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
-  /// The signal that asked; 0 before.
+  /// Returns the signal that requested the stop, or 0.
   [[nodiscard]] int signal() const noexcept { return signal_.load(std::memory_order_acquire); }
 
-  /// For who receives signals, one thread. The first SIGTERM, SIGHUP or SIGUSR1 asks; a launcher and its scheduler may
-  /// both send one, so what follows at once is the same request.
-  /// @returns false when the process is to end at once: for any other signal, and when it was asked before
+  /// Handles a signal; call it from one thread. The first SIGTERM, SIGHUP or SIGUSR1 requests the stop. A launcher and
+  /// its scheduler may both send a signal, so further signals within a second count as the same request.
+  /// @returns false if the process must end at once: for any other signal, or a signal after the first request
   [[nodiscard]] bool take(int signal) noexcept {
     if (!asks(signal)) return false;
     if (this->signal() != 0) return Clock::nanoseconds() < until_;
@@ -31,7 +30,7 @@ class StopRequest {
     return true;
   }
 
-  /// Whether a rank that returned `code` says that it has ended because it was asked: 128 + the signal.
+  /// Returns whether a rank's exit code means that it stopped on request: 128 + the signal.
   [[nodiscard]] static constexpr bool is_answer(int code) noexcept { return asks(code - 128); }
 
  private:

@@ -17,20 +17,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// A rank's connection to the StoreServer of its run. Not thread-safe. Leaving is the destructor's; a rank that ends
-/// without it is lost.
+/// A rank's connection to the StoreServer of its run. Not thread-safe. The destructor tells the server that the rank
+/// leaves; a rank that ends without it is lost.
 class Store {
  public:
   using Options = detail::StoreAddress;
-  /// What a rank gave.
+  /// Contribution of one rank.
   struct Part {
     int rank;
     std::string_view bytes;
   };
 
-  /// @throws ConfigError when no server is found in time, or it refuses this rank
+  /// @throws ConfigError if no server is found in time, or it refuses this rank
   explicit Store(Options options) : line_(std::move(options), detail::StoreLineKind::calls) {}
-  /// Takes over a line of calls.
+  /// Takes over an existing connection.
   explicit Store(detail::StoreLine line) : line_(std::move(line)) {}
   Store(Store const&) = delete;
   Store& operator=(Store const&) = delete;
@@ -39,14 +39,15 @@ class Store {
     (void)::send(line_.descriptor(), message.data(), message.size(), MSG_NOSIGNAL);
   }
 
-  /// Makes the bytes known under the name, instead of what it had before; at most 1 MiB.
-  /// @throws CommunicationError when the server cannot be reached
+  /// Stores the bytes under the name and replaces its previous value.
+  /// @param bytes at most 1 MiB
+  /// @throws CommunicationError if the server cannot be reached
   void set(std::string_view name, std::string_view bytes) { (void)call(detail::StoreCall::set, name, bytes); }
-  /// The bytes under the name, as soon as somebody has set them.
-  /// @throws RankLost when they are not there and a rank is lost, CommunicationError when the server cannot be reached
-  ///         or the time is over
+  /// Waits until a rank has set the name, and returns its bytes.
+  /// @throws RankLost if a rank is lost before the name is set; CommunicationError if the server cannot be reached, or
+  /// after `wait_seconds`
   [[nodiscard]] std::string get(std::string_view name) { return call(detail::StoreCall::get, name, {}); }
-  /// Adds to the number under the name, which begins with 0; the sum.
+  /// Adds to the number under the name and returns the sum. An unset name counts as 0.
   std::int64_t add(std::string_view name, std::int64_t more) {
     auto const text = call(detail::StoreCall::add, name, {reinterpret_cast<char const*>(&more), sizeof more});
     std::int64_t sum = 0;
@@ -54,12 +55,14 @@ class Store {
     return sum;
   }
 
-  /// Gives this rank's bytes, at most 1 MiB, to the `members` ranks that do so under the name, which is then free
-  /// again.
+  /// Contributes this rank's bytes to a gather of `members` ranks under the name. The name is free again once all have
+  /// contributed.
+  /// @param bytes at most 1 MiB
   void contribute(std::string_view name, std::string_view bytes, int members) {
     line_.send(message_of(detail::StoreCall::gather, name, bytes, members));
   }
-  /// The same. Where a part of it has to wait until the server takes more, `await(done)` is to return when `done()`.
+  /// Contributes without blocking. If the server does not take all bytes at once, calls `await(done)`, which must
+  /// return once `done()` is true.
   template <class Await>
   void contribute(std::string_view name, std::string_view bytes, int members, Await const& await) {
     auto const message = message_of(detail::StoreCall::gather, name, bytes, members);
@@ -67,12 +70,13 @@ class Store {
     auto const done = [&] { return rest.remove_prefix(line_.offer(rest)), rest.empty(); };
     if (!done()) await(done);
   }
-  /// Whether all have contributed under the name; then `take(Part)` is called for each, by rank. Does not wait.
-  /// @throws CommunicationError when the server cannot be reached
+  /// Returns whether all have contributed under the name. If so, calls `take(Part)` for each rank, in rank order. Does
+  /// not wait.
+  /// @throws CommunicationError if the server cannot be reached
   template <class Take>
   [[nodiscard]] bool gathered(std::string const& name, Take&& take) {
     auto found = gathered_.find(name);
-    for (; found == gathered_.end(); found = gathered_.find(name)) {  // no further: behind it the line may have ended
+    for (; found == gathered_.end(); found = gathered_.find(name)) {  // no further: the connection may have ended
       auto message = line_.next();
       if (!message) return false;
       static_cast<void>(keep(*message));
@@ -92,9 +96,9 @@ class Store {
     gathered_.erase(found);
     return true;
   }
-  /// Which of the ranks have not contributed under the name so far; this rank has. None where the server does not say
-  /// so for four seconds (at most `silence_seconds`), and whoever runs it stands still, or `over()` came true before.
-  /// @throws CommunicationError when the server cannot be reached
+  /// Returns the ranks of `members` that have not contributed under the name; this rank has. Returns nullopt if the
+  /// server does not answer within four seconds or `silence_seconds`, whichever is less, or once `over()` is true.
+  /// @throws CommunicationError if the server cannot be reached
   template <class Over>
   [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members,
                                                         Over const& over) {
@@ -112,15 +116,15 @@ class Store {
     }
     auto const& text = *answer;
     std::vector<int> come(text.size() / sizeof(int)), out;
-    if (come.empty()) return out;  // the last one has come meanwhile, and the name is free again
+    if (come.empty()) return out;  // the last rank has contributed since, and the name is free again
     std::memcpy(come.data(), text.data(), come.size() * sizeof(int));
     for (int const rank : members)
       if (std::find(come.begin(), come.end(), rank) == come.end()) out.push_back(rank);
     return out;
   }
-  /// Readable when the server has sent something.
+  /// Returns a file descriptor that is readable once the server has sent something.
   [[nodiscard]] int descriptor() const noexcept { return line_.descriptor(); }
-  /// How many bytes each of `members` may contribute so that the answer stays small.
+  /// Returns how many bytes each of `members` ranks may contribute so that the answer stays small.
   [[nodiscard]] static constexpr std::size_t part_bytes(int members) noexcept {
     return detail::most_store_bytes / static_cast<std::size_t>(members);
   }
@@ -138,7 +142,7 @@ class Store {
     throw CommunicationError("Store: rank " + std::to_string(line_.address().rank) + " has waited in vain for '" +
                              std::string(key) + "' of " + line_.where());
   }
-  /// To what was asked last; none when it has not come by then.
+  /// Returns the answer to the last call, or nullopt at the deadline.
   std::optional<std::string> answer(Deadline deadline, std::string_view key) {
     while (auto message = line_.wait(deadline)) {
       if (keep(*message)) continue;
@@ -154,7 +158,7 @@ class Store {
     }
     return std::nullopt;
   }
-  /// Whether the message is no answer that anybody waits for.
+  /// Keeps gathered contributions and drops late answers. Returns whether the message was one of these.
   bool keep(detail::StoreLine::Message& message) {
     if (message.what == detail::StoreReply::gathered) {
       gathered_[std::move(message.key)] = std::move(message.value);
@@ -166,7 +170,7 @@ class Store {
   }
 
   detail::StoreLine line_;
-  int late_ = 0;  // answers to come for which nobody waits any more
+  int late_ = 0;  // expected answers that are no longer of interest
   std::map<std::string, std::string> gathered_;
 };
 

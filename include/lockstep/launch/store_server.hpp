@@ -25,20 +25,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// Keeps what the ranks of a run tell each other, for those that share no memory: bytes under names, over TCP, on a
-/// thread of its own until it is destroyed. Only ranks of this run are let in. A rank whose connection ends without a
-/// word, or whose host falls silent, is lost, and all who wait are told. Those with a line for news hear of every rank
-/// that ends or is lost, also of what was before them.
+/// Key-value store for the ranks of a run that share no memory. Serves bytes under names over TCP, on a thread of its
+/// own, until it is destroyed. Accepts only ranks of this run. A rank is lost if its connection ends without a farewell
+/// or its host stops responding; all waiting ranks are told. Connections of kind `news` receive a message for every
+/// rank that ends or is lost, including earlier ones.
 class StoreServer {
  public:
   struct Options {
-    std::uint64_t job = 0;        ///< the run's number, which strangers do not know
-    int size = 1;                 ///< ranks
-    std::uint16_t port = 0;       ///< 0: a free one, see `port()`
-    double silence_seconds = 15;  ///< after which a rank whose host cannot be reached is lost
+    std::uint64_t job = 0;        ///< number of the run, unknown to other programs
+    int size = 1;                 ///< number of ranks
+    std::uint16_t port = 0;       ///< 0: a free port, see `port()`
+    double silence_seconds = 15;  ///< a rank is lost if its host cannot be reached for this long
   };
 
-  /// @throws ConfigError when the port cannot be had
+  /// @throws ConfigError if the port is not available
   explicit StoreServer(Options const& options) : options_(options), door_(::socket(AF_INET6, type, 0)) {
     int const on = 1, off = 0;
     ::setsockopt(door_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -68,7 +68,8 @@ class StoreServer {
     thread_.join();
   }
 
-  /// Waits until every rank that came has ended, left or is lost, at most so long.   @returns whether they have
+  /// Waits until every rank that has connected has ended, left or is lost, for at most `seconds`.   @returns whether
+  /// they have
   bool wait_for_ends(double seconds) const {
     for (auto const deadline = deadline_in(seconds); here_ > 0 && Clock::nanoseconds() < deadline;) ::usleep(1000);
     return here_ == 0;
@@ -78,7 +79,7 @@ class StoreServer {
     sockaddr_in6 name{};
     socklen_t bytes = sizeof name;
     ::getsockname(door_.get(), reinterpret_cast<sockaddr*>(&name), &bytes);
-    return ntohs(name.sin6_port);  // where an IPv4 address has it too
+    return ntohs(name.sin6_port);  // an IPv4 address has the port at the same offset
   }
 
  private:
@@ -86,12 +87,12 @@ class StoreServer {
 
   struct Guest {
     detail::File file;
-    int rank = -1;  // until it has said who it is
+    int rank = -1;  // -1 before the handshake
     detail::StoreLineKind kind = detail::StoreLineKind::calls;
     bool waits = false, over = false;
     bool ended = false;               // the rank has said so, or is lost
-    std::string in, out, key;         // key: of what it waits for
-    Deadline patience = no_deadline;  // with who has not said it
+    std::string in, out, key;         // key: name that the rank waits for
+    Deadline patience = no_deadline;  // handshake deadline
   };
   struct News {
     detail::StoreReply what;
@@ -100,7 +101,7 @@ class StoreServer {
   };
 
   void run() {
-    sigset_t all;  // signals are the affair of the rank's own threads
+    sigset_t all;  // the rank's own threads handle signals
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     std::vector<pollfd> polled;
@@ -128,7 +129,7 @@ class StoreServer {
 
   void admit() {
     detail::File file(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (file.get() < 0) {  // whoever stands there goes on standing, so that poll would return at once
+    if (file.get() < 0) {  // the connection stays pending and would make poll return at once
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) shut_until_ = deadline_in(0.05);
       return;
     }
@@ -160,7 +161,7 @@ class StoreServer {
       detail::StoreHello hello;
       auto const known = std::min(guest.in.size(), sizeof hello.magic);
       if (std::memcmp(guest.in.data(), &hello.magic, known) != 0) {
-        guest.over = true;  // a stranger: not a word to it
+        guest.over = true;  // not a rank: send nothing
         return;
       }
       if (guest.in.size() < sizeof hello) return;
@@ -283,7 +284,8 @@ class StoreServer {
       forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " has failed: " + how.message);
     tell_all({detail::StoreReply::rank_ended, guest.rank, value});
   }
-  /// What is there is given even after a rank was lost: only who would wait in vain is told instead.
+  /// Answers waiting ranks. Values that exist are returned even after a rank was lost; only ranks that would wait in
+  /// vain get an error.
   void tell_waiting() {
     for (auto& guest : guests_) {
       if (!guest.waits || guest.over) continue;
@@ -301,13 +303,13 @@ class StoreServer {
   void lose(Guest& guest, std::string const& why) {
     guest.over = true;
     if (guest.rank < 0 || guest.ended) return;
-    // The system may take long to say that its other line is dead, too.
+    // The system may take long to detect that the rank's other connection is dead.
     for (auto& line : guests_) line.ended = line.ended || line.rank == guest.rank;
     forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " is lost to the store: " + why);
     bool const known = std::any_of(news_.begin(), news_.end(), [&](News const& one) { return one.rank == guest.rank; });
     if (!known) tell_all({detail::StoreReply::rank_lost, guest.rank, why});
   }
-  /// Who waits for a value that is not there will wait in vain.
+  /// Ends waits for values that are not set: they would not end otherwise.
   void forget_waiting(int rank, std::string why) {
     if (!lost_.empty()) return;
     lost_rank_ = rank;
@@ -323,7 +325,7 @@ class StoreServer {
   Options options_;
   detail::File door_;
   detail::File stop_{::eventfd(0, EFD_CLOEXEC)};
-  Deadline shut_until_ = 0;  // when the system had no room for who came
+  Deadline shut_until_ = 0;  // set if the system could not accept a connection
   std::vector<Guest> guests_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::map<int, std::string>> gatherings_;  // by rank

@@ -19,7 +19,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
 namespace detail {
-/// The arguments of this process, its name first.
+/// Returns the arguments of this process, with its name first.
 [[nodiscard]] inline std::vector<std::string> own_arguments() {
   std::vector<std::string> out;
   std::FILE* const file = std::fopen("/proc/self/cmdline", "rbe");
@@ -32,15 +32,15 @@ namespace detail {
 }
 }  // namespace detail
 
-/// Starts `options.nproc` copies of this program as ranks and watches them from the parent, until all have ended.
+/// Starts `options.nproc` copies of this program as ranks and watches them from the parent until all have ended.
 ///
-/// When one fails, the others learn it from the shared memory and end by themselves; who has not after the time of
-/// grace is terminated, half a second later killed. Signals are passed on, and ranks that were asked to end have all
-/// the time they need. If this process dies, so do the ranks; the thread that calls this must live for as long (the
-/// kernel ties the ranks to it).
+/// If one fails, the others learn it from the shared memory and end on their own. Ranks that are still alive after
+/// `grace_seconds` get SIGTERM, and SIGKILL half a second later. Signals are passed on; ranks that were requested to
+/// stop have unlimited time. If this process dies, the kernel kills the ranks. The thread that constructs this object
+/// must outlive them.
 class Supervisor {
  public:
-  /// `restarts`: how often the ranks were started before.
+  /// @param restarts how often the ranks were started before
   explicit Supervisor(Options const& options, int restarts = 0)
       : options_(options),
         restarts_(restarts),
@@ -60,9 +60,10 @@ class Supervisor {
     output_.start();
   }
 
-  /// Returns when all ranks have ended, and all that they wrote is told. A signal that meets a listener who does not
-  /// take it ends this process after the time of grace.
-  /// @returns 0; or the exit code of the rank that failed first, 128 + signal where one ended it, or asked all to end
+  /// Returns once all ranks have ended and all their output is passed on. If a callback still blocks `grace_seconds`
+  /// after a signal, the signal ends this process.
+  /// @returns 0, or the exit code of the rank that failed first: 128 + signal if a signal killed it or requested the
+  /// stop
   int watch() {
     using namespace std::chrono_literals;
     while (ranks_.alive() > 0) {
@@ -70,7 +71,7 @@ class Supervisor {
       pass_on_signals();
       record_ends();
       hurry_survivors();
-      static_cast<void>(output_.told(0ms));  // which throws what a listener threw
+      static_cast<void>(output_.told(0ms));  // rethrows exceptions of callbacks
     }
     auto const failed = control_.first_failure();
     auto const [code, report] = failed < 0 ? of_success() : of_failure(failed);
@@ -80,24 +81,24 @@ class Supervisor {
       if (passed_on_ == 0) continue;
       if (until == no_deadline) until = deadline_in(options_.grace_seconds);
       if (Clock::nanoseconds() < until) continue;
-      ranks_.signal_group(SIGKILL);  // what they left running
+      ranks_.signal_group(SIGKILL);  // processes that the ranks left running
       signals_.meet(passed_on_);
     }
     return code;
   }
 
-  /// After `watch`: whether `options.max_restarts` allows another try.
+  /// Returns, after `watch`, whether `options.max_restarts` allows another try.
   [[nodiscard]] bool again() const noexcept { return again_ && passed_on_ == 0; }
 
  private:
   struct Verdict {
     int code;
-    std::string report;  // empty: there is nothing to say
+    std::string report;  // empty: nothing to report
   };
   static std::string interrupted_by(int signal) {
     return "interrupted by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
   }
-  /// Of ranks of which none has failed.
+  /// Result if no rank has failed.
   [[nodiscard]] Verdict of_success() const {
     return {answer_, answer_ == 0 ? std::string() : interrupted_by(answer_ - 128)};
   }
@@ -105,7 +106,7 @@ class Supervisor {
     auto const& record = control_[failed];
     auto const interrupted = passed_on_ != 0 && record.signal == passed_on_;
     auto const code = record.signal != 0 ? 128 + record.signal : record.exit_code;
-    // Wrong input is as wrong the next time.
+    // Wrong input is wrong again after a restart.
     again_ = passed_on_ == 0 && code != 2 && restarts_ < options_.max_restarts;
     return {code, (interrupted ? interrupted_by(passed_on_) : control_.tell(failed)) +
                       (again_ ? "; all ranks are started anew, " + std::to_string(restarts_ + 1) + " of " +
@@ -131,13 +132,13 @@ class Supervisor {
       auto& process = ranks_.all()[i];
       if (process.ended) continue;
       siginfo_t info{};
-      // Not reaped yet: as long as one of them is there, the number of the process group cannot be given anew.
+      // Ranks are not reaped yet: while one remains, the system does not reuse the number of the process group.
       bool const known = ::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
       if (known && info.si_pid == 0) continue;
       process.ended = true;
       auto const rank = static_cast<int>(i);
       if (control_[rank].state.load(std::memory_order_acquire) == detail::RankState::failed)
-        continue;  // it said so itself
+        continue;  // the rank has recorded its own end
       bool const exited = known && info.si_code == CLD_EXITED;
       if (exited && options_.on_signal == OnSignal::ask && StopRequest::is_answer(info.si_status)) {
         answer_ = info.si_status;
@@ -152,7 +153,7 @@ class Supervisor {
     }
   }
 
-  /// Once a rank has failed.
+  /// Terminates the remaining ranks, in stages, once a rank has failed.
   void hurry_survivors() {
     if (control_.first_failure() < 0 || ranks_.alive() == 0) return;
     if (hurrying_ == Hurry::not_yet) {
@@ -179,7 +180,7 @@ class Supervisor {
   Hurry hurrying_ = Hurry::not_yet;
   Deadline until_{};
   int passed_on_ = 0;
-  int answer_ = 0;  // the exit code of ranks that ended because they were asked
+  int answer_ = 0;  // exit code of ranks that stopped on request
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -4,11 +4,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// How long a rank waits for others. One whose process is gone is noticed at once, whatever these say.
+/// Time limits of a rank that waits for others. A rank whose process is gone is detected at once, regardless of the
+/// limits.
 struct WaitLimits {
-  double warn_seconds = 10;    ///< for one that is alive: then says, once per wait, for whom it waits
-  double stall_seconds = 600;  ///< for one that is alive: then gives up with RankStalled; infinity never does
-  /// For another host that cannot be reached, be it off or cut off: then its ranks are lost. At least 2.
+  double warn_seconds = 10;    ///< for a live rank: then warns, once per wait, and names the awaited ranks
+  double stall_seconds = 600;  ///< for a live rank: then throws RankStalled; infinity waits forever
+  /// For another host that cannot be reached: its ranks are lost after this time. At least 2.
   double silence_seconds = 15;
 };
 

@@ -15,7 +15,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// What all ranks must have alike for their replicas to stay equal: named values, in an order of the caller's.
+/// Named values that must be equal on all ranks for their replicas to stay equal, in the caller's order.
 class Agreement {
  public:
   void add(std::string_view field, std::string_view value) {
@@ -24,14 +24,14 @@ class Agreement {
   }
   void add(std::string_view field, char const* value) { add(field, std::string_view(value)); }
   void add(std::string_view field, Index value) { add(field, std::to_string(value)); }
-  /// Compared to the last bit.
+  /// Compares values bit by bit.
   void add(std::string_view field, double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", value);
     add(field, text);
   }
 
-  /// Compares a hash of 128 bits, and the values themselves only where ranks differ.
+  /// Compares 128-bit hashes on all ranks, and the values themselves only if hashes differ.
   /// @collective   @throws CollectiveMismatch on all ranks, with the first rank and field that differ and both values
   template <class Communicator>
   void check(Communicator& communicator) const {
@@ -61,7 +61,7 @@ class Agreement {
   }
 
  private:
-  /// Cuts the first "field = value" off.
+  /// Removes the first "field = value" and returns it.
   static std::string next(std::string_view& text) {
     if (text.empty()) return "nothing more";
     std::string said;
@@ -82,7 +82,7 @@ class Agreement {
                              "; start all ranks with the same program, flags and data, on processors of one kind");
   }
 
-  std::string text_;  // field and value by turns, each closed by a zero
+  std::string text_;  // field and value in turns, each followed by a zero
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

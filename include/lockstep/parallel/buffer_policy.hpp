@@ -4,12 +4,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// What becomes of the buffers (running statistics, say), which each replica fills by its own samples, before an
-/// evaluation. The first replica's are those that are saved.
+/// Treatment of buffers, for example running statistics, before an evaluation. During training each replica updates its
+/// buffers from its own samples. Checkpoints hold the first replica's buffers.
 enum class BufferPolicy {
-  first,  ///< every replica takes those of the first
-  mean,   ///< every replica takes the mean over all, element by element; of variances that is less than the variance
-  own,    ///< each keeps its own: samples are then evaluated by unlike models
+  first,  ///< all replicas copy the first replica's buffers
+  mean,   ///< all replicas get the elementwise mean; a mean of variances is smaller than the overall variance
+  own,    ///< each replica keeps its own, so evaluation uses a different model on each
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

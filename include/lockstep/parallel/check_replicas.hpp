@@ -11,13 +11,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// What replicas should have alike: the parameters' values, then whatever else is kept per parameter, such as an
-/// optimizer's moments. Each is an arena of the layout.
+/// Arenas of the layout that must be equal on all replicas: the parameters' values, then other state per parameter, for
+/// example the optimizer's moments.
 using ReplicaArenas = std::vector<float const*>;
 
 namespace detail {
 
-/// 128 bits for each parameter in each arena; of padding nothing.
+/// Returns a 128-bit checksum for each parameter in each arena, without padding.
 [[nodiscard]] inline std::vector<Checksum> checksums(nn::ParameterLayout const& layout, ReplicaArenas const& arenas) {
   std::vector<Checksum> out;
   for (auto const* arena : arenas)
@@ -26,9 +26,11 @@ namespace detail {
   return out;
 }
 
-/// `all` holds the checksums of every replica, one behind the other; `place` is what a replica is called, and `why`
-/// what may have changed one alone.
-/// @throws CollectiveMismatch when they are not all the first one's
+/// Throws an error for unequal replicas.
+/// @param all concatenated checksums of every replica
+/// @param place name of a replica, for the error
+/// @param why possible cause, for the error
+/// @throws CollectiveMismatch unless all checksums equal the first replica's
 inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Checksum const> all, std::size_t replicas,
                           std::string const& place, std::string const& why, Index step) {
   auto const each = all.size() / replicas;
@@ -50,11 +52,11 @@ inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Checksum 
 
 }  // namespace detail
 
-/// Compares the bits of all parameters over ranks, and of what else is in `arenas`, by a hash of 128 bits; `step` is
-/// named in the error.
-/// @shape each of arenas [layout.size()], and as many on all ranks   @collective
-/// @throws CollectiveMismatch on all ranks when replicas have parted: names the first parameter that differs, and all
-/// ranks whose one is not rank 0's
+/// Compares the bits of all ranks' parameters, and of the other `arenas`, by 128-bit hashes.
+/// @param step named in the error
+/// @shape each of arenas [layout.size()], equally many on all ranks   @collective
+/// @throws CollectiveMismatch on all ranks if replicas differ, with the first parameter that differs and the ranks that
+/// differ from rank 0
 template <class Communicator>
 void check_replicas(Communicator& communicator, nn::ParameterLayout const& layout, ReplicaArenas const& arenas,
                     Index step) {

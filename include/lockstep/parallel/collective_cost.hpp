@@ -9,13 +9,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// What an all-reduce of n bytes takes: start_seconds + n byte_seconds.
+/// Cost model of an all-reduce: n bytes take start_seconds + n byte_seconds.
 struct CollectiveCost {
   double start_seconds = 0;
   double byte_seconds = 0;
 
-  /// Measures, on a small part of `zeros` and on a large one, which stay zero: the fastest of a few of each, summed as
-  /// elements of a type.
+  /// Measures a small and a large all-reduce of `zeros`, which stay zero, as elements of `type`. Takes the fastest of a
+  /// few runs of each.
   /// @shape zeros [at least large / sizeof(float)]   @collective
   template <class Communicator>
   [[nodiscard]] static CollectiveCost measure(Communicator& communicator, std::span<float> zeros,
@@ -38,9 +38,9 @@ struct CollectiveCost {
     return cost;
   }
 
-  /// Buckets of n bytes, out of `all`, take all / n starts, and about n byte_seconds are hidden behind nothing: while
-  /// the first whole bucket fills, and when the last one leaves. The power of two nearest to where the sum of both is
-  /// least, within `least_bucket` and `largest_bucket`.
+  /// Returns the bucket size with the least exposed time for `all` bytes. Buckets of n bytes cost all / n starts. About
+  /// n byte_seconds are exposed: while the first bucket fills, and after the last one starts. Rounds to the nearest
+  /// power of two within `least_bucket` and `largest_bucket`.
   [[nodiscard]] std::size_t bucket_bytes(std::size_t all) const {
     if (byte_seconds <= 0) return largest_bucket;
     auto const best = std::sqrt(static_cast<double>(all) * start_seconds / byte_seconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// What policies need on CudaSpace: with it, parallel::OnCuda trains.
+/// Device code of the policies for CudaSpace. Include it to train with parallel::OnCuda.
 #include <lockstep/kernel/binary_operation.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/move.cuh>

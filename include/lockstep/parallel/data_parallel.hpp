@@ -24,13 +24,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// Several devices of one process, a replica on each: every step computes one batch per device at the same time, sums
-/// the gradients into the first device's, updates there, and copies the parameters back to the others. The optimizer's
-/// state lives on the first device only, which therefore needs more memory than the rest.
-/// @determinism bitwise, and equal to DistributedDataParallel over as many ranks
+/// Trains on several devices of one process, with a replica on each. Every step computes one batch per device in
+/// parallel and sums the gradients on the first device. That device updates the parameters, which are then copied to
+/// the others. The first device needs more memory, since it alone holds the optimizer's state.
+/// @determinism bitwise, and equal to DistributedDataParallel with the same number of ranks
 struct DataParallel {
   int devices = 2;
-  int threads = 0;  ///< of each device; 0 shares the cores equally
+  int threads = 0;  ///< threads of each device; 0 shares the cores equally
   BufferPolicy buffers = BufferPolicy::first;
 
   [[nodiscard]] int shards() const noexcept { return devices; }
@@ -45,10 +45,11 @@ struct DataParallel {
   class Session {
    public:
     using DeviceReplica = Replica<Model, Space>;
-    static constexpr bool update_makes_alike = true;  ///< every device then has the first one's parameters
+    static constexpr bool update_makes_alike = true;  ///< every device then has the first device's parameters
 
-    /// `values` is the arena's start, `layout.size()` floats; the policy is this one, or one made of it.
-    /// @throws ConfigError when the policy has no device
+    /// Creates the replicas. `policy` is a DataParallel, or a policy derived from it.
+    /// @shape values [layout.size()], the whole arena
+    /// @throws ConfigError if the policy has no device
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : layout_(layout),
@@ -115,9 +116,8 @@ struct DataParallel {
     }
     void all_reduce(std::span<double>) {}
 
-    /// Compares the parameters of all devices, bit for bit, as they are before an update; the optimizer's state is the
-    /// first one's alone.
-    /// @throws CollectiveMismatch when they have parted: names the first parameter that differs, and the devices
+    /// Compares the bits of all devices' parameters, before an update. Only the first device has optimizer state.
+    /// @throws CollectiveMismatch if they differ, with the first parameter that differs, and the devices
     void check_replicas(Index step) {
       auto const each_has = layout_.entries().size();
       std::vector<Checksum> all(replicas_.size() * each_has);
@@ -130,7 +130,7 @@ struct DataParallel {
                             step);
     }
 
-    /// Of all replicas, as the policy says.
+    /// Makes the buffers of all replicas equal, according to the policy.
     void share_buffers() {
       auto all = replicas_[0]->buffers();
       if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
@@ -162,7 +162,7 @@ struct DataParallel {
         if (device == 0) state_.set_moments(state, replica.device());
       });
     }
-    /// Forward and backward are the first device's; its wait for slower devices counts as communication.
+    /// Returns the first device's phases. Its wait for slower devices counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = first().device().take_phases();
       phases.communication += *std::max_element(busy_.begin(), busy_.end()) - busy_[0];
@@ -192,7 +192,7 @@ struct DataParallel {
     Replicas replicas(Policy& policy, Model const& model, nn::ParameterLayout const& layout,
                       std::span<float const> values) {
       Replicas all(static_cast<std::size_t>(policy.devices));
-      threads_.run([&](int device) {  // each device's memory is touched first by its own thread
+      threads_.run([&](int device) {  // each device's own thread touches its memory first
         auto& replica = all[static_cast<std::size_t>(device)];
         replica = std::make_unique<DeviceReplica>(model, layout, policy.place(device));
         replica->set_values(values);
@@ -200,7 +200,7 @@ struct DataParallel {
       return all;
     }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
-    /// f(device, replica) for each device, on its own threads.
+    /// Calls f(device, replica) for each device, on its own thread.
     template <class F>
     void on_devices(F const& f) {
       threads_.run([&](int device) { f(device, *replicas_[static_cast<std::size_t>(device)]); });

@@ -17,11 +17,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// One persistent thread for each device of a process; the caller is the first device's. Unlike a ThreadPool's tasks, a
-/// device's work always runs on the device's own thread, so that its memory stays near its core.
+/// One persistent thread for each device of a process; the calling thread is the first device's. A device's work always
+/// runs on the same thread, unlike a ThreadPool's tasks, so its memory stays near its core.
 class DeviceThreads {
  public:
-  /// @throws ConfigError when the system has no more threads
+  /// @throws ConfigError if the system has no more threads
   explicit DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
     try {
       threads_.reserve(errors_.size());
@@ -40,8 +40,8 @@ class DeviceThreads {
 
   [[nodiscard]] int devices() const noexcept { return static_cast<int>(errors_.size()); }
 
-  /// Calls f(device) for every device at the same time and returns when all are done. Nothing is allocated.
-  /// @throws what the lowest device that throws throws; ConfigError in a fork, which lacks the threads
+  /// Calls f(device) for every device in parallel and returns when all are done. Allocates nothing.
+  /// @throws the exception of the lowest device that throws; ConfigError in a fork, which lacks the threads
   template <class F>
   void run(F&& f) {
     call_ = [](void const* body, int device) {
@@ -93,8 +93,8 @@ class DeviceThreads {
     join_threads(threads_, starter_);
   }
 
-  Signal<> start_;    // counts runs
-  Signal<> running_;  // threads that have not finished the current one
+  Signal<> start_;    // number of runs
+  Signal<> running_;  // threads that have not finished the current run
   std::atomic<bool> stop_{false};
   void (*call_)(void const*, int) = nullptr;
   void const* body_ = nullptr;

@@ -33,24 +33,26 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// One device per rank: every rank computes its own batch, gradients are summed over ranks bucket by bucket while
+/// Trains with one device per rank. Every rank computes its own batch. Buckets of gradients are summed over ranks while
 /// backward still runs, and every rank makes the same update. The policy owns the communicator.
-/// @collective constructing a session, micro_step with `last`, update, all_reduce and share_buffers are, on all ranks
-/// in the same order
-/// @determinism bitwise, and in float32 equal to DataParallel over as many devices
+/// @collective the Session constructor, micro_step with `last`, update, all_reduce and share_buffers, on all ranks in
+/// equal order
+/// @determinism bitwise, and in float32 equal to DataParallel with the same number of devices
 template <class Communicator>
 struct DistributedDataParallel {
   static_assert(comm::Communicator<Communicator>,
                 "Lockstep: DistributedDataParallel needs what joins its ranks first, DistributedDataParallel{"
                 "comm::connect(world)}, in what launch::run calls; see docs/reference/parallel.md");
   Communicator communicator;
-  std::size_t bucket_bytes = 0;  ///< the first bucket takes a quarter, so that it leaves early; 0 measures what is best
-  int threads = 0;               ///< of this rank; 0 shares the cores with the other ranks of this host
+  std::size_t bucket_bytes = 0;  ///< bucket size; 0 measures the best. The first takes a quarter, to start early
+  int threads = 0;               ///< threads of this rank; 0 shares the cores with the other ranks of this host
   BufferPolicy buffers = BufferPolicy::first;
-  /// Each rank keeps the optimizer's moments for an equal part of the parameters only, steps these, and hands them
-  /// round: of n ranks' moments n - 1 n-ths less memory on each, and the same bits. Not on GPUs.
+  /// Shards the optimizer state: each of n ranks keeps the moments of an equal part of the parameters and updates only
+  /// these. The updated parameters are then all-gathered. Optimizer memory shrinks to 1 / n per rank, with
+  /// bit-identical results. Not on GPUs.
   bool shard_optimizer = false;
-  /// What gradients are sent as. Losses, values and buffers are sent as they are, and a single rank rounds, too.
+  /// Element type in which gradients are sent. Losses, values and buffers are sent unchanged. A single rank rounds,
+  /// too.
   WireFormat gradient_wire = WireFormat::float32;
 
   [[nodiscard]] int shards() const noexcept { return 1; }
@@ -63,7 +65,8 @@ struct DistributedDataParallel {
 
   template <class Model, class Optimizer, class Space = HostSpace>
   class Session {
-    /// Gradients are summed where they are written; a device's go over the host where the communicator is the host's.
+    /// Gradients are summed in place, unless a device's replica uses a communicator of the host: then copies are
+    /// summed.
     static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
     static constexpr bool on_device = in_place && !Space::host_accessible;
     using Wire = std::conditional_t<in_place, detail::GradientWire<Space>, detail::InPlace>;
@@ -72,12 +75,12 @@ struct DistributedDataParallel {
 
    public:
     using DeviceReplica = Replica<Model, Space>;
-    static constexpr bool update_makes_alike = false;  ///< every rank updates its own
+    static constexpr bool update_makes_alike = false;  ///< every rank updates its own replica
 
-    /// `values` is the arena's start; rank 0's counts. The policy is this one, or one made of it.
-    /// @throws CollectiveMismatch when a rank has other parameters, activations, buckets, backend, build or
-    /// instructions; names it, and both values. ConfigError for a sharded optimizer on GPUs, and a wire format that
-    /// cannot be
+    /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
+    /// @shape values [layout.size()], the whole arena
+    /// @throws CollectiveMismatch if a rank has other parameters, activations, buckets, backend, build or instructions,
+    /// with the rank and both values; ConfigError for a sharded optimizer on GPUs, or a wire format that does not fit
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(agreed(policy, layout)),
@@ -111,7 +114,7 @@ struct DistributedDataParallel {
       }
     }
 
-    /// After an exception sums may be under way, for which memory must not wait.
+    /// Aborts sums that are incomplete after an exception, since freeing their memory would wait for them.
     ~Session() {
       if constexpr (on_device) communicator_.abandon();
     }
@@ -127,7 +130,7 @@ struct DistributedDataParallel {
       replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
                           {[](void* self, Index offset, Index count) {
                              auto& session = *static_cast<Session*>(self);
-                             if (session.group_.has_met()) return;  // or ranks that skip a layer had another order
+                             if (session.group_.has_met()) return;  // else the order differs if ranks skip layers
                              session.buckets_.ready(session.communicator_, offset, count, session.wire_);
                            },
                            this});
@@ -149,7 +152,7 @@ struct DistributedDataParallel {
     [[nodiscard]] bool stops() noexcept { return buckets_.rider()[2] > 0; }
     [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
     [[nodiscard]] double gradient_norm() { return state_.gradient_norm(replica_.device()); }
-    /// Writes down in `timeline` how long sums were waited for, and each bucket's way; a null one ends it.
+    /// Records in `timeline` the waits for sums and the times of each bucket; null ends the recording.
     void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
 
     template <class F>
@@ -163,7 +166,7 @@ struct DistributedDataParallel {
       communicator_.finish();
     }
 
-    /// Everybody has the rank `root`'s text afterwards.   @collective
+    /// Copies the string of rank `root` to all ranks.   @collective
     void broadcast(std::string& text, int root) {
       auto size = communicator_.rank() == root ? static_cast<double>(text.size()) : 0;
       all_reduce(std::span(&size, 1));
@@ -171,11 +174,10 @@ struct DistributedDataParallel {
       detail::broadcast_bytes(communicator_, text.data(), text.size(), root);
     }
 
-    /// @collective   @throws CollectiveMismatch on all ranks when one of them has another value
+    /// @collective   @throws CollectiveMismatch on all ranks if one of them has another value
     void agree(Agreement const& agreement) { agreement.check(communicator_); }
 
-    /// Compares the parameters and the optimizer's moments of all ranks, bit for bit; of moments, none that are
-    /// sharded.
+    /// Compares the bits of all ranks' parameters and optimizer moments. Does not compare sharded moments.
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
     void check_replicas(Index step) {
       ReplicaArenas arenas{replica_.values().data()};
@@ -183,7 +185,7 @@ struct DistributedDataParallel {
       parallel::check_replicas(communicator_, layout_, arenas, step);
     }
 
-    /// Of all ranks, as the policy says.
+    /// Makes the buffers of all ranks equal, according to the policy.   @collective
     void share_buffers() {
       auto buffers = replica_.buffers();
       if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
@@ -197,17 +199,18 @@ struct DistributedDataParallel {
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
-    /// Whether every rank is needed for the whole of a moment.
+    /// Returns whether a whole moment needs all ranks.
     [[nodiscard]] bool shards_moments() const noexcept { return shards_.deals(); }
-    /// The optimizer's moment i, on the host, until the next call or step.   @collective if shards_moments()
+    /// Returns the optimizer's moment i, on the host, valid until the next call or step.   @collective if
+    /// shards_moments()
     [[nodiscard]] float const* moment(std::size_t i) {
       if (!shards_.deals()) return state_.moment(i, replica_.device()).data();
-      auto* const whole = replica_.gradient_data();  // between steps nobody needs these
+      auto* const whole = replica_.gradient_data();  // unused between steps
       state_.write_parts(i, replica_.device(), whole);
       shards_.gather(whole);
       return whole;
     }
-    /// All ranks go on from rank 0's, and have it afterwards.   @collective
+    /// Resumes all ranks from rank 0's state, and copies it to `state` on all ranks.   @collective
     void restore(SessionState& state) {
       detail::broadcast_bytes(communicator_, state.numbers().data(), state.numbers().size_bytes());
       detail::broadcast_bytes(communicator_, state.text.data(), state.text.size());
@@ -215,7 +218,7 @@ struct DistributedDataParallel {
       replica_.set_buffers(state.buffers());
       state_.set_moments(state, replica_.device());
     }
-    /// What communication took out of backward counts as communication.
+    /// Returns the phases. Communication inside backward counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = replica_.device().take_phases();
       auto const inside = buckets_.take_seconds_in_backward();
@@ -244,7 +247,7 @@ struct DistributedDataParallel {
         return {};
       }
     }
-    /// @throws ConfigError for a format that is not to be had here
+    /// @throws ConfigError for a format that this session cannot use
     Wire wire(WireFormat format) {
       bool const rounds = format != WireFormat::float32;
       if constexpr (!in_place) {
@@ -264,7 +267,7 @@ struct DistributedDataParallel {
                 replica_.stream()};
       }
     }
-    /// Those that others read are in the communicator's memory.
+    /// Returns memory for the values: from the communicator if other ranks read them.
     [[nodiscard]] memory::Block own_values(bool shared) {
       if (!shared || communicator_.size() == 1) return {};
       if constexpr (!Space::host_accessible)
@@ -273,7 +276,7 @@ struct DistributedDataParallel {
             "optimizer's moments; leave it out");
       return communicator_.allocate(summed_in_.size_bytes());
     }
-    /// @returns whether each rank has stepped a part of the values
+    /// @returns whether each rank has updated only its part of the values
     bool step(Optimizer const& optimizer, nn::Loss<HostSpace> const& loss, UpdateSettings const& settings) {
       if constexpr (Space::host_accessible)
         if (shards_.deals()) {
@@ -324,7 +327,7 @@ struct DistributedDataParallel {
       add_times(times_);
       for (std::size_t i = 0; i < times_.size(); ++i) {
         auto const& bucket = times_[i];
-        if (bucket.start == 0) continue;  // nobody to send it to
+        if (bucket.start == 0) continue;  // nothing to send it to
         Span span{.name = "sum", .begin = bucket.start, .end = bucket.end, .kind = Span::Kind::bucket};
         span.number = static_cast<Index>(i);
         span.amount = static_cast<Index>(bucket.bytes);
@@ -344,7 +347,7 @@ struct DistributedDataParallel {
       return replica_.device().read(replica_.device().summed());
     }
 
-    /// As asked for, else by what the communicator takes, as rank 0 has measured it. Small models have one bucket.
+    /// Returns `asked`, or a size by rank 0's measurement of the communicator. Small models have one bucket.
     std::size_t bucket_bytes(std::size_t asked) {
       constexpr auto least = CollectiveCost::least_bucket;
       auto const all = summed_in_.size() * size_of(wire_.type());
@@ -359,7 +362,7 @@ struct DistributedDataParallel {
       buckets_.rider()[1] = loss.weight;
     }
 
-    /// The communicator, once all ranks are known to do the same with it.
+    /// Returns the communicator after a check that all ranks use it in the same way.
     template <class Policy>
     static Communicator& agreed(Policy& policy, nn::ParameterLayout const& layout) {
       auto agreement = detail::common_agreement<Model>(layout, Space::name, policy.bucket_bytes);
@@ -374,12 +377,12 @@ struct DistributedDataParallel {
     Communicator& communicator_;
     nn::ParameterLayout const& layout_;
     BufferPolicy buffer_policy_;
-    memory::Block summed_;  // the communicator's memory, unless the replica has it
+    memory::Block summed_;  // the communicator's memory, unless the replica owns it
     std::span<float> summed_in_;
     DeviceReplica replica_;
     Wire wire_;
     Index bucket_;  // elements
-    int dealt_to_;  // ranks
+    int dealt_to_;  // number of ranks that share the optimizer state
     detail::OptimizerShards<Communicator> shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
@@ -394,6 +397,6 @@ struct DistributedDataParallel {
 };
 template <class C, class... Option>
 DistributedDataParallel(C, Option...) -> DistributedDataParallel<C>;
-DistributedDataParallel()->DistributedDataParallel<std::nullptr_t>;  // for the sentence above
+DistributedDataParallel()->DistributedDataParallel<std::nullptr_t>;  // selects the static_assert above
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -19,19 +19,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// The gradient arena as byte ranges that leave for their sum over ranks as soon as they are full, strictly in arena
-/// order on every rank. The first has a quarter of the size, so that it leaves early; at the end they shrink to a
-/// quarter, as nothing hides the last one. Numbers that must be summed too (loss, weight, and how many ranks ask that
-/// training ends) ride with the first bucket: there is always one.
+/// Splits the gradient arena into buckets that are summed over ranks as soon as they are full, in arena order on every
+/// rank. The first bucket has a quarter of the size, so that it starts early. At the end buckets shrink to a quarter,
+/// since no computation hides the last one. Loss, weight and the number of ranks that request a stop are piggybacked on
+/// the first bucket. There is always one bucket.
 class GradientBuckets {
  public:
-  /// `tables`, in the arena's order, stay out: their rows are summed by RowExchange.
-  /// Of `ranks` to which buckets are dealt this one, `rank`, gets its parts of the sums.
+  /// @param tables tables in the arena's order, without buckets: RowExchange sums their rows
+  /// @param rank, ranks for a sharded optimizer: `rank` gets its parts of the sums of `ranks` ranks
   GradientBuckets(std::span<float> arena, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables = {},
                   int rank = 0, int ranks = 1)
       : GradientBuckets(detail::InPlace{arena.data()}, std::ssize(arena),
                         static_cast<Index>(bucket_bytes / sizeof(float)), tables, rank, ranks) {}
-  /// The same of an arena of `size` elements that is summed where `wire` says, in buckets of about `bucket` elements.
+  /// Splits an arena of `size` elements into buckets of about `bucket` elements that are summed where `wire` says.
   template <class Wire>
   GradientBuckets(Wire const& wire, Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int rank,
                   int ranks) {
@@ -47,19 +47,19 @@ class GradientBuckets {
     });
     buckets_[0].piece.rider = rider_;
   }
-  // The first bucket points into this object.
+  // Not copied: the first bucket points into this object.
   GradientBuckets(GradientBuckets const&) = delete;
   GradientBuckets& operator=(GradientBuckets const&) = delete;
 
-  /// Written before backward, summed over ranks after `finish`.
+  /// Returns the piggybacked doubles: set before backward, summed over ranks after `finish`.
   [[nodiscard]] std::span<double, 3> rider() noexcept { return rider_; }
 
-  /// Elements of the next bucket when `rest` are left, with buckets of `full`.
+  /// Returns the number of elements of the next bucket, for buckets of `full` elements and `rest` remaining ones.
   [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept {
     return detail::next_length(full, rest, first);
   }
 
-  /// @throws CommunicationError when the step before was left, by an exception, while sums were under way
+  /// @throws CommunicationError if an exception ended the previous step before its sums were complete
   void begin_step() {
     if (under_way_)
       throw CommunicationError(
@@ -70,14 +70,14 @@ class GradientBuckets {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
-  /// How many of them have been started.
+  /// Returns how many buckets have been started.
   [[nodiscard]] std::size_t started() const noexcept { return next_; }
-  /// What bucket i has of the arena, and what this rank gets of its sum.
+  /// Returns bucket i's range of the arena (all_of), and this rank's range of its sum (own_of).
   [[nodiscard]] detail::ArenaPart all_of(std::size_t i) const noexcept { return {buckets_[i].begin, buckets_[i].end}; }
   [[nodiscard]] detail::ArenaPart own_of(std::size_t i) const noexcept { return buckets_[i].own; }
 
-  /// The gradient of the parameter at `offset` is complete: starts every bucket that is full and whose turn it is,
-  /// rounded as `wire` says.
+  /// Marks the gradient of the parameter at `offset` as complete. Starts every full bucket whose predecessors have
+  /// started, rounded by `wire`.
   template <class Communicator, class Wire = detail::InPlace>
   void ready(Communicator& communicator, Index offset, Index count, Wire const& wire = {}) {
     auto const now = Clock::seconds();
@@ -89,7 +89,7 @@ class GradientBuckets {
     communicator.progress();
     in_backward_ += Clock::seconds() - now;
   }
-  /// The same at the time `now`, by start(number, piece).
+  /// Does the same at the time `now`, with start(number, operation) as the function that starts a bucket.
   template <class Start>
   void fill(Index offset, Index count, double now, Start const& start) {
     auto const end = offset + nn::ParameterLayout::padded(count);
@@ -104,8 +104,8 @@ class GradientBuckets {
     }
   }
 
-  /// Starts what is left (buckets with parameters that nobody used) and waits for all sums. Those that were rounded are
-  /// back in the arena, each as soon as it is complete.
+  /// Starts the remaining buckets, which have unused parameters, and waits for all sums. Converts rounded sums to
+  /// float32 in the arena, each as soon as it is complete.
   template <class Communicator, class Wire = detail::InPlace>
   void finish(Communicator& communicator, Wire const& wire = {}) {
     under_way_ = false;
@@ -119,7 +119,7 @@ class GradientBuckets {
     }
     communicator.finish();
   }
-  /// Starts what is left, by start(number, piece).
+  /// Starts the remaining buckets by start(number, operation).
   template <class Start>
   void start_rest(Start const& start) {
     for (; next_ < buckets_.size(); ++next_) {
@@ -129,7 +129,7 @@ class GradientBuckets {
     }
   }
 
-  /// One entry per bucket, of the last step, in bytes as they were sent.
+  /// Returns one entry per bucket, for the last step, with sizes as sent.
   [[nodiscard]] std::vector<BucketTimes> times() const {
     std::vector<BucketTimes> times;
     add_times(times);
@@ -140,7 +140,7 @@ class GradientBuckets {
       times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * size_of(bucket.piece.type), bucket.ready,
                        bucket.piece.started_seconds, bucket.piece.finished_seconds});
   }
-  /// Seconds that communication took out of backward since the last call.
+  /// Returns the seconds that communication took inside backward since the last call.
   [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }
 
  private:
@@ -148,15 +148,15 @@ class GradientBuckets {
     comm::Piece piece;
     Index begin, end;  // elements of the arena
     detail::ArenaPart own;
-    Index pending;  // of them, not yet ready
+    Index pending;  // elements that are not yet ready
     double ready;
   };
 
   std::vector<Bucket> buckets_;
   std::array<double, 3> rider_{};
-  std::size_t next_ = 0;  // bucket to start
+  std::size_t next_ = 0;  // bucket to start next
   double in_backward_ = 0;
-  bool under_way_ = false;  // sums of a step that nobody has asked for yet
+  bool under_way_ = false;  // incomplete sums of a step whose `finish` has not been called
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -7,18 +7,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// A policy whose replicas live on GPUs, in a file that includes lockstep/cuda.cuh and is compiled by nvcc:
+/// Runs a policy's replicas on GPUs. Use it in a file that includes lockstep/cuda.cuh and is compiled by nvcc:
 ///   Trainer trainer(model, optimizer, parallel::OnCuda{parallel::SingleDevice{}});
-/// Replica k of all is on the GPU gpus[k % gpus.size()]; replicas may share one. Over a communicator that has a GPU,
-/// such as NCCL's, it is that one. A thread that has trained has the GPU of its first shard as its current device.
-/// @determinism that of the policy, but for matrix products: theirs is one cuBLASLt's on one kind of GPU
+/// Replica k of all uses the GPU gpus[k % gpus.size()]; replicas may share one. With a communicator that has a GPU, for
+/// example NCCL's, it uses that GPU. After training, the thread's current device is its first shard's GPU.
+/// @determinism as the policy, except matrix products, which depend on the kind of GPU and the cuBLASLt version
 template <class Policy>
 struct OnCuda : Policy {
   using Space = CudaSpace;
 
-  std::vector<int> gpus = {};  ///< of those that the process sees; none: all of them, or the communicator's
+  std::vector<int> gpus = {};  ///< GPU numbers as the process sees them; empty: all GPUs, or the communicator's
 
-  /// @throws CudaError with the driver's reason when there is no GPU
+  /// @throws CudaError with the driver's reason if there is no GPU
   template <class Where = CudaSpace>
   [[nodiscard]] Place place(int device) const {
     auto place = Policy::place(device);

@@ -21,22 +21,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// The moments of an optimizer, in arenas of the parameters' layout or for parts of it, which are all that it steps.
+/// Moments of an optimizer, in arenas of the parameters' layout or of parts of it. Updates only these parts.
 template <class Optimizer, class Space = HostSpace>
 class OptimizerState {
  public:
-  /// The layout outlives the state, which lies on the device that the thread has entered.
+  /// Allocates on the device that the thread has entered. The layout must outlive the state.
   explicit OptimizerState(nn::ParameterLayout const& layout)
       : OptimizerState(layout, std::vector<detail::ArenaPart>(1, {0, layout.size()})) {}
-  /// For these parts alone, which are in order.
+  /// Holds only these parts, which must be in order.
   OptimizerState(nn::ParameterLayout const& layout, std::vector<detail::ArenaPart> parts)
       : layout_(&layout), parts_(std::move(parts)) {
     for (auto const& part : parts_) size_ += part.end - part.begin;
     for (std::size_t i = 0; i < Optimizer::states; ++i) arenas_.emplace_back(size_);
   }
 
-  /// Applies one step to the values of a replica, whose gradients are those of the sum `loss`: the optimizer sees them
-  /// divided by the loss's weight and the replica's loss scale, and clipped. Moves the loss scale on.
+  /// Applies one step to a replica's values. The optimizer gets the gradients of the sum `loss`, divided by the loss's
+  /// weight and the replica's loss scale, and clipped. Updates the loss scale.
   template <class Replica>
   void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
               UpdateSettings const& settings) {
@@ -45,8 +45,9 @@ class OptimizerState {
              make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
                            replica.touched(), replica.loss_scale().data()));
   }
-  /// Whether a norm is to be measured. Then what has the rate 0 in this optimizer, as all that is frozen, is no part of
-  /// it: its gradient is zero. What is frozen and was never written is so already.
+  /// Returns whether the step needs a gradient norm. If so, zeroes the gradients of parameters whose rate is 0 in this
+  /// optimizer, for example frozen ones, so that they do not count. Frozen gradients that were never written are
+  /// already zero.
   template <class Replica>
   bool measures(Optimizer const& optimizer, Replica& replica, UpdateSettings const& settings) const {
     if (settings.clip_norm == 0 && !Replica::scales_loss) return false;
@@ -58,8 +59,8 @@ class OptimizerState {
     }
     return true;
   }
-  /// The same on the host where the norm of all gradients has been measured, if the settings clip or the loss is
-  /// scaled: it is not here that they all are.   @returns whether the step changes anything
+  /// Applies one step on the host with a given norm of all gradients, which is used if the settings clip or the loss is
+  /// scaled. For sharded gradients.   @returns whether the step changes anything
   template <class Replica>
   bool update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss, UpdateSettings const& settings,
               optim::GlobalNorm const& norm) {
@@ -67,20 +68,21 @@ class OptimizerState {
     step_all(optimizer, replica, scalars);
     return scalars != nullptr;
   }
-  /// Whether the last update changed nothing, because a norm that it needed was not finite. Waits for the device.
+  /// Returns whether the last update was skipped because a required norm was not finite. Waits for the device.
   [[nodiscard]] bool skipped(detail::Device<Space> const& device) const { return make_scalars_.skipped(device); }
-  /// Of the last update's mean gradient, before it was clipped; 0 where it was not measured. Waits for the device.
+  /// Returns the norm of the last update's mean gradient before clipping, or 0 if it was not measured. Waits for the
+  /// device.
   [[nodiscard]] double gradient_norm(detail::Device<Space> const& device) const {
     return make_scalars_.gradient_norm(device);
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
   }
-  /// A moment as the host sees it until the next call, one part behind the other. Waits for the device.
+  /// Returns a moment on the host, as concatenated parts, valid until the next call. Waits for the device.
   [[nodiscard]] std::span<float const> moment(std::size_t i, detail::Device<Space> const& device) const {
     return arenas_[i].on_host(device);
   }
-  /// Writes a moment's parts to their places in an arena of the layout.
+  /// Writes a moment's parts to their offsets in an arena of the layout.
   void write_parts(std::size_t i, detail::Device<Space> const& device, float* arena) const {
     auto const* from = moment(i, device).data();
     for (auto const& part : parts_) {
@@ -101,7 +103,7 @@ class OptimizerState {
   }
 
  private:
-  /// Elements [begin, end) of the arena, which one call can step: of one group, and dense or of one table.
+  /// Elements [begin, end) of the arena that one call can update: of one parameter group, and dense or of one table.
   struct Range {
     Index begin = 0, end = 0;
     double rate = 1;
@@ -109,7 +111,7 @@ class OptimizerState {
     kernel::TouchedRows table = {};
   };
 
-  /// Cuts the arena into as few ranges as there can be, in order.
+  /// Splits the arena into as few ranges as possible, in order.
   template <class F>
   void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, F&& f) const {
     Range range;
@@ -136,7 +138,7 @@ class OptimizerState {
   void step_all(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars) {
     if (!scalars) return;
     auto part = parts_.begin();
-    Index at = 0;  // of the part, in the arenas
+    Index at = 0;  // offset of the part in the arenas
     for_ranges(optimizer, replica.touched(), [&](Range const& range) {
       for (; part != parts_.end() && part->begin < range.end; at += part->end - part->begin, ++part) {
         auto stepped = range;
@@ -147,7 +149,7 @@ class OptimizerState {
     });
   }
 
-  /// The moments of the range begin at `at`. What has the rate 0 stays as it is.
+  /// Updates a range whose moments begin at `at`. Skips ranges with rate 0.
   template <class Replica>
   void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars, Range const& range,
             Index at) {
@@ -167,7 +169,7 @@ class OptimizerState {
       zero_untouched(range, gradients);
     optimizer.step(replica.stream(), slice, scalars);
   }
-  /// For optimizers that know nothing of rows.
+  /// Zeroes untouched rows, for optimizers without support for rows.
   static void zero_untouched(Range const& range, float* gradients) {
     auto const& table = range.table;
     table.for_runs((range.begin - table.offset) / table.width, (range.end - table.offset - 1) / table.width + 1,
@@ -180,7 +182,7 @@ class OptimizerState {
 
   nn::ParameterLayout const* layout_;
   std::vector<detail::ArenaPart> parts_;
-  Index size_ = 0;  // of them together
+  Index size_ = 0;  // elements of all parts
   std::vector<detail::Arena<Space>> arenas_;
   detail::MakeStepScalars<Space> make_scalars_;
 };

@@ -15,28 +15,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// Where one replica computes.
+/// Resources of one replica.
 struct Place {
-  int threads = 1;  ///< on the host
-  int gpu = 0;      ///< on CUDA: its number, among those that this process sees
-  int shards = 1;   ///< that it computes of each micro-step, one after the other
+  int threads = 1;  ///< threads on the host
+  int gpu = 0;      ///< number of the GPU, as this process sees it
+  int shards = 1;   ///< shards of each micro-step that it computes in turns
 };
 
-/// How a trainer runs on devices: this process's shards of the global batch, and a `Session<Model, Optimizer>` that
-/// holds their replicas (docs/reference/parallel.md lists its members). A shard is what one device (or rank) computes
-/// of each micro-step; under Reproducible a device has several of them.
+/// Distribution of training over devices: this process's shards of the global batch, and a `Session<Model, Optimizer>`
+/// with their replicas (docs/reference/parallel.md lists its members). A shard is one device's or rank's part of each
+/// micro-step. Under Reproducible a device has several shards.
 template <class P>
 concept ParallelPolicy = requires(P& policy) {
-  { policy.shards() } -> std::same_as<int>;        // of this process
-  { policy.first_shard() } -> std::same_as<int>;   // the number of the first of them
-  { policy.all_shards() } -> std::same_as<int>;    // of all processes together
-  { policy.threads_each() } -> std::same_as<int>;  // of a device, on the host
-  { policy.place(0) } -> std::same_as<Place>;      // of a device of this process
+  { policy.shards() } -> std::same_as<int>;        // shards of this process
+  { policy.first_shard() } -> std::same_as<int>;   // number of its first shard
+  { policy.all_shards() } -> std::same_as<int>;    // shards of all processes
+  { policy.threads_each() } -> std::same_as<int>;  // host threads of a device
+  { policy.place(0) } -> std::same_as<Place>;      // place of a device of this process
   { policy.name() } -> std::convertible_to<char const*>;
-  { policy.engine() } -> std::convertible_to<char const*>;  // what joins its processes
+  { policy.engine() } -> std::convertible_to<char const*>;  // engine that connects the processes
 };
 
-/// How many shards each device of a policy computes.
+/// Returns the number of shards that each device of a policy computes.
 template <ParallelPolicy Policy>
 [[nodiscard]] int shards_of_device(Policy const& policy) {
   if constexpr (requires { policy.shards_each(); })
@@ -45,12 +45,12 @@ template <ParallelPolicy Policy>
     return 1;
 }
 
-/// How many devices of a space this machine has; defined with what that space needs (lockstep/cuda.cuh).
+/// Number of devices of a space on this machine; defined by the space's header (lockstep/cuda.cuh).
 template <class Space>
 struct DevicesOf;
 
-/// Threads for each of `devices` devices of this process: as asked for, else an equal share of the cores that
-/// the process was given (at least one).   @throws ConfigError when fewer than 0 are asked for
+/// Returns the number of threads for each of `devices` devices of this process. That is `asked`, or by default an equal
+/// share of the process's cores, at least one.   @throws ConfigError if `asked` is negative
 [[nodiscard]] inline int threads_per_device(int asked, int devices) {
   if (asked < 0)
     throw ConfigError("parallel policy: threads is " + std::to_string(asked) +
@@ -59,33 +59,33 @@ struct DevicesOf;
   return std::max(1, processors() / std::max(1, devices));
 }
 
-/// The same for one of `ranks` ranks that have a device each: those of this host share its cores. Who started them says
-/// how many these are; ranks that are threads are all on one.
-/// @throws ConfigError also when what launchers say contradicts itself (launch::detect)
+/// Returns the number of threads for one of `ranks` ranks with a device each. The ranks of a host share its cores. The
+/// launcher sets their number; ranks that are threads are all on one host.
+/// @throws ConfigError also if launchers contradict each other (launch::detect)
 [[nodiscard]] inline int threads_per_rank(int asked, int ranks) {
   if (asked != 0) return threads_per_device(asked, ranks);
   auto const place = launch::detect();
   return std::max(1, launch::cores_of_ranks(place) / std::max(1, place.size > 1 ? place.local_size : ranks));
 }
 
-/// What changes from one optimizer step to the next.
+/// Values that change with each optimizer step.
 struct UpdateSettings {
-  Index step = 1;  ///< from 1
+  Index step = 1;  ///< number of the step, from 1
   double learning_rate = 0;
   double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
   optim::LossScaler loss_scaler = {};
 };
 
-/// Where the seconds of a step went, on this process's slowest device.
+/// Seconds of a step by phase, on this process's slowest device.
 struct PhaseSeconds {
   double forward = 0;
   double backward = 0;
-  double communication = 0;  ///< not hidden behind backward, waiting for slower peers included
+  double communication = 0;  ///< not hidden behind backward; includes waits for slower peers
   double optimizer = 0;
-  double pass = 0;  ///< of a GPU: forward and backward, which are one piece of work there
+  double pass = 0;  ///< on a GPU: forward and backward, measured together
 };
 
-/// A phase's name, in static storage.
+/// Returns a phase's name, in static storage.
 [[nodiscard]] inline char const* name_of(double PhaseSeconds::*phase) noexcept {
   if (phase == &PhaseSeconds::forward) return "forward";
   if (phase == &PhaseSeconds::backward) return "backward";
@@ -96,16 +96,18 @@ struct PhaseSeconds {
 /// One gradient bucket of the last step; seconds are Clock::seconds().
 struct BucketTimes {
   std::size_t bytes = 0;
-  double ready = 0;             ///< its last gradient was written
-  double start = 0;             ///< handed to the communicator; 0 where there is none
-  double end = 0;               ///< reduced
-  std::size_t table_bytes = 0;  ///< of the whole table, where `bytes` are those of the rows that were touched; else 0
+  double ready = 0;             ///< when its last gradient was written
+  double start = 0;             ///< when the communicator got it; 0 without a communicator
+  double end = 0;               ///< when it was reduced
+  std::size_t table_bytes = 0;  ///< for a table: bytes of the whole table, where `bytes` counts touched rows; else 0
 };
 
-/// What a checkpoint brings back to a session, on the host. Alike in size on all ranks.
+/// State from a checkpoint that a session restores, on the host. Equal in size on all ranks.
 class SessionState {
  public:
-  /// Elements of the arena of parameters and of that of buffers; how many arenas the optimizer has.
+  /// @param parameters elements of the parameters' arena
+  /// @param buffers elements of the buffers' arena
+  /// @param states number of the optimizer's moments
   SessionState(Index parameters, Index buffers, int states)
       : parameters_(static_cast<std::size_t>(parameters)),
         states_(static_cast<std::size_t>(states)),
@@ -117,21 +119,21 @@ class SessionState {
   }
   [[nodiscard]] std::span<float> buffers() noexcept { return numbers().subspan((1 + states_) * parameters_); }
   [[nodiscard]] std::size_t states() const noexcept { return states_; }
-  /// All of them, one arena behind the other.
+  /// Returns all arenas, concatenated.
   [[nodiscard]] std::span<float> numbers() noexcept { return numbers_; }
 
-  std::string text;  ///< what else all ranks are to know
+  std::string text;  ///< further state for all ranks
 
  private:
   std::size_t parameters_, states_;
   std::vector<float> numbers_;
 };
 
-/// What a session says of itself when training is over.
+/// Report of a session at the end of training.
 struct SessionReport {
-  std::vector<BucketTimes> buckets;                 ///< of the last step, in launch order
+  std::vector<BucketTimes> buckets;                 ///< buckets of the last step, in launch order
   std::vector<std::size_t> peak_bytes_per_device;   ///< parameters, gradients, optimizer state, activations
-  std::vector<std::string> unused_parameters = {};  ///< those to whose gradient no step of any shard wrote
+  std::vector<std::string> unused_parameters = {};  ///< learned parameters that never got a gradient in any shard
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -38,20 +38,20 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// One micro-batch of an optimizer step.
 struct MicroStep {
-  std::uint64_t key = 0;  ///< of random operations: (seed, epoch); alike on all shards
-  bool first = true;      ///< gradients start anew
-  bool last = true;       ///< gradients are complete afterwards, so they may leave
-  bool stop = false;      ///< with `last`: this process asks that training ends after the step
+  std::uint64_t key = 0;  ///< key of random operations: (seed, epoch); equal on all shards
+  bool first = true;      ///< clears the gradients first
+  bool last = true;       ///< gradients are complete afterwards and may be sent
+  bool stop = false;      ///< with `last`: this process requests a stop after the step
 };
 
-/// Hears when the loss of a micro-batch is known, before its backward begins.
+/// Callback for the loss of a micro-batch, before its backward begins.
 struct LossSink {
   void (*call)(void* self) = nullptr;
   void* self = nullptr;
 };
 
-/// What one device owns of a shared, immutable model: parameter values, gradients, a context and a place of its own.
-/// Used by one thread at a time. After an exception the values are untouched and the next step starts anew.
+/// One device's replica of a shared, immutable model: parameter values, gradients, a context and its resources. Used by
+/// one thread at a time. After an exception the values are unchanged and the next step starts from zero gradients.
 template <class Model, class Space_ = HostSpace>
 class Replica {
   using Device = detail::Device<Space_>;
@@ -61,12 +61,13 @@ class Replica {
   using Mark = typename Device::Mark;
   using Context = nn::Context<nn::ActivationsOf<Model>, Space>;
   static constexpr bool scales_loss = std::is_same_v<typename Context::Scalar, float16>;
-  /// A batch of the loader's as the model sees it.
+  /// Type of a loader's batch as the model sees it.
   template <class Batch>
   using Brought = typename Device::template Brought<Batch>;
 
-  /// `gradients` and `values` hold layout.size() zeroed floats of the replica's space, and are made here when they are
-  /// empty; model and layout outlive the replica. The calling thread has entered the device from here on.
+  /// Creates the replica; the calling thread enters the device. Allocates `gradients` and `values` if they are empty.
+  /// Model and layout must outlive the replica.
+  /// @shape gradients, values [layout.size()] zeroed floats of the replica's space
   Replica(Model const& model, nn::ParameterLayout const& layout, Place const& place, memory::Block gradients = {},
           memory::Block values = {})
       : model_(&model),
@@ -92,14 +93,14 @@ class Replica {
     loss_scale_.bind(device_, context_);
     context_.bind_group(&in_turns_);
   }
-  /// Says with whom its passes exchange, for which the group outlives the replica; shards in turns do with nobody.
+  /// Sets the group with which passes exchange data; it must outlive the replica. Shards in turns exchange with none.
   void join(nn::ReplicaGroup& group) noexcept {
     if (shards() == 1) context_.bind_group(&group);
   }
 
-  /// Forward and backward of one batch: adds its loss and its gradients to those of the step. A device's sinks hear of
-  /// work when it is queued or recorded. A pass with sinks is recorded only for who keeps in `heard` what they heard.
-  /// @returns whether it was done as it was recorded: then `heard` has what was heard at that time
+  /// Runs forward and backward of one batch, and adds its loss and gradients to the step's. On a device, sinks are
+  /// called when work is queued or recorded. A pass with sinks is recorded only if `heard` is given.
+  /// @returns whether the pass ran as a recording: then `heard` has the parameters that were reported during recording
   template <class Batch>
   bool run(Batch const& batch, MicroStep const& step, LossSink loss_sink = {}, nn::ReadySink ready_sink = {},
            detail::HeardParameters* heard = nullptr) {
@@ -137,8 +138,8 @@ class Replica {
     return repeats;
   }
 
-  /// The same for the batches of all its shards, one after the other: afterwards loss and gradients are sums over them.
-  /// Sinks hear of what is summed, in the last shard's pass.
+  /// Runs the batches of all shards in turns. Afterwards loss and gradients are sums over the shards. Sinks are called
+  /// for the sums, in the last shard's pass.
   template <class Batch>
   bool run_shards(std::span<Batch const> batches, MicroStep const& step, LossSink loss_sink = {},
                   nn::ReadySink ready_sink = {}) {
@@ -165,9 +166,10 @@ class Replica {
     take_shard(0);
     return false;
   }
-  /// How many shards it computes of each micro-step.
+  /// Returns how many shards of each micro-step the replica computes.
   [[nodiscard]] int shards() const noexcept { return shard_sum_.shards(); }
-  /// Calls f(number, replica) for each shard of what is the process's device of that number, with the shard's buffers.
+  /// Calls f(number, replica) for each shard, with the shard's buffers. `device` is the process's number of this
+  /// device.
   template <class F>
   void for_shards(int device, F&& f) {
     device_.enter();
@@ -178,8 +180,8 @@ class Replica {
     take_shard(0);
   }
 
-  /// Writes down in `timeline` when each operation and phase of the steps begun from here on ran, for which passes are
-  /// not recorded; a null one ends it, and then all that was written is in seconds.
+  /// Records the times of operations and phases in `timeline`, for steps that begin after this call. Passes are not
+  /// recorded as graphs then. Null ends it and converts all entries to seconds.
   void trace(Timeline* timeline) {
     traced_ = timeline != nullptr;
     device_.trace(timeline);
@@ -187,20 +189,19 @@ class Replica {
         timeline, [](void* device) { return static_cast<double>(static_cast<Device*>(device)->now()); }, &device_);
   }
 
-  /// Where batches should lie on the host, of a device other than the host.
+  /// Returns the host memory for batches that are copied to the device.
   [[nodiscard]] static memory::AnyHostResource batch_memory() { return Device::batch_memory(); }
-  /// Begins to bring a batch that `run` will be given next, while the device is busy; until then the batch stays as it
-  /// is.
+  /// Starts to copy a batch for the next `run` while the device is busy. The batch must not change until then.
   template <class Batch>
   void send(Batch const& batch) {
     device_.enter();
     device_.send(batch);
   }
-  /// What was sent last will not be run.
+  /// Discards the batch that was sent last.
   void forget_sent() { device_.forget_sent(); }
 
-  /// The loss of a batch, and what the model predicts for it, or the parts of its loss, to whoever asks. Nothing is
-  /// learned. A model with a `forward` of its own is run once more for its prediction.
+  /// Returns the loss of a batch. Passes the model's prediction or the parts of its loss to the metrics. Learns
+  /// nothing. A model with its own `forward` runs again for its prediction.
   template <class Batch, class... Metric>
   nn::Loss<HostSpace> evaluate(Batch const& batch, Metric&... metrics) {
     device_.enter();
@@ -210,13 +211,13 @@ class Replica {
     return placing(batch, [&] { return detail::evaluated(device_, *model_, context_, brought, batch, metrics...); });
   }
 
-  /// Parameters that no layer used in this step get the gradient zero; where gradients go by rows, none is touched.
+  /// Zeroes the gradients of parameters that no layer used in this step. Gradients by rows have no touched row then.
   void zero_unused() {
-    if (shards() == 1) zero_unwritten();  // else each shard's were
+    if (shards() == 1) zero_unwritten();  // else each shard's gradients were zeroed
   }
-  /// For each parameter, in the layout's order: 1 when a step so far has used it, else 0.
+  /// Returns, for each parameter in the layout's order, 1 if a step so far has used it, else 0.
   [[nodiscard]] std::vector<double> const& used() const noexcept { return used_; }
-  /// The names of those for which `used`, perhaps summed over replicas, is 0, though they are not frozen.
+  /// Returns the names of parameters that are not frozen and have 0 in `used`, which may be summed over replicas.
   [[nodiscard]] std::vector<std::string> unused(std::span<double const> used) const {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < used.size(); ++i)
@@ -225,53 +226,52 @@ class Replica {
     return names;
   }
 
-  /// Of the step so far, where the replica computes.
+  /// Returns the loss of the step so far, in the replica's space.
   [[nodiscard]] nn::Loss<Space> const& loss() const noexcept { return device_.loss(); }
-  /// The same on the host. Waits for the device.
+  /// Returns the loss of the step so far on the host. Waits for the device.
   [[nodiscard]] nn::Loss<HostSpace> read_loss() { return device_.read(device_.loss()); }
-  /// The parameters on the host: themselves or, of a device, a copy that the next call overwrites.
+  /// Returns the parameters on the host. For a device this is a copy that the next call overwrites.
   [[nodiscard]] std::span<float> values() const { return values_.on_host(device_); }
   void set_values(std::span<float const> values) { device_.write(values, value_data()); }
-  /// What the model keeps but does not learn; of this replica's own samples, or its first shard's. On the host, as
-  /// values().
+  /// Returns the buffers of this replica, or of its first shard, on the host, as values().
   [[nodiscard]] std::span<float> buffers() const { return buffers_.on_host(device_); }
-  /// The mean over its shards, on the host, where only set_buffers may follow.
+  /// Returns the mean of the shards' buffers, on the host. Only set_buffers may follow.
   [[nodiscard]] std::span<float> mean_buffers() { return shards() == 1 ? buffers() : shard_buffers_.mean(device_); }
-  /// Of all its shards.
+  /// Sets the buffers of all shards.
   void set_buffers(std::span<float const> buffers) {
     device_.write(buffers, buffers_.data());
     shard_buffers_.set(device_, buffers);
   }
 
-  /// Elements of an arena.
+  /// Returns the number of elements of an arena.
   [[nodiscard]] Index size() const noexcept { return layout_->size(); }
   [[nodiscard]] Device& device() noexcept { return device_; }
   [[nodiscard]] float const* value_data() const noexcept { return values_.data(); }
-  /// To be written before the next pass.
+  /// Returns the values for writing, before the next pass.
   [[nodiscard]] float* value_data() noexcept {
     shadow_is_old_ = true;
     return values_.data();
   }
-  /// For an optimizer, which writes both: the values, and, where products take 16 bits, their shadow in that type.
+  /// Output of an optimizer step: the values, and their 16-bit shadow if matrix products take 16 bits.
   struct Stepped {
     float* values;
     optim::Shadow shadow;
   };
   [[nodiscard]] Stepped stepped() noexcept { return {values_.data(), shadow_.data()}; }
-  /// What gradients are multiplied by, with scales_loss.
+  /// Returns the loss scale, with scales_loss.
   [[nodiscard]] auto& loss_scale() noexcept { return loss_scale_; }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
-  /// The tables whose gradient goes by rows, in the arena's order.
+  /// Returns the tables with gradients by rows, in the arena's order.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
-  /// Values, their shadow, gradients, their sums over shards, and activations.
+  /// Returns the bytes of values, their shadow, gradients, sums over shards, and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return 2 * bytes_of(size()) + shard_sum_.bytes() + static_cast<std::size_t>(shadow_.size()) * sizeof(Shadow) +
            context_.activation_bytes();
   }
 
  private:
-  /// The host's batch is free, on its way no longer, when this ends: also after an exception.
+  /// Releases the host's batch at the end of the scope, also after an exception.
   struct Arrival {
     Device const& device;
     ~Arrival() { device.release(); }
@@ -288,7 +288,7 @@ class Replica {
         kernel::Convert<Space>::template run<Shadow, float>(stream(), {values_.data(), {size()}},
                                                             {shadow_.data(), {size()}});
   }
-  /// What a layer says of a row, with the row's place in the epoch's order.
+  /// Calls f and adds the row's position in the epoch to a layer's RowError.
   template <class Batch, class F>
   static auto placing(Batch const& batch, F&& f) {
     try {
@@ -306,7 +306,7 @@ class Replica {
     return detail::ShardSum<Space>(shards, layout.size(), context.touched());
   }
   void take_shard(int shard) { shard_buffers_.take(device_, shard, buffers_.data()); }
-  /// The last micro-batch of a shard's step, and its sum with the shards before it.
+  /// Runs the last micro-batch of a shard's step and adds the sums of the shards before it.
   template <class Batch>
   void run_last(Batch const& batch, MicroStep const& step, LossSink loss_sink, nn::ReadySink ready_sink) {
     struct Relay {
@@ -341,7 +341,7 @@ class Replica {
   void sum_loss() {
     device_.change_loss([this](double* totals) { shard_sum_.add_totals(stream(), totals); });
   }
-  /// Tables wait until it is known which rows are touched.
+  /// Adds a parameter's sums. Tables wait until all touched rows are known.
   void sum_ready(Index offset, Index count) {
     if (count == 0) return;
     for (auto const& table : touched())
@@ -376,13 +376,13 @@ class Replica {
   nn::ParameterLayout const* layout_;
   Device device_;
   detail::Arena<Space> values_, buffers_;
-  memory::Buffer<Shadow, Space> shadow_;  // of the values; empty where products take float
+  memory::Buffer<Shadow, Space> shadow_;  // of the values; empty if matrix products take float
   bool shadow_is_old_ = true, traced_ = false;
   memory::Block gradients_;
   Context context_;
   detail::ReplicaLossScale<typename Context::Scalar, Space> loss_scale_;
   detail::ShardSum<Space> shard_sum_;
-  std::vector<Index> summed_;  // offsets of parameters that the shard at hand has added already
+  std::vector<Index> summed_;  // offsets of parameters that the current shard has already added
   detail::ShardBuffers<Space> shard_buffers_;
   std::vector<double> used_;
   detail::ShardsInTurns in_turns_;

@@ -12,8 +12,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// Why a micro-step of so many shards cannot be dealt to so many ranks or devices, and the nearest number that fits;
-/// empty where it can.
+/// Returns why `shards` shards cannot be distributed over `devices` ranks or devices, with the nearest number that
+/// fits. Returns an empty string if they can.
 [[nodiscard]] inline std::string why_not_dealt(int shards, int devices) {
   auto const nearest = [](int n) {
     auto const below = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
@@ -28,14 +28,14 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
          std::to_string(std::min(shards, nearest(devices)));
 }
 
-/// A policy whose results do not depend on how many ranks or devices there are: they are the bits of as many as there
-/// are shards. Every micro-step has `all` shards, a batch of the loader's each, so that the loader's batch size is a
-/// shard's. A rank or device computes its equal part of them, one after the other, and adds them in the tree in which
-/// ranks and devices are added:
+/// A policy whose results do not depend on the number of ranks or devices: they are bit-identical to one device per
+/// shard. Every micro-step has `all` shards with one batch each, so the batch size counts the samples of a shard. A
+/// rank or device computes an equal part of the shards in turns. Sums over shards use the same tree as sums over ranks
+/// and devices:
 ///   Trainer trainer(model, optimizer, parallel::Reproducible{parallel::DataParallel{.devices = 2}, 8});
-/// A device keeps log2(shards of its own) more arenas of gradients, and with accumulation one more for each of them.
-/// @determinism bitwise, for any policy, engine of the host and number of ranks or devices that divides `all`; on GPUs,
-/// of one kind
+/// A device needs log2(its shards) more arenas of gradients. With accumulation it needs one more for each shard.
+/// @determinism bitwise, for any policy, host engine and number of ranks or devices that divides `all`; on GPUs, for
+/// one kind of GPU
 template <class Policy>
 struct Reproducible : Policy {
   static_assert(
@@ -45,9 +45,10 @@ struct Reproducible : Policy {
       "Lockstep: NCCL adds in an order of its own, so that bits depend on the number of ranks: give Reproducible a "
       "policy over a communicator of the host, as comm::connect(world) makes it");
 
-  int all = 0;  ///< shards of a micro-step, a power of two; 0: one for each rank or device, as without Reproducible
+  int all = 0;  ///< shards of a micro-step, a power of two; 0: one per rank or device, as without Reproducible
 
-  /// Of each device.   @throws ConfigError when the devices cannot have equally many, and for a wire format that rounds
+  /// Returns the shards of each device.   @throws ConfigError if devices cannot have equally many, or for a wire format
+  /// that rounds
   [[nodiscard]] int shards_each() const {
     if (all == 0) return 1;
     if constexpr (requires(Policy const& policy) { policy.gradient_wire; })

@@ -17,13 +17,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// Sums over ranks the gradients that go by rows. Ranks touch different rows, so each first learns which rows any rank
-/// has touched. It moves those to the front of the table's gradient, where they make one piece for the communicator,
-/// and back to their places when they are summed: nothing is sent of rows that nobody touched, and no memory is needed
-/// beyond a bit per row and rank.
+/// Sums gradients by rows over ranks. Ranks touch different rows, so they first compute the union of all touched rows.
+/// Each copies these rows to the front of the table's gradient, where one operation sums them, and then back. Untouched
+/// rows are not sent. The only extra memory is a bit per row and rank.
 class RowExchange {
  public:
-  /// `tables` as every rank has them: contiguous bits, in the arena's order; their bits outlive this object.
+  /// @param tables equal on all ranks, with contiguous bits, in the arena's order; their bits must outlive this object
   RowExchange(std::span<kernel::TouchedRows const> tables, int ranks)
       : tables_(tables.begin(), tables.end()), rows_(tables.size()), pieces_(tables.size()) {
     for (std::size_t i = 0; i < tables_.size(); ++i) {
@@ -33,13 +32,13 @@ class RowExchange {
     all_.resize(words_ * static_cast<std::size_t>(ranks));
   }
 
-  /// Afterwards every rank has the sums, and the union of the rows that were touched.
+  /// Sums the gradients of all tables. Afterwards every rank has the sums, and the union of touched rows.
   /// @collective   @determinism bitwise, and equal to the sum of dense gradients
   template <class Communicator>
   void sum(Communicator& communicator, float* gradients) {
     sum(communicator, gradients, detail::InPlace{gradients});
   }
-  /// The same, summed where `wire` says: rounded there, the sums of dense gradients that are.
+  /// Sums as above, in the memory and type of `wire`. Rounded sums equal rounded sums of dense gradients.
   template <class Communicator, class Wire>
   void sum(Communicator& communicator, float* gradients, Wire const& wire) {
     ready_ = Clock::seconds();
@@ -63,14 +62,14 @@ class RowExchange {
     }
   }
 
-  /// One entry per table, of the last sum.
+  /// Adds one entry per table, for the last sum.
   void add_times(std::vector<BucketTimes>& times) const {
     if (!sends_) return add_times(times, tables_, ready_);
     for (std::size_t i = 0; i < pieces_.size(); ++i)
       times.push_back({static_cast<std::size_t>(pieces_[i].count) * size_of(pieces_[i].type), ready_,
                        pieces_[i].started_seconds, pieces_[i].finished_seconds, bytes(tables_[i], pieces_[i].type)});
   }
-  /// The same of a rank that has nobody to exchange rows with, whose backward ended at `ready`.
+  /// Adds entries for a rank without peers, whose backward ended at `ready`.
   static void add_times(std::vector<BucketTimes>& times, std::span<kernel::TouchedRows const> tables, double ready) {
     for (auto const& table : tables)
       times.push_back(
@@ -82,13 +81,13 @@ class RowExchange {
                                          ElementType type = ElementType::float32) noexcept {
     return static_cast<std::size_t>(table.rows * table.width) * size_of(type);
   }
-  /// Where a table's rows lie while they are summed.
+  /// Returns the range of a table's rows during the sum.
   [[nodiscard]] detail::ArenaPart front(std::size_t i) const noexcept {
     return {tables_[i].offset, tables_[i].offset + pieces_[i].count};
   }
 
-  /// Moves the rows of the union to the front, in order, with zeros for those that this rank has not touched. Row k of
-  /// the list lies at k or behind it, so what is overwritten has been moved already; `scatter` goes back in reverse.
+  /// Copies the rows of the union to the front, in order, with zeros for rows that this rank has not touched. Row k of
+  /// the list is at k or later, so no row is overwritten before its copy. `scatter` copies them back in reverse order.
   static void gather(kernel::TouchedRows const& table, std::uint64_t const* united, std::vector<std::int32_t>& rows,
                      float* gradients) {
     auto const mine = table.bits();
@@ -115,10 +114,10 @@ class RowExchange {
   }
 
   std::vector<kernel::TouchedRows> tables_;
-  std::vector<std::vector<std::int32_t>> rows_;  // of each table, those that any rank touched
+  std::vector<std::vector<std::int32_t>> rows_;  // rows of each table that any rank touched
   std::vector<comm::Piece> pieces_;
-  std::vector<std::uint64_t> all_;  // the bits of all tables, rank by rank
-  std::size_t words_ = 0;           // of a rank
+  std::vector<std::uint64_t> all_;  // bits of all tables, rank by rank
+  std::size_t words_ = 0;           // words of one rank
   double ready_ = 0;
   bool sends_ = false;
 };

@@ -9,9 +9,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// One device: what the other policies are compared with.
+/// Trains on one device. The reference for the other policies.
 struct SingleDevice {
-  int threads = 0;  ///< of the device; 0 takes all cores
+  int threads = 0;  ///< threads of the device; 0 takes all cores
 
   [[nodiscard]] int shards() const noexcept { return 1; }
   [[nodiscard]] int first_shard() const noexcept { return 0; }
@@ -26,21 +26,22 @@ struct SingleDevice {
    public:
     using DeviceReplica = Replica<Model, Space>;
 
-    /// `values` is the arena's start, `layout.size()` floats; the policy is this one, or one made of it.
+    /// Creates the replica. `policy` is a SingleDevice, or a policy derived from it.
+    /// @shape values [layout.size()], the whole arena
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : replica_(model, layout, policy.place(0)), state_(layout), parts_(replica_) {
       replica_.set_values(values);
     }
 
-    /// Forward and backward of one batch per local shard.
+    /// Runs forward and backward of one batch per local shard.
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       stops_ = step.stop;
       parts_.run(batches, step);
     }
 
-    /// Applies the gradients of all micro-batches since the first; returns the step's loss over all shards.
+    /// Applies the gradients of all micro-batches since the first. Returns the step's loss over all shards.
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       auto& device = replica_.device();
       auto const begin = device.now();
@@ -51,14 +52,15 @@ struct SingleDevice {
       return device.end_read();
     }
 
-    /// After an update: whether a process asked, with its last micro-step, that training ends. Alike on all.
+    /// Returns, after an update, whether a process requested a stop with its last micro-step. Equal on all processes.
     [[nodiscard]] bool stops() const noexcept { return stops_; }
-    /// Whether an update changed nothing, because gradients that it measures are not finite. Alike on all.
+    /// Returns whether the last update was skipped because measured gradients are not finite. Equal on all processes.
     [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
-    /// Of the mean gradient, before it was clipped, where the last update measured it, else 0. Alike on all.
+    /// Returns the mean gradient's norm before clipping, or 0 if the last update did not measure it. Equal on all
+    /// processes.
     [[nodiscard]] double gradient_norm() { return state_.gradient_norm(replica_.device()); }
 
-    /// Calls f(shard, replica) for each local shard, on the threads of the device whose shard it is.
+    /// Calls f(shard, replica) for each local shard, on the threads of the shard's device.
     template <class F>
     void each(F&& f) {
       replica_.for_shards(0, f);
@@ -66,16 +68,16 @@ struct SingleDevice {
     /// Sums numbers over all processes, in place.
     void all_reduce(std::span<double>) {}
 
-    /// Every shard takes the buffers of the first one.
+    /// Copies the first shard's buffers to every shard.
     void share_buffers() {
       if (replica_.shards() > 1) replica_.set_buffers(replica_.buffers());
     }
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
-    /// The optimizer's moment i, on the host; of a device, a copy that the next call overwrites.
+    /// Returns the optimizer's moment i, on the host. For a device this is a copy that the next call overwrites.
     [[nodiscard]] float const* moment(std::size_t i) { return state_.moment(i, replica_.device()).data(); }
-    /// Goes on from there.
+    /// Restores the state of a checkpoint.
     void restore(SessionState& state) {
       replica_.set_values(state.values());
       replica_.set_buffers(state.buffers());

@@ -4,13 +4,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// What gradients are sent as when ranks sum them. In 16 bits each rank rounds once what it has found in a step, all of
-/// its micro-batches together; engines of Lockstep sum that in float32, in the tree over ranks, and round the sum once.
-/// All ranks take the same sum, so replicas stay equal bit for bit.
+/// Element type in which ranks send gradients. With 16 bits each rank rounds its gradients of a step once, after all
+/// micro-batches. All engines except NCCL sum them in float32, in the tree over ranks, and round the sum once. All
+/// ranks get the same sum, so replicas stay bit-identical.
 enum class WireFormat {
-  float32,   ///< as they are
-  bfloat16,  ///< half the bytes: the range of float32, 8 bits of precision
-  float16,   ///< half the bytes: 11 bits of precision, up to 65504: for gradients with a loss scale (nn::InFloat16)
+  float32,   ///< unchanged
+  bfloat16,  ///< half the bytes: range of float32, 8 bits of precision
+  float16,   ///< half the bytes: 11 bits of precision, up to 65504; for gradients with a loss scale (nn::InFloat16)
 };
 
 [[nodiscard]] constexpr ElementType element_type(WireFormat format) noexcept {
@@ -18,7 +18,7 @@ enum class WireFormat {
   return format == WireFormat::float16 ? ElementType::float16 : ElementType::float32;
 }
 
-/// "fp32", "bf16" or "fp16", as in run.json and --gradient-wire.
+/// Returns "fp32", "bf16" or "fp16", as in run.json and --gradient-wire.
 [[nodiscard]] constexpr char const* name(WireFormat format) noexcept {
   if (format == WireFormat::bfloat16) return "bf16";
   return format == WireFormat::float16 ? "fp16" : "fp32";

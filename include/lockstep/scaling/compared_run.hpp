@@ -23,28 +23,28 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
 enum class Agreement {
   equal,           ///< bit-identical parameters
   rounding,        ///< evaluation losses that differ by no more than rounding explains
-  other_settings,  ///< a setting that decides what is learned differs, so that nothing is to be expected
-  other_work,      ///< the number of steps or the effective batch differs, so that nothing is to be expected
+  other_settings,  ///< a setting that decides what is learned differs: no agreement expected
+  other_work,      ///< the number of steps or the effective batch differs: no agreement expected
   none,            ///< the runs should agree, and do not
 };
 
 /// A saved run as a row of a comparison with others.
 struct ComparedRun {
-  std::string name;  ///< of its directory
+  std::string name;  ///< name of its directory
   std::string parallel;
   Index ranks = 1, devices = 1, steps = 0;
-  Index shards = 1;  ///< in which each micro-step was summed: runs with equal shards have equal bits
+  Index shards = 1;  ///< shards of each micro-step; runs with equal shards are bit-identical
   StepProfile profile;
-  double training_seconds = 0;         ///< of the steps, without evaluations and start-up
-  double loss = 0;                     ///< of the last evaluation
-  std::string metric = "accuracy";     ///< the first metric of the evaluation, accuracy if it has that
+  double training_seconds = 0;         ///< seconds of the steps, without evaluations and start-up
+  double loss = 0;                     ///< loss of the last evaluation
+  std::string metric = "accuracy";     ///< first metric of the evaluation, accuracy if it has that
   double metric_value = std::nan("");  ///< nan if the evaluation has no metric
   std::string parameters_sha256;
   std::vector<double> device_bytes;             ///< peak memory of each device, in order
-  std::map<std::string, std::string> settings;  ///< those that decide what is learned, by name
+  std::map<std::string, std::string> settings;  ///< settings that decide what is learned, by name
 
-  /// Reads what --save-dir received.
-  /// @throws DataError when it is no finished run
+  /// Reads a run from its --save-dir.
+  /// @throws DataError if it is no finished run
   [[nodiscard]] static ComparedRun read(std::string const& directory) {
     SavedRun const saved(directory);
     auto const profile = saved.profile();
@@ -71,15 +71,16 @@ struct ComparedRun {
     });
   }
 
-  /// Whether both took the same number of steps with batches of the same size.
+  /// Returns whether both runs took equally many steps with batches of equal size.
   [[nodiscard]] bool same_work(ComparedRun const& other) const noexcept {
     return profile.effective_batch_size == other.profile.effective_batch_size && steps == other.steps;
   }
 
-  /// "lr 0.002 (0.001), dropout 0.2 (not given)": settings of this run that differ, and in brackets those of `other`.
+  /// Returns this run's settings that differ, with the values of `other` in parentheses: "lr 0.002 (0.001), dropout 0.2
+  /// (not given)".
   [[nodiscard]] std::string differences(ComparedRun const& other) const {
     std::string all;
-    if (settings.empty() || other.settings.empty()) return all;  // written by a version without them
+    if (settings.empty() || other.settings.empty()) return all;  // written by a version without settings
     auto const of = [](ComparedRun const& one, std::string const& setting) {
       auto const found = one.settings.find(setting);
       return found == one.settings.end() ? "not given" : found->second;
@@ -93,6 +94,7 @@ struct ComparedRun {
     return all;
   }
 
+  /// Compares the learned parameters, or the evaluation losses if rounding may differ.
   [[nodiscard]] Agreement agreement(ComparedRun const& other) const {
     if (!differences(other).empty()) return Agreement::other_settings;
     if (!same_work(other)) return Agreement::other_work;
@@ -100,7 +102,7 @@ struct ComparedRun {
     bool const near = shards != other.shards && std::abs(loss - other.loss) <= loss_bound;
     return near ? Agreement::rounding : Agreement::none;
   }
-  /// `agreement` in a sentence.
+  /// Returns the agreement as a sentence.
   [[nodiscard]] std::string says_agreement(ComparedRun const& other) const {
     auto const pair = name + " and " + other.name;
     auto const agrees = agreement(other);
@@ -115,7 +117,7 @@ struct ComparedRun {
            ").";
   }
 
-  /// The run before number `i` that it should agree with best: one of the same work and as many shards, else the first.
+  /// Returns the reference for run `i`: an earlier run with equal work and equally many shards, else the first run.
   [[nodiscard]] static ComparedRun const& nearest_before(std::span<ComparedRun const> runs, std::size_t i) {
     for (auto const& other : runs.first(i))
       if (other.same_work(runs[i]) && other.shards == runs[i].shards) return other;
@@ -123,19 +125,19 @@ struct ComparedRun {
   }
 
  private:
-  // Runs of the same global batches differ by rounding alone. AdamW divides by the root of small second moments, so
-  // that rounding moves parameters by whole learning rates, back and forth, and the evaluation loss by much less. How
-  // much less cannot be derived; this is the largest distance that we call agreement.
+  // Runs of equal global batches differ only by rounding. AdamW divides by the root of small second moments. Rounding
+  // thus changes parameters by whole learning rates, in both directions, and the evaluation loss by much less. There is
+  // no derived bound. This is the largest difference that counts as agreement.
   static constexpr double loss_bound = 0.02;
 
-  // Flags for where and how a run computes, and for its files; the size of its batches shows in its steps.
+  // Flags for the place and mode of computation, and for files. The batch size shows in the steps.
   static constexpr std::string_view no_matter =
       " backend batch-size bucket-cap-mb check-replicas-every checkpoint-every config devices engine global-batch-size "
       "host-timeout join-timeout keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers "
       "parallel predictions prefetch prefetch-factor reproducible resume save-dir shard-optimizer stall-timeout "
       "threads timed-products trace ";
 
-  // An evaluation that was no number is null.
+  // An evaluation that is not a number is saved as null.
   static double number(json::Value const& value) { return value.is_null() ? std::nan("") : value.number(); }
 
   void take_metric(json::Value const& final) {

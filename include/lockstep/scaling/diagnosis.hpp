@@ -15,22 +15,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// What short pieces of a run have measured, each with other work left out: what to change on the machine at hand.
-/// Rates are of all ranks.
+/// Measurements of short runs, each without some of the work, and the changes that they suggest for this machine. Rates
+/// are for all ranks.
 struct Diagnosis {
-  StepProfile profile;                       ///< of steps as they are
-  double loader_samples_per_second = 0;      ///< of the loaders, when nothing else is at work
-  double replayed_samples_per_second = 0;    ///< of steps on batches that were made before
-  int num_workers = 0;                       ///< of each rank's loader
+  StepProfile profile;                       ///< complete steps
+  double loader_samples_per_second = 0;      ///< loaders without training
+  double replayed_samples_per_second = 0;    ///< steps on batches that were loaded before
+  int num_workers = 0;                       ///< workers of each rank's loader
   int shards_here = 1;                       ///< ranks x devices of this host
-  int ranks_here = 1;                        ///< of this host
-  int cores = 1;                             ///< that they share
+  int ranks_here = 1;                        ///< ranks of this host
+  int cores = 1;                             ///< cores that they share
   bool on_host = true;                       ///< models run on these cores, not on a GPU
-  bool spares_bfloat16 = false;              ///< fp32, where --precision bf16 has its own, far faster, instructions
-  bool spares_onednn = false;                ///< fp32, with convolutions by ourselves, where oneDNN would be faster
-  parallel::CollectiveCost all_reduce = {};  ///< over all ranks, backward left out; zeros where it was not measured
+  bool spares_bfloat16 = false;              ///< fp32 on a processor with much faster instructions for --precision bf16
+  bool spares_onednn = false;                ///< fp32 with our convolutions, where oneDNN's would be faster
+  parallel::CollectiveCost all_reduce = {};  ///< over all ranks, without backward; zeros if not measured
 
-  /// The best first; what gives less than 2 % is left out.
+  /// Returns the remedies, the best first, without gains below 2 %.
   [[nodiscard]] std::vector<detail::Remedy> remedies() const {
     std::vector<detail::Remedy> out;
     auto const add = [&](double gain, std::string says) {
@@ -45,7 +45,7 @@ struct Diagnosis {
           "making batches takes cores from training: samples that are cheaper to make, or data::Cache");
     auto const each = std::max(1, cores / shards_here);
     auto const compute_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
-    if (on_host && threads() < cores) {  // at best: the passes are shared by all cores
+    if (on_host && threads() < cores) {  // upper bound: all cores share the passes
       auto const saved = compute_ms / step_ms * (1 - static_cast<double>(threads()) / cores);
       add(saved / (1 - saved), "at best: " + std::to_string(cores - threads()) + " of " + std::to_string(cores) +
                                    " cores have no training thread: more --nproc or --devices" +
@@ -71,7 +71,7 @@ struct Diagnosis {
     return out;
   }
 
-  /// A table of what was measured, what bounds it, and remedies.
+  /// Returns a table of the measurements, the bottleneck and the remedies.
   [[nodiscard]] std::string text() const {
     auto const line = [](char const* what, std::string const& value) {
       char text[320];
@@ -100,7 +100,8 @@ struct Diagnosis {
     return out + "what would help, the most first:\n" + detail::lines(better);
   }
 
-  /// The same for programs; `run` is run.json's text of the steps as they are.
+  /// Returns the report as JSON.
+  /// @param run content of run.json for the complete steps
   [[nodiscard]] std::string json(std::string const& run) const {
     json::Writer out(json::Layout::indented);
     out.begin_object().member("schema", 1);
@@ -125,7 +126,7 @@ struct Diagnosis {
 
  private:
   [[nodiscard]] int threads() const noexcept { return shards_here * static_cast<int>(profile.threads); }
-  /// Of the processors' time in training, what loaders need as much of, at most.
+  /// Returns an upper bound of the loaders' processor time, as a fraction of the training threads' time.
   [[nodiscard]] double loading() const noexcept {
     auto const share = profile.samples_per_second / std::max(loader_samples_per_second, 1e-9);
     return share * num_workers * ranks_here / threads();
@@ -133,7 +134,7 @@ struct Diagnosis {
   [[nodiscard]] double replay_gain() const noexcept {
     return replayed_samples_per_second / profile.samples_per_second - 1;
   }
-  /// Steps wait for batches: because the loader is slow, or because it is not let work ahead.
+  /// Returns the remedy if steps wait for batches: the loader is slow, or it does not load ahead.
   [[nodiscard]] std::string data_remedy() const {
     auto const replayed = replayed_samples_per_second, loader = loader_samples_per_second;
     auto const rates = "the loader gives " + detail::rounded(loader, 0) + " samples/s, the model takes " +
@@ -142,7 +143,7 @@ struct Diagnosis {
     if (loader >= 1.1 * replayed) return rates + "a larger --prefetch would outlast slow samples";
     std::string const cheaper = "samples that are cheaper to make, or data::Cache";
     if (!(loader > 0)) return rates + cheaper;
-    auto const wanted = std::ceil(1.1 * num_workers * replayed / loader);  // may be more than an int holds
+    auto const wanted = std::ceil(1.1 * num_workers * replayed / loader);  // may exceed the range of int
     auto const workers = "--num-workers " + detail::rounded(wanted, 0);
     if (on_host && wanted * ranks_here + threads() > cores)
       return rates + workers + " where there are cores for them, these " + std::to_string(cores) + " are taken; else " +

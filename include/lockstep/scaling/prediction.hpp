@@ -12,62 +12,62 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// Gradients that leave for their sum together.
+/// Gradients that are sent in one sum.
 struct GradientPart {
   double bytes = 0;
-  double ready_seconds = 0;  ///< since the step's first forward began
-  double table_bytes = 0;    ///< of the whole table, where `bytes` are the rows of one that a step touched; else 0
+  double ready_seconds = 0;  ///< since the beginning of the step's first forward
+  double table_bytes = 0;    ///< for touched rows of a table, bytes of the whole table; else 0
 };
 
-/// What one rank does in an optimizer step when it waits for nobody: what a prediction is made from.
+/// Measured work of one rank in an optimizer step, without waits. The input of a prediction.
 struct Workload {
-  Index ranks = 1;          ///< of the run in which it was measured: so many touched the rows of tables
-  double samples = 1;       ///< of one rank
-  double pass_seconds = 0;  ///< forward and backward of all its micro-batches
+  Index ranks = 1;          ///< ranks of the measured run, all of which touched rows of tables
+  double samples = 1;       ///< samples of one rank
+  double pass_seconds = 0;  ///< forward and backward of all micro-batches
   double optimizer_seconds = 0;
-  double other_seconds = 0;   ///< what is in no phase
-  double load_seconds = 0;    ///< that its loader takes for those samples, beside the work; 0: less than a step
-  double spread_seconds = 0;  ///< standard deviation of a step's time, from one step to the next
-  double gradient_bytes = 4;  ///< of an element, as ranks send it
-  std::vector<GradientPart> gradients = {};  ///< in the order in which they leave
+  double other_seconds = 0;   ///< time outside all phases
+  double load_seconds = 0;    ///< load time of these samples, overlapped with the work; 0: less than a step
+  double spread_seconds = 0;  ///< standard deviation of a step's time between steps
+  double gradient_bytes = 4;  ///< bytes of an element as sent
+  std::vector<GradientPart> gradients = {};  ///< in the order in which they are sent
 };
 
-/// What stays as it is when ranks are added.
+/// Quantity that stays constant when ranks are added.
 enum class Scaling {
-  weak,    ///< the samples of each rank in a step
-  strong,  ///< the samples of all ranks together: each has fewer
+  weak,    ///< samples per rank and step
+  strong,  ///< samples per step over all ranks: each rank has fewer
 };
 
-/// Who does the work of a sum.
+/// Resources that execute a sum.
 enum class Overlap {
-  full,  ///< a network or a GPU's copy engines, while backward goes on
-  none,  ///< the processors that compute, as with ranks of one host: only waiting is hidden
+  full,  ///< a network or a GPU's copy engines, in parallel with backward
+  none,  ///< the processors that compute, for example ranks on one host: only waiting is hidden
 };
 
-/// A step of one of `ranks` ranks, as it would be: nobody has measured it.
+/// Predicted step of one of `ranks` ranks.
 struct Prediction {
   Index ranks = 1;
-  double step_seconds = 0;  ///< the sum of the following, and what the workload has in no phase
+  double step_seconds = 0;  ///< sum of the following, and of the workload's time outside all phases
   double pass_seconds = 0;
   double exposed_seconds = 0;  ///< communication that backward does not hide
-  double slowest_seconds = 0;  ///< waiting for the rank that has most to do
+  double slowest_seconds = 0;  ///< wait for the slowest rank
   double optimizer_seconds = 0;
-  double data_seconds = 0;        ///< waiting for the loader
-  double samples_per_second = 0;  ///< of all ranks
-  double efficiency = 1;          ///< samples_per_second over `ranks` times that of one
+  double data_seconds = 0;        ///< wait for the loader
+  double samples_per_second = 0;  ///< samples per second of all ranks
+  double efficiency = 1;          ///< samples_per_second / (ranks * samples_per_second of one rank)
 
-  /// "compute", "communication", "slowest rank", "optimizer" or "data": what takes most of the step or, where the
-  /// efficiency is below 0.9, what most of that is lost to.
+  /// "compute", "communication", "slowest rank", "optimizer" or "data": the largest part of the step. For an efficiency
+  /// below 0.9, the largest loss.
   char const* bound = "compute";
 };
 
 namespace detail {
 
-/// How much longer than an average one the longest of n steps takes, in standard deviations, were they distributed
-/// normally; n is at least 2. @source Blom's approximation of normal order statistics
+/// Returns the expected maximum of n normally distributed step times, in standard deviations above the mean; n is at
+/// least 2. @source Blom's approximation of normal order statistics
 [[nodiscard]] inline double expected_most(Index n) noexcept {
   auto const share = (static_cast<double>(n) - 0.375) / (static_cast<double>(n) + 0.25);
-  double low = 0, high = 8;  // the quantile of that share, by bisection
+  double low = 0, high = 8;  // quantile by bisection
   for (int i = 0; i < 50; ++i) {
     auto const middle = (low + high) / 2;
     (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
@@ -75,16 +75,16 @@ namespace detail {
   return low;
 }
 
-/// Bytes of a part that `times` as many samples touch: all but the rows that every one of them misses. Rows that are
-/// met more often than others make it less.
+/// Returns the bytes of a part that `times` as many samples touch: all rows except those that every sample misses. An
+/// upper estimate if some rows are more frequent than others.
 [[nodiscard]] inline double bytes_of(GradientPart const& part, double times) noexcept {
   if (part.table_bytes <= 0) return part.bytes;
   return part.table_bytes * (1 - std::pow(1 - std::min(1.0, part.bytes / part.table_bytes), times));
 }
 
-/// Buckets, cut as GradientBuckets does, leave in order, each when its last gradient is ready and the one before has
-/// come back; then the rows of tables.
-/// @returns seconds of the sums that are not hidden behind a pass `share` times as long as the workload's
+/// Simulates buckets, split as by GradientBuckets. Each is sent in order, once its last gradient is ready and the
+/// previous sum is complete. Rows of tables follow.
+/// @returns seconds of sums that are not hidden behind a pass of `share` times the workload's length
 [[nodiscard]] inline double exposed(Workload const& work, double share, double times,
                                     parallel::CollectiveCost const& cost, Overlap overlap) {
   auto const seconds = [&](double bytes) { return cost.start_seconds + bytes * cost.byte_seconds; };
@@ -118,7 +118,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// The step of `ranks` ranks whose all-reduces take `cost`, each bucket's sum simulated in its turn.
+/// Predicts the step of `ranks` ranks whose all-reduces take `cost`. Simulates each bucket's sum.
 [[nodiscard]] inline Prediction predict(Workload const& work, Index ranks, parallel::CollectiveCost const& cost,
                                         Scaling scaling = Scaling::weak, Overlap overlap = Overlap::full) {
   auto const n = static_cast<double>(ranks), measured = static_cast<double>(work.ranks);
@@ -141,7 +141,7 @@ namespace detail {
     alone = predict(work, 1, cost, scaling, overlap);
     out.efficiency = alone.samples_per_second > 0 ? out.samples_per_second / (n * alone.samples_per_second) : 0;
   }
-  // Of perfect scaling, a step of so many times the samples.
+  // Perfect scaling has this fraction of a single rank's step.
   auto const perfect = out.efficiency < 0.9 ? (scaling == Scaling::weak ? 1 : 1 / n) : 0;
   auto most = out.pass_seconds - perfect * alone.pass_seconds;
   auto const look = [&](char const* name, double seconds) {
@@ -154,7 +154,7 @@ namespace detail {
   return out;
 }
 
-/// The same over a fabric.
+/// Predicts a step over a fabric.
 [[nodiscard]] inline Prediction predict(Workload const& work, Index ranks, Fabric const& fabric,
                                         Scaling scaling = Scaling::weak) {
   auto const ring = predict(work, ranks, fabric.ring(ranks), scaling),

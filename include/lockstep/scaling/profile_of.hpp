@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// Who keeps the others waiting.
+/// Returns the rank for which the others wait.
 [[nodiscard]] inline SlowestRank slowest_of(train::RunRecord const& record) {
   auto const own = [](train::RankSeconds const& r) { return r.data_wait + r.compute + r.optimizer; };
   if (record.ranks.empty()) return {};
@@ -28,7 +28,7 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
   return out;
 }
 
-/// What a run's record says of its average step.
+/// Returns the average step of a run's record.
 [[nodiscard]] inline StepProfile profile_of(train::RunRecord const& record) {
   return {.shards = Index{record.world_size} * record.devices,
           .threads = record.threads,

@@ -17,7 +17,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// What a trainer left of a run in the directory that --save-dir named: run.json, or the doctor's doctor.json.
+/// A run that a trainer saved in a --save-dir: run.json, or the doctor's doctor.json.
 class SavedRun {
   template <class F>
   auto naming_file(F&& f) const {
@@ -29,7 +29,7 @@ class SavedRun {
   }
 
  public:
-  /// @throws DataError when neither is there, with the remedy, or the text is no JSON, with file and line
+  /// @throws DataError if neither file exists, with a remedy, or if it is no JSON, with file and line
   explicit SavedRun(std::string const& directory) {
     namespace fs = std::filesystem;
     auto path = fs::path(directory);
@@ -46,15 +46,15 @@ class SavedRun {
     if (!path.has_filename()) path = path.parent_path();
     name_ = path.filename().string();
   }
-  /// `text` is run.json's.
+  /// @param text content of run.json
   SavedRun(std::string const& text, std::string name)
       : file_("run.json"), name_(std::move(name)), json_(json::parse(text, file_)) {}
 
-  /// The directory's.
+  /// Returns the directory's name.
   [[nodiscard]] std::string const& name() const noexcept { return name_; }
 
-  /// f(run.json's value).
-  /// @throws DataError naming the file, where f misses something in it
+  /// Calls f with run.json's value and returns its result.
+  /// @throws DataError with the file's name, if f needs a missing value
   template <class F>
   auto read(F&& f) const {
     return naming_file([&] { return f(json_); });
@@ -72,7 +72,7 @@ class SavedRun {
                       .optimizer_ms = phases.at("optimizer").number()};
       if (auto const* const samples = run.find("samples"), * const steps = run.find("steps"); samples && steps)
         out.samples_per_step = steps->number() > 0 ? samples->number() / steps->number() : 0;
-      if (auto const* const pass = phases.find("forward_and_backward")) {  // of a GPU
+      if (auto const* const pass = phases.find("forward_and_backward")) {  // on a GPU
         out.pass_ms = pass->number();
       } else {
         out.forward_ms = phases.at("forward").number();
@@ -82,7 +82,7 @@ class SavedRun {
     });
   }
 
-  /// What each rank, or device, does in a step.
+  /// Returns the measured work of each rank or device in a step.
   [[nodiscard]] Workload workload() const {
     auto const profile = this->profile();
     return read([&](json::Value const& run) {
@@ -96,13 +96,13 @@ class SavedRun {
       out.samples = profile.samples() / static_cast<double>(profile.shards);
       out.pass_seconds = pass_ms / 1e3;
       out.optimizer_seconds = profile.optimizer_ms / 1e3;
-      if (run.find("shard_optimizer"))  // predicted are runs without it, in which each rank steps all parameters
+      if (run.find("shard_optimizer"))  // predicted runs do not shard: each rank updates all parameters
         out.optimizer_seconds *= static_cast<double>(profile.shards);
       out.other_seconds = (step_ms - own_ms - waited_ms) / 1e3;
-      if (profile.data_wait_ms > step_ms / 100)                         // else it keeps up, unseen how easily
-        out.load_seconds = (step_ms - profile.communication_ms) / 1e3;  // at least: while ranks waited, it may have too
+      if (profile.data_wait_ms > step_ms / 100)                         // else its reserve is unknown
+        out.load_seconds = (step_ms - profile.communication_ms) / 1e3;  // lower bound: ranks that wait also load
       auto const& quantiles = run.at("step_ms");
-      constexpr double deviations = 1.645;  // of a normal distribution, from the median to the 95th percentile
+      constexpr double deviations = 1.645;  // from the median to the 95th percentile of a normal distribution
       out.spread_seconds = (quantiles.at("p95").number() - quantiles.at("p50").number()) / 1e3 / deviations;
       if (auto const* const wire = run.find("gradient_wire")) out.gradient_bytes = bytes_of(*wire);
       add_gradients(out, run, profile.pass_ms > 0);
@@ -131,13 +131,14 @@ class SavedRun {
     throw DataError("\"gradient_wire\" is \"" + wire.string() + "\"; must be \"fp32\", \"bf16\" or \"fp16\"");
   }
 
-  /// The last step's buckets tell when gradients are ready: shares of a pass. Where there are none, or a GPU's, which
-  /// says only when work was queued, gradients are taken to come evenly over the last two thirds, which backward takes.
+  /// Adds the gradients with the times at which they are ready, as fractions of a pass, from the last step's buckets.
+  /// Without buckets, spreads gradients evenly over the last two thirds of the pass, which backward takes. Does so on
+  /// a GPU, too, whose buckets only have times of queueing.
   static void add_gradients(Workload& out, json::Value const& run, bool queued) {
     auto const& buckets = run.at("buckets").array();
     double last_ms = 0;
     for (auto const& bucket : buckets)
-      if (out.ranks == 1 || !bucket.find("table_bytes"))  // with several, tables wait for the other sums
+      if (out.ranks == 1 || !bucket.find("table_bytes"))  // with several ranks, tables wait for the other sums
         last_ms = std::max(last_ms, bucket.at("ready_ms").number());
     if (queued || last_ms == 0) {
       constexpr int parts = 32;

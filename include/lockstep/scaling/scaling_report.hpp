@@ -14,10 +14,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// What a workload would give on more ranks over a fabric, for people: all of it predicted.
+/// Report of a workload on more ranks over a fabric. All values are predictions.
 class ScalingReport {
  public:
-  static constexpr double pays = 1.5, helps = 1.05;  ///< times the samples per second
+  static constexpr double pays = 1.5, helps = 1.05;  ///< factors of samples per second
 
   ScalingReport(Workload work, Fabric const& fabric, std::vector<Index> const& ranks)
       : work_(std::move(work)), fabric_(fabric) {
@@ -27,7 +27,7 @@ class ScalingReport {
       if (static_cast<double>(n) <= samples) strong_.push_back(predict(work_, n, fabric_, Scaling::strong));
     }
   }
-  /// 2, 4 … 1024.
+  /// Returns 2, 4 … 1024.
   [[nodiscard]] static std::vector<Index> powers_of_two() {
     std::vector<Index> out;
     for (Index n = 2; n <= 1024; n *= 2) out.push_back(n);
@@ -35,10 +35,10 @@ class ScalingReport {
   }
 
   [[nodiscard]] std::vector<Prediction> const& weak() const noexcept { return weak_; }
-  /// Up to one sample for each rank.
+  /// Returns predictions up to one sample per rank.
   [[nodiscard]] std::vector<Prediction> const& strong() const noexcept { return strong_; }
 
-  /// The most ranks up to which twice as many have always given `pays` times the samples per second of half as many.
+  /// Returns the largest number of ranks up to which each doubling gives at least `pays` times the samples per second.
   [[nodiscard]] static Index pays_until(std::vector<Prediction> const& sizes, double alone) {
     Index ranks = 1;
     for (auto const& size : sizes) {
@@ -49,7 +49,7 @@ class ScalingReport {
     }
     return ranks;
   }
-  /// The most ranks that give `helps` times the samples per second of any fewer.
+  /// Returns the largest number of ranks that gives at least `helps` times the samples per second of all smaller ones.
   [[nodiscard]] static Index helps_until(std::vector<Prediction> const& sizes, double alone) {
     Index ranks = 1;
     for (auto const& size : sizes) {
@@ -60,7 +60,8 @@ class ScalingReport {
     return ranks;
   }
 
-  /// What would make it faster where a fifth of the ranks' work is lost first, or else on most ranks; the best first.
+  /// Returns remedies, the best first, for the first number of ranks with an efficiency below 0.8, or else for the
+  /// largest.
   [[nodiscard]] std::vector<detail::Remedy> remedies() const {
     std::vector<detail::Remedy> out;
     if (weak_.empty()) return out;
@@ -129,7 +130,7 @@ class ScalingReport {
     return out + says(sizes, predict(work_, 1, fabric_, scaling).samples_per_second) + "\n";
   }
 
-  /// Up to where more ranks pay, and up to where they help at all.
+  /// Returns a sentence with the limits up to which more ranks pay, and up to which they help at all.
   [[nodiscard]] static std::string says(std::vector<Prediction> const& sizes, double alone) {
     auto const paying = pays_until(sizes, alone), helping = helps_until(sizes, alone);
     if (paying == sizes.back().ranks)

@@ -10,11 +10,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// What a run on several shards gained over a run on one, or on another number, and where the rest went. With
-/// r = processors together / alone, and a step of the lone run scaled to as many samples, a phase has lost
+/// Speed-up of a run on several shards over a run on one shard, or on another number, and its losses. Let r =
+/// processors together / alone, and scale a step of the lone run to equally many samples. Then a phase loses
 ///   phase together - phase alone / r
-/// milliseconds of each step: zero would be perfect scaling, and a phase that every rank repeats in full loses most of
-/// itself.
+/// milliseconds per step. Zero is perfect scaling. A phase that every rank repeats in full loses almost all of its
+/// time.
 class SpeedUp {
  public:
   SpeedUp(StepProfile const& alone, StepProfile const& together)
@@ -32,18 +32,18 @@ class SpeedUp {
                 {"communication", lost(&StepProfile::communication_ms)},
                 {"optimizer", lost(&StepProfile::optimizer_ms)},
                 {"data", lost(&StepProfile::data_wait_ms)}}};
-    for (std::size_t i = 1; i < losses_.size(); ++i)  // so few are sorted by insertion, and quickly compiled
+    for (std::size_t i = 1; i < losses_.size(); ++i)  // insertion sort: compiles faster, for four entries
       for (auto j = i; j > 0 && losses_[j - 1].ms < losses_[j].ms; --j) std::swap(losses_[j - 1], losses_[j]);
   }
 
-  /// Samples per second, together over alone.
+  /// Returns the ratio of samples per second, together to alone.
   [[nodiscard]] double factor() const noexcept { return factor_; }
-  /// The share of what the processors at hand could give at most; 1 is perfect.
+  /// Returns the fraction of perfect scaling to all processors; 1 is perfect.
   [[nodiscard]] double efficiency() const noexcept { return factor_ / ratio_; }
-  /// What the largest loss is: "compute", "communication", "optimizer", "data", or "nothing" below 1 % of the step.
+  /// Returns the largest loss: "compute", "communication", "optimizer", "data", or "nothing" below 1 % of the step.
   [[nodiscard]] std::string bound() const { return losses_[0].ms < step_ms_ / 100 ? "nothing" : losses_[0].what; }
 
-  /// One sentence that says what bounds the speed-up.
+  /// Returns one sentence that names the limit of the speed-up.
   [[nodiscard]] std::string says() const {
     auto const baseline = shards_alone_ == 1 ? "one" : "the baseline's " + std::to_string(shards_alone_);
     std::string text = ratio_ > 1 && factor_ > 0 && factor_ < 1 ? "more devices are slower: " : "";

@@ -4,38 +4,37 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// The rank that does most of a step by itself, so that the others wait for it, and what it needs more time for than
-/// the rank that does least.
+/// Rank for which the others wait, and the phase in which it takes most extra time over the fastest rank.
 struct SlowestRank {
   int rank = 0;
   char const* phase = "";  ///< "compute", "optimizer" or "data"
-  double ms = 0;           ///< of that phase
-  double least_ms = 0;     ///< of that phase, on the other
-  double lag_ms = 0;       ///< of all phases, more than on the other; 0 with one rank
+  double ms = 0;           ///< milliseconds of this phase
+  double least_ms = 0;     ///< milliseconds of this phase on the fastest rank
+  double lag_ms = 0;       ///< difference over all phases to the fastest rank; 0 with one rank
 };
 
-/// How fast a run was and where the milliseconds of one step of rank 0 went: what run.json records of it.
+/// Speed of a run, and the milliseconds of one step of rank 0, as in run.json.
 struct StepProfile {
   Index shards = 1;                ///< ranks x devices
-  Index threads = 1;               ///< of each
-  Index effective_batch_size = 1;  ///< of batches that vary, as those by tokens do, the most
-  double samples_per_step = 0;     ///< the mean; 0: the effective batch
+  Index threads = 1;               ///< threads of each
+  Index effective_batch_size = 1;  ///< the largest, if batches vary, for example by tokens
+  double samples_per_step = 0;     ///< mean; 0: the effective batch
   double samples_per_second = 0;
   double data_wait_ms = 0;
   double forward_ms = 0;
   double backward_ms = 0;
   double communication_ms = 0;  ///< not hidden behind backward
   double optimizer_ms = 0;
-  double pass_ms = 0;  ///< forward and backward together, where they are one piece of work
+  double pass_ms = 0;  ///< forward and backward together, if they are measured as one
   SlowestRank slowest{};
 
-  /// Processors at work.
+  /// Returns the number of processors in use.
   [[nodiscard]] Index processors() const noexcept { return shards * threads; }
-  /// In a step, of all ranks and devices.
+  /// Returns the samples of a step, over all ranks and devices.
   [[nodiscard]] double samples() const noexcept {
     return samples_per_step > 0 ? samples_per_step : static_cast<double>(effective_batch_size);
   }
-  /// From the first sample of one step to that of the next.
+  /// Returns the duration of a step, from the first sample to the first sample of the next step.
   [[nodiscard]] double step_ms() const noexcept {
     return samples_per_second == 0 ? 0 : 1e3 * samples() / samples_per_second;
   }

@@ -9,14 +9,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// What one run spends its steps on, in a word and in a sentence.
+/// Bottleneck of a run, as a word and as a sentence.
 struct Verdict {
   std::string bound;  ///< "compute", "communication", "optimizer" or "data": the largest share of a step
   std::string says;
 };
 
-/// Judges a run by the phase that rank 0's steps spend most time in. Where the others wait for one rank for a fifth of
-/// a step or more, it is named, with what keeps it.
+/// Returns the phase that takes most of rank 0's steps. If the others wait for one rank for at least a fifth of a step,
+/// the sentence names this rank and its slow phase.
 [[nodiscard]] inline Verdict judge(StepProfile const& profile) {
   struct Phase {
     char const* name;

@@ -33,7 +33,7 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
   return ncclUint8;
 }
 
-/// An all_gather as a broadcast of each rank's part, which may be unequal.
+/// Runs an all_gather as one broadcast per part, since parts may have unequal sizes.
 inline ncclResult_t ask_nccl_for_parts(Request const& what, ncclDataType_t type, ncclComm_t group, int rank, int ranks,
                                        cudaStream_t stream) {
   ncclResult_t result = ncclGroupStart();
@@ -49,8 +49,8 @@ inline ncclResult_t ask_nccl_for_parts(Request const& what, ncclDataType_t type,
   return result == ncclSuccess || result == ncclInProgress ? ended : result;
 }
 
-/// Asks a rank's communicator for an operation on the stream. Of logical operations NCCL sees the greatest and the
-/// smallest, without signs: 0 where all, or any, is 0.
+/// Enqueues an operation on the stream. Logical operations become max (or) and min (and) of unsigned integers: 0 if
+/// all, or any, are 0. See make_truth_of.
 inline ncclResult_t ask_nccl(Request const& what, ncclComm_t group, int rank, int ranks, memory::Stream<CudaSpace> on) {
   bool const any = what.operation == Operation::logical_or, all = what.operation == Operation::logical_and;
   auto const type = nccl_type(what.type, any || all);
@@ -74,7 +74,7 @@ inline ncclResult_t ask_nccl(Request const& what, ncclComm_t group, int rank, in
   return ask_nccl_for_parts(what, type, group, rank, ranks, stream);
 }
 
-/// Of logical operations: 1 for what NCCL says is not 0.
+/// Turns the nonzero results of logical operations into 1.
 inline void make_truth_of(Request const& what, memory::Stream<CudaSpace> stream) {
   bool const logical = what.operation == Operation::logical_or || what.operation == Operation::logical_and;
   if (!logical || (what.kind != Kind::all_reduce && what.kind != Kind::reduce_scatter)) return;
@@ -85,7 +85,8 @@ inline void make_truth_of(Request const& what, memory::Stream<CudaSpace> stream)
   if (what.type == ElementType::int64) return run(std::int64_t{});
   run(std::uint8_t{});
 }
-/// Its kernels are on the current device afterwards: they are launched behind what waits for peers.
+/// Loads make_truth_of's kernels on the current device. They are launched after work that waits for peers, when loading
+/// would block.
 inline void load_truths() {
   kernel::load_truth<std::int32_t>();
   kernel::load_truth<std::int64_t>();

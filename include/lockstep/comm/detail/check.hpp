@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// The elements of rank `rank`'s input, of `ranks`.
+/// Returns the number of elements in rank `rank`'s input, for a group of `ranks` ranks.
 [[nodiscard]] inline Index input_count(Piece const& piece, int rank, int ranks) noexcept {
   if (piece.collective == Collective::barrier) return 0;
   if (piece.collective == Collective::reduce_scatter) return piece.count * ranks;
@@ -44,7 +44,7 @@ inline void check_counts(Piece const& piece, int ranks) {
     if (count < 0) refuse("a part has " + std::to_string(count) + " elements; it needs 0 or more");
 }
 
-/// Refuses what no engine could do, before any other rank hears of it.
+/// Rejects operations that no engine can run, before another rank sees them. @throws ConfigError
 inline void check(Piece const& piece, int rank = 0, int ranks = 1) {
   auto const refuse = [](std::string const& what) { throw ConfigError("Communicator::start: " + what); };
   if (piece.count < 0) refuse("the piece has " + std::to_string(piece.count) + " elements; it needs 0 or more");

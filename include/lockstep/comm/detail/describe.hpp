@@ -22,7 +22,7 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
   return "?";
 }
 
-/// "all_reduce of 1000 float32 (sum, 3 riders)".
+/// Describes an operation: "all_reduce of 1000 float32 (sum, 3 riders)".
 [[nodiscard]] inline std::string describe(Descriptor const& d) {
   auto const count = std::to_string(d.count) + " " + (d.type == ElementType::uint8 ? "bytes" : name(d.type));
   auto const operation = std::string(" (") + name(d.operation);
@@ -44,14 +44,15 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
   return "?";
 }
 
-/// Whether two ranks mean the same operation. Where their memory lies is their own affair.
+/// Returns whether two ranks request the same operation. Their memory may differ.
 [[nodiscard]] inline bool same(Descriptor const& a, Descriptor const& b) noexcept {
   return a.kind == b.kind && a.type == b.type && a.operation == b.operation && a.riders == b.riders &&
          a.root == b.root && a.count == b.count && a.parts == b.parts;
 }
 
-/// Who of all ranks means another operation than this one: what a CollectiveMismatch tells; empty where nobody does.
-/// `who(r)` names a rank, and `theirs(r)` is its Descriptor, or a null pointer while it has not come to the operation.
+/// Returns the message of a CollectiveMismatch with all ranks that request another operation than this one, or an empty
+/// string. `who(r)` names a rank. `theirs(r)` returns its Descriptor, or null before the rank has reached the
+/// operation.
 template <class Who, class Theirs>
 [[nodiscard]] std::string disagreement(std::string const& operation, int rank, int size, Descriptor const& mine,
                                        Who const& who, Theirs const& theirs) {

@@ -10,12 +10,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// What a group of ranks shares: a RankBlock each, and the segment's heaps. The segment holds the control page, a
-/// RankBlock and a heap for each rank of the run; the RankBlocks of smaller groups lie in heaps. An address counts from
-/// the start of the segment, so that it means the same to all ranks wherever they have mapped it.
+/// Shared memory of a group of ranks: a RankBlock each, and the segment's heaps. The segment holds the control page,
+/// and a RankBlock and a heap for each rank of the run. RankBlocks of smaller groups are in heaps. Addresses are
+/// offsets from the start of the segment, so they are equal in all mappings.
 class GroupMemory {
  public:
-  /// All ranks of the run.
+  /// Group of all ranks of the run.
   GroupMemory(std::shared_ptr<launch::SharedSegment> segment, int size) : segment_(std::move(segment)) {
     auto const ranks = static_cast<std::size_t>(size);
     constexpr auto unit = launch::SharedSegment::unit;
@@ -25,10 +25,10 @@ class GroupMemory {
   }
 
   struct Member {
-    int run_rank;  // among all ranks of the run
+    int run_rank;  // rank in the run
     RankBlock* block;
   };
-  /// Some of a group's ranks, in their order, with other RankBlocks.
+  /// Group of some ranks of another group, in the given order, with RankBlocks of their own.
   GroupMemory(GroupMemory const& all, std::vector<Member> members) : GroupMemory(all) { members_ = std::move(members); }
 
   [[nodiscard]] launch::ControlPage& control() const noexcept { return segment_->control(); }
@@ -45,12 +45,12 @@ class GroupMemory {
     return static_cast<Index>(reinterpret_cast<std::uintptr_t>(data) -
                               reinterpret_cast<std::uintptr_t>(segment_->data()));
   }
-  /// The same for memory of the heaps; -1 for any other, which may not be there for the others, or not for long.
+  /// Returns the offset of memory in a heap, or -1 for other memory, which other ranks may not be able to read.
   [[nodiscard]] Index address(void const* data) const noexcept {
     auto const at = offset(data);
     return at >= static_cast<Index>(heaps_) && at < static_cast<Index>(segment_->bytes()) ? at : Index{-1};
   }
-  /// Back to zeros that cost no memory.
+  /// Zeroes memory and returns its pages to the system.
   void forget(std::byte* data, std::size_t bytes) const noexcept { segment_->forget(data, bytes); }
 
  private:

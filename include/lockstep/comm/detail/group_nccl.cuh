@@ -20,8 +20,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// Owns an NCCL communicator none of whose calls wait: one that was asked for something is `busy` for a while, and is
-/// asked for nothing else meanwhile. Only such a communicator can be given up while a peer does not answer.
+/// Owns a nonblocking NCCL communicator. After a call it is busy for a while, and takes no other call until then. Only
+/// a nonblocking communicator can be aborted while a peer does not answer.
 class GroupNccl {
  public:
   GroupNccl() = default;
@@ -32,7 +32,7 @@ class GroupNccl {
     std::swap(aborted_, other.aborted_);
     return *this;
   }
-  /// Peers may still be reading what this rank has sent, so it lets them finish, if they do.
+  /// Waits for peers that still read data of this rank, for at most leave_seconds.
   ~GroupNccl() {
     wait_for_abort();
     if (!group_) return;
@@ -49,7 +49,7 @@ class GroupNccl {
       ncclCommAbort(group_);
   }
 
-  /// Collective.
+  /// Creates the communicator of all ranks.   @collective
   static GroupNccl join(ncclUniqueId const& id, int rank, int ranks, PeerWatch const& watch) {
     GroupNccl out;
     auto config = without_waiting();
@@ -57,8 +57,8 @@ class GroupNccl {
     out.settle(asked, "ncclCommInitRankConfig", watch);
     return out;
   }
-  /// Collective. After an exception this one is given up, too: NCCL goes on with the split until then, and writes to
-  /// `out` at its end.
+  /// Splits the communicator. After an exception this communicator is aborted, too. NCCL continues the split until
+  /// then, and writes to `out` when it is finished.   @collective
   GroupNccl split(int color, int key, PeerWatch const& watch) {
     GroupNccl out;
     auto config = without_waiting();
@@ -66,7 +66,7 @@ class GroupNccl {
       settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
       out.settle(ncclSuccess, "ncclCommSplit", watch);
     } catch (...) {
-      abort(true);  // there may be some
+      abort(true);  // recordings may exist
       wait_for_abort();
       throw;
     }
@@ -75,8 +75,8 @@ class GroupNccl {
 
   [[nodiscard]] ncclComm_t get() const noexcept { return group_; }
   [[nodiscard]] bool broken() const noexcept { return group_ == nullptr; }
-  /// All work that waits for peers ends, with whatever data. NCCL then waits for the end of its recordings, which the
-  /// caller may hold: where there are any, it does so on a thread of its own.
+  /// Aborts all work that waits for peers; its results are undefined. NCCL then waits for the end of its recordings,
+  /// which the caller may hold. With recordings, the abort therefore runs on a thread of its own.
   void abort(bool has_recordings = false) noexcept {
     auto* const group = std::exchange(group_, nullptr);
     if (!group) return;
@@ -85,16 +85,16 @@ class GroupNccl {
       int device = 0;
       cudaGetDevice(&device);
       std::packaged_task<void()> task([group, device] {
-        cudaSetDevice(device);  // a new thread would wake the first one
+        cudaSetDevice(device);  // a new thread's default is device 0
         ncclCommAbort(group);
       });
       aborted_ = task.get_future();
       std::thread(std::move(task)).detach();
-    } catch (std::system_error const&) {  // there is no thread to be had, and nothing that can be done without one
+    } catch (std::system_error const&) {  // no thread is available; nothing else can be done
     }
   }
 
-  /// What became of the last thing asked for; ncclInProgress while NCCL is busy with it.
+  /// Returns the result of the last call, or ncclInProgress while NCCL is busy with it.
   [[nodiscard]] ncclResult_t state() const {
     ncclResult_t now = ncclSuccess;
     auto const asked = ncclCommGetAsyncError(group_, &now);
@@ -127,7 +127,7 @@ class GroupNccl {
  private:
   static constexpr double leave_seconds = 2;
 
-  /// For a while, and once: it does not end while there are recordings.
+  /// Waits for a limited time, and once: the abort does not end while recordings exist.
   void wait_for_abort() {
     if (auto const aborted = std::move(aborted_); aborted.valid())
       aborted.wait_for(std::chrono::duration<double>(leave_seconds));
@@ -139,7 +139,7 @@ class GroupNccl {
   }
 
   ncclComm_t group_ = nullptr;
-  std::future<void> aborted_;  // by a thread
+  std::future<void> aborted_;  // set if a thread runs the abort
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -15,21 +15,21 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// How an engine waits whose library says nothing of its peers: it looks at the ranks' control page meanwhile.
+/// Waits for engines whose library does not report lost peers: checks the ranks' control page while it waits.
 class PeerWatch {
  public:
-  /// `members` are the group's ranks among all of the run.
+  /// @param members the group's ranks, as ranks of the run
   PeerWatch(launch::World world, std::vector<int> members) : world_(std::move(world)), members_(std::move(members)) {}
 
   [[nodiscard]] launch::World const& world() const noexcept { return world_; }
   [[nodiscard]] std::string who(int rank) const { return who_of_run(members_[static_cast<std::size_t>(rank)]); }
   [[nodiscard]] std::string me() const { return who_of_run(world_.rank); }
-  /// The rank of the run that failed first, or -1.
+  /// Returns the rank of the run that failed first, or -1.
   [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
 
-  /// Returns when `done()`. `doing()` tells in what this rank waits, `missing()` which ranks of the run it waits for:
-  /// none where that is not known.
-  /// @throws RankLost when a rank has failed, or has ended for a while; RankStalled after the limit
+  /// Returns once `done()` is true. `doing()` describes what this rank waits in. `missing()` returns the ranks of the
+  /// run it waits for, or none if they are unknown.
+  /// @throws RankLost if a rank has failed, or exited more than grace_seconds ago; RankStalled after the limit
   template <class Done, class Doing>
   void until(Done const& done, Doing const& doing) const {
     until(done, doing, [] { return std::vector<int>(); });
@@ -37,17 +37,17 @@ class PeerWatch {
   template <class Done, class Doing, class Missing>
   void until(Done const& done, Doing const& doing, Missing const& missing) const {
     auto const since = Clock::seconds();
-    double ended_seconds = 0;  // when a rank was first seen to have ended
+    double ended_seconds = 0;  // when a rank was first seen to have exited
     bool warned = false;
     for (Backoff backoff; !done();) {
       if (backoff.pause()) continue;
       ::usleep(sleep_us);
       auto const now = Clock::seconds();
       if (lost() >= 0) {
-        if (done()) return;  // the rank had done its part before
+        if (done()) return;  // the rank had finished its part before
         throw_lost(lost(), doing());
       }
-      if (auto const rank = ended(); rank >= 0) {  // what it has sent may still be on its way
+      if (auto const rank = ended(); rank >= 0) {  // its last messages may still arrive
         if (ended_seconds == 0) ended_seconds = now;
         if (now - ended_seconds > grace_seconds) throw_lost(rank, doing());
       }
@@ -55,8 +55,8 @@ class PeerWatch {
       bool const stalls = waited > world_.limits.stall_seconds, warns = !warned && waited > world_.limits.warn_seconds;
       if (!stalls && !warns) continue;
       auto const whom = missing();
-      if (done()) return;         // it was on its way
-      if (lost() >= 0) continue;  // while it was asked
+      if (done()) return;         // the operation completed in between
+      if (lost() >= 0) continue;  // a rank failed in between
       auto told = me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing();
       if (whom.empty()) told += ", which every rank has started; for which one is not determined";
       for (auto const rank : whom) told += (rank == whom.front() ? " for " : ", and for ") + who_of_run(rank);
@@ -66,8 +66,9 @@ class PeerWatch {
     }
   }
 
-  /// For a failure that a lost rank may have caused: that may be known a little later than its effect.
-  /// @throws RankLost, naming it, when a rank is lost; else CommunicationError
+  /// Explains a failure that a lost rank may have caused: waits a little, since the loss may be noticed after its
+  /// effect.
+  /// @throws RankLost, with the rank's name, if a rank is lost; else CommunicationError
   [[noreturn]] void explain(std::string const& failure, std::string const& doing) const {
     bool const others = members_.size() > 1;
     for (auto const end = Clock::seconds() + grace_seconds; others && world_.segment && Clock::seconds() < end;) {
@@ -82,7 +83,7 @@ class PeerWatch {
   static constexpr unsigned sleep_us = 20;
   static constexpr double grace_seconds = 1;
 
-  /// One rank warns for all that wait for the same: the first of them.
+  /// Returns whether this rank warns for all that wait for the same ranks: the first of them does.
   [[nodiscard]] bool speaks(std::vector<int> const& missing) const noexcept {
     for (int const rank : members_)
       if (std::find(missing.begin(), missing.end(), rank) == missing.end())

@@ -11,28 +11,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// A Collective, or `allocate`, which moves nothing: ranks compare what they ask for.
+/// A Collective, or `allocate`, which transfers no data: ranks only compare their requests.
 enum class Kind : std::uint32_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier, allocate };
 
-/// What a rank says about an operation, for the others to read.
+/// A rank's operation as the other ranks read it.
 struct Descriptor {
   Kind kind;
   ElementType type;
   Operation operation;
   std::int32_t riders;
   std::int32_t root;
-  std::uint32_t parts;  // of unequal parts: what their sizes hash to, never 0
-  Index count;          // elements, of all parts where they are unequal
-  Index own;            // of unequal parts: this rank's
-  Index address;        // of the rank's input, from the start of the segment; -1 when the others cannot reach it
+  std::uint32_t parts;  // hash of the sizes of unequal parts, never 0
+  Index count;          // elements; with unequal parts, of all parts
+  Index own;            // elements of this rank's part, with unequal parts
+  Index address;        // offset of the rank's input in the segment; -1 if other ranks cannot reach it
   double started_seconds;
 };
 
-/// A Descriptor with the number of its operation, in one cache line, so that whoever waits for it has both at once. It
-/// may be read while it is written; the reader finds out that it was.
+/// A Descriptor and the number of its operation in one cache line, so that a waiting rank gets both at once. May be
+/// read while it is written; the reader can detect this.
 class alignas(64) SharedDescriptor {
  public:
-  /// What was written before is visible to whoever sees the number.
+  /// Writes the descriptor, then the number. Earlier writes are visible to a rank that reads the number.
   void store(Descriptor const& d, std::uint32_t number) noexcept {
     std::array<std::uint64_t, words> plain;
     std::memcpy(plain.data(), &d, sizeof d);
@@ -62,41 +62,41 @@ class alignas(64) SharedDescriptor {
   std::atomic<std::uint32_t> number_;
 };
 
-/// A rank's side of one operation.
+/// One rank's part of one operation.
 struct Slot {
-  static constexpr std::size_t small_bytes = 2048;  // up to here every rank reads all inputs: one meeting, more reading
-  static constexpr std::size_t copy_bytes = 4096;   // up to here a copy stands in for memory that cannot be reached
+  static constexpr std::size_t small_bytes = 2048;  // up to here, all ranks read all inputs: one meeting, more reads
+  static constexpr std::size_t copy_bytes = 4096;   // up to here, a copy replaces memory that other ranks cannot reach
 
   SharedDescriptor descriptor;
   alignas(64) std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
-  alignas(64) std::array<std::byte, copy_bytes> input;  // a copy, where the others do not read the input itself
+  alignas(64) std::array<std::byte, copy_bytes> input;  // copy of an input that other ranks do not read in place
 };
 
-/// A counter of its own pair of cache lines, which processors fetch together.
+/// Counter in a pair of cache lines of its own, because processors prefetch lines in pairs.
 struct alignas(128) Counter {
   Signal<Sharing::processes> signal;
 };
 
-/// What a rank shares with the others besides its memory. It alone writes it, but for sums in `input` and `staging`.
-/// All bytes zero is the valid start. Counters count up for ever and wrap.
+/// State that a rank shares with the others, in addition to its memory. Only this rank writes it, except sums in
+/// `input` and `staging`. All zero bytes are the valid initial state. Counters increase without limit and wrap.
 struct RankBlock {
-  // Operations that a rank may be ahead of the slowest. They stay there until the next one: what a rank did last.
+  // Number of operations that a rank may be ahead of the slowest. Entries remain until their reuse, as a history.
   static constexpr std::uint32_t slots = 64;
   static constexpr std::size_t staging_bytes = std::size_t{256} << 10;
 
-  Counter posted;    // operations that may be read: slot and, where it can be reached, memory
-  Counter done;      // operations of which this rank's part is complete
-  Counter staged;    // chunks of unreachable memory that lie in `staging`
-  Counter combined;  // chunks of which this rank's part is complete
+  Counter posted;    // operations that may be read: slot and, if reachable, memory
+  Counter done;      // operations whose part on this rank is complete
+  Counter staged;    // chunks of unreachable memory that are in `staging`
+  Counter combined;  // chunks whose part on this rank is complete
   alignas(128) std::atomic<std::uint32_t> connected;
-  // Of rank 0 only, written by all:
-  std::atomic<std::uint32_t> warned;  // the last operation that someone was warned of, + 1
-  std::atomic<std::uint32_t> told;    // 1 when someone has told what the ranks did last
+  // Used in rank 0's block only, written by all ranks:
+  std::atomic<std::uint32_t> warned;  // last operation for which a rank has warned, + 1
+  std::atomic<std::uint32_t> told;    // 1 after a rank has reported the last operations
   std::array<Slot, slots> slot;
   alignas(4096) std::array<std::byte, staging_bytes> staging;
 };
 
-/// Counters wrap, so they are compared by distance.
+/// Returns whether a counter has reached a target. Counters wrap, so the test is on their distance.
 [[nodiscard]] inline bool reached(std::uint32_t value, std::uint32_t target) noexcept {
   return static_cast<std::int32_t>(value - target) >= 0;
 }

@@ -10,13 +10,13 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
 class SharedMemoryRank;
 
-/// The memory of one rank, and who works in it.
+/// Memory of one rank, and the communicators that work in it.
 struct RankHeap {
   explicit RankHeap(std::size_t bytes) : places(bytes) {}
 
   SymmetricHeap places;
   std::vector<SharedMemoryRank*> communicators;
-  std::vector<Index> given_up;  // where pieces lie that had not completed when their communicator ended
+  std::vector<Index> given_up;  // addresses of operations that were incomplete when their communicator was destroyed
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -26,11 +26,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// One rank of a group that MPI joins. Sums are our own, so that their bits are those of all engines: MPI only moves.
+/// One rank of a group that MPI connects. Sums are computed here, so that they are bit-identical to other engines: MPI
+/// only transfers data.
 ///
-/// Every operation begins with a note of the same size from each rank to all: what it asks for, its riders, and inputs
-/// that are small. It is also how ranks find out that they disagree. Larger sums then go slice by slice to the rank
-/// that works the slice out, and from there to all; in chunks, so that scratch memory is bounded.
+/// Every operation begins with a note of fixed size from each rank to all: its request, piggybacked doubles and small
+/// inputs. Ranks detect mismatched operations by these notes. Larger sums are then exchanged in slices: each rank
+/// reduces its slice and sends it to all. Chunks limit the scratch memory.
 class RankMpi {
  public:
   RankMpi(MPI_Comm group, launch::WaitLimits limits, std::function<void(std::string const&)> warn)
@@ -75,7 +76,7 @@ class RankMpi {
     }
   }
 
-  /// Returns when `holds()`. Where another rank does not come MPI does not say which.
+  /// Returns once `holds()` is true. MPI does not tell which rank is missing.
   template <class Holds>
   void wait_until(Holds const& holds) {
     try {
@@ -136,7 +137,7 @@ class RankMpi {
       if (holds()) return;
       if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
       if (backoff.pause()) continue;
-      ::sched_yield();  // MPI moves inside calls only: there is nothing to sleep on
+      ::sched_yield();  // MPI makes progress only inside calls, so there is nothing to sleep on
       auto const now = Clock::seconds();
       if (std::exchange(number, number_) != number_) since = now;
       auto const told = [&] {
@@ -151,7 +152,7 @@ class RankMpi {
     }
   }
 
-  /// Scratch memory is asked for once it is needed, and then kept.
+  /// Returns scratch memory: allocated at first use, then kept.
   [[nodiscard]] std::byte* scratch(Index bytes) {
     if (std::ssize(scratch_) < bytes) scratch_.resize(static_cast<std::size_t>(bytes));
     return scratch_.data();
@@ -241,7 +242,7 @@ class RankMpi {
     phase_ = Phase::gather;
   }
 
-  /// Slice j of this rank's chunk goes to rank j.
+  /// Sends slice j of this rank's chunk to rank j.
   void scatter(Request& what, MPI_Datatype type) {
     bool const reduces = what.kind == Kind::all_reduce;
     Index place = 0;
@@ -267,7 +268,7 @@ class RankMpi {
          "MPI_Ialltoallv");
     phase_ = Phase::scatter;
   }
-  /// The chunk of each part, one behind the other: their distance in memory may be more than MPI counts.
+  /// Concatenates the chunk of each part: parts may be farther apart in memory than MPI can count.
   std::byte const* pack(Request const& what, std::byte* to) const {
     auto const bytes = chunk_ * what.element_bytes();
     for (Index part = 0; part < size_; ++part)
@@ -328,7 +329,7 @@ class RankMpi {
   launch::WaitLimits limits_;
   std::function<void(std::string const&)> warn_;
   int rank_ = 0, size_ = 1;
-  std::deque<Request> requests_;  // from the oldest incomplete to the newest
+  std::deque<Request> requests_;  // from the oldest incomplete request to the newest
   std::uint32_t number_ = 0;
   Phase phase_ = Phase::idle;
   MPI_Request under_way_ = MPI_REQUEST_NULL;

@@ -27,20 +27,20 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// One rank of a group whose device memory NCCL moves, beside an engine that joins the same ranks over host memory.
+/// One rank of a group whose device memory NCCL transfers. A host engine connects the same ranks over host memory.
 ///
-/// Every operation on device memory has a note from each rank to all, over the host: what it asks for, and its riders.
-/// NCCL is not kept waiting for the notes. They are how ranks find out that they disagree, and whom they wait for: NCCL
-/// would wait for ever, and is then given up.
+/// Every operation on device memory has a note from each rank to all, over the host: its request and its piggybacked
+/// doubles. NCCL does not wait for the notes. Ranks detect mismatched operations and missing ranks by them. NCCL would
+/// wait for such ranks forever, so it is aborted.
 class RankNccl {
  public:
-  /// Collective.
+  /// Connects the ranks of a world.   @collective
   RankNccl(launch::World const& world, AnyCommunicator host) : RankNccl(world, std::move(host), GroupNccl()) {
-    ::prctl(PR_SET_TIMERSLACK, 1000UL);  // short waits are not made fifty microseconds longer
+    ::prctl(PR_SET_TIMERSLACK, 1000UL);  // the default timer slack adds 50 us to short waits
     ncclUniqueId id{};
     if (rank() == 0) group_.must(ncclGetUniqueId(&id), "ncclGetUniqueId", watch_, "ncclGetUniqueId");
     host_.broadcast(&id, sizeof id, 0);
-    host_.barrier();  // here who does not come has a name
+    host_.barrier();  // names a rank that does not arrive
     group_ = GroupNccl::join(id, rank(), size(), watch_);
   }
   RankNccl(RankNccl const&) = delete;
@@ -61,7 +61,7 @@ class RankNccl {
     if (failure_) return;
     if (producer_ && !mark && memory::is_recorded(*producer_)) return record(what);
     push(what, mark);
-    attempt([this] {  // what is complete is not asked for here: that would take longer than all of this
+    attempt([this] {  // completion is not queried here: that would take longer than everything else in start
       while (queue_next()) {
       }
     });
@@ -81,7 +81,7 @@ class RankNccl {
     over_host([&] { host_.finish(); });
   }
 
-  /// Memory that NCCL reaches from other devices without a copy, where these can.
+  /// Allocates memory that NCCL reaches from other devices without a copy, if they support it.
   [[nodiscard]] void* take(std::size_t bytes, void** registration) {
     finish();
     void* data = nullptr;
@@ -94,8 +94,8 @@ class RankNccl {
     blocks_.push_back({static_cast<std::byte*>(data), bytes});
     return held.release();
   }
-  /// Gives up what is under way: NCCL may be busy, and asked for nothing then. Unlike cudaFree it unmaps memory without
-  /// a look at who uses it, so all that the device has to do is waited for.
+  /// Frees device memory and abandons incomplete operations: a busy NCCL must not be called. Unlike cudaFree, NCCL
+  /// unmaps memory that may be in use, so this waits for all work of the device.
   void give_back(void* data, void* registration) noexcept {
     if (!steps_.empty()) abandon();
     std::erase_if(blocks_, [data](auto const& block) { return block.data() == data; });
@@ -104,9 +104,9 @@ class RankNccl {
     ncclMemFree(data);
   }
 
-  /// Gives up what is under way. To give device memory back is to wait for all work of the device, NCCL's too: who
-  /// leaves in the midst of it would wait for peers that perhaps never come, and could not say so. What is recorded may
-  /// be under way at any time, and NCCL would not end before its recordings are gone.
+  /// Aborts incomplete operations. Freeing device memory waits for all work of the device, including NCCL's. Without
+  /// the abort, a rank that leaves early could wait for missing peers forever, without an error. Recorded operations
+  /// may run at any time, and NCCL does not end before its recordings are destroyed.
   void abandon() noexcept {
     if ((steps_.empty() && !recorded_) || failure_) return;
     failure_ = std::make_exception_ptr(CommunicationError(
@@ -114,7 +114,7 @@ class RankNccl {
     group_.abort(recorded_);
   }
 
-  /// Collective.
+  /// Creates the communicator of the ranks with this color.   @collective
   [[nodiscard]] std::unique_ptr<RankNccl> split(int color, int key) {
     if (color < 0)
       throw ConfigError("NcclCommunicator::split: the color is " + std::to_string(color) + "; it needs 0 or more");
@@ -130,14 +130,14 @@ class RankNccl {
     Descriptor descriptor;
     std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
   };
-  /// One operation under way.
+  /// One operation in progress.
   struct Step {
     Request what;
     std::uint32_t number = 0;
     std::vector<Note> notes;
     Piece meeting;                            // gathers the notes
-    memory::CudaEvent before, after;          // the input is there, where a stream is followed; the result is
-    memory::CudaEvent const* mark = nullptr;  // what the operation waits for: `before`, one of the caller's, or nothing
+    memory::CudaEvent before, after;          // input ready (if a stream is followed); result ready
+    memory::CudaEvent const* mark = nullptr;  // what the operation waits for: `before`, the caller's event, or nothing
   };
 
   RankNccl(launch::World const& world, AnyCommunicator host, GroupNccl group)
@@ -154,7 +154,7 @@ class RankNccl {
   [[nodiscard]] static bool holds(std::span<std::byte> block, void const* data) noexcept {
     return data >= block.data() && data < block.data() + block.size();
   }
-  /// CUDA is asked only of memory that did not come from here: that takes longer than all else on the host.
+  /// Returns whether memory is on the device. Queries CUDA only for memory that is not from `take`: the query is slow.
   [[nodiscard]] bool on_device(void const* data) const {
     if (std::any_of(blocks_.begin(), blocks_.end(), [=](auto const& block) { return holds(block, data); })) return true;
     cudaPointerAttributes attributes{};
@@ -195,12 +195,11 @@ class RankNccl {
                     .in = &mine};
   }
 
-  /// The operation becomes part of what the stream's recording does, each time that it is done. Ranks compare it now:
-  /// later there is nobody who could.
+  /// Captures the operation into the stream's recording. Ranks compare it now: later runs have no comparison.
   void record(Request const& what) {
     if (!what.rider.empty())
       throw ConfigError("NcclCommunicator::start: doubles ride over the host, and cannot be recorded with the piece");
-    recorded_ = true;  // NCCL is not given up on this thread any more, which may not wait for the device now
+    recorded_ = true;  // from now on aborts use a thread of their own: this one must not wait for the device
     Step step;
     set_note(step, what);
     host_.start(step.meeting);
@@ -221,7 +220,7 @@ class RankNccl {
     what.piece->finished_seconds = Clock::seconds();
   }
 
-  /// Does what can be done without waiting. What goes wrong is kept for who waits.
+  /// Makes all progress that needs no waiting. Keeps an error for the next wait.
   void advance() {
     attempt([this] {
       while (queue_next() || complete_next()) {
@@ -242,7 +241,7 @@ class RankNccl {
     group_.abort(recorded_);
   }
 
-  /// NCCL is asked for one operation after another, each once it is no longer busy with the one before.
+  /// Enqueues one operation after another on NCCL, each once NCCL is no longer busy with the previous one.
   bool queue_next() {
     if (queued_ == steps_.size()) return false;
     auto& step = *steps_[queued_];
@@ -269,7 +268,7 @@ class RankNccl {
     if (!step.meeting.complete()) return false;
     throw_if_mismatched(step);
     if (!step.after.reached()) {
-      group_.must(group_.state(), "NCCL", watch_, tell(step));  // a peer's failure comes out here
+      group_.must(group_.state(), "NCCL", watch_, tell(step));  // throws if a peer failed
       return false;
     }
     sum_riders(step);
@@ -304,7 +303,7 @@ class RankNccl {
       }
     }
   }
-  /// The host's engine names who is missing, in an operation of its own: this adds which one it stands for.
+  /// Waits for the notes over the host engine, which names missing ranks. Adds the NCCL operation to its errors.
   void meet(Step& step) {
     auto const because = [&](CommunicationError const& error) { return error.what() + (", for " + tell(step)); };
     try {
@@ -346,14 +345,14 @@ class RankNccl {
 
   PeerWatch watch_;
   memory::CudaStream stream_;
-  std::vector<std::unique_ptr<Step>> steps_, spare_;  // under way, oldest first; for the next ones
-  std::vector<std::span<std::byte>> blocks_;          // of device memory, as `take` gave them
+  std::vector<std::unique_ptr<Step>> steps_, spare_;  // in progress, oldest first; for reuse
+  std::vector<std::span<std::byte>> blocks_;          // device memory from `take`
   AnyCommunicator host_;
   GroupNccl group_;
   std::optional<memory::Stream<CudaSpace>> producer_;
-  std::size_t queued_ = 0;  // of the steps, how many the stream has
-  bool recorded_ = false;   // some operation is part of a recording
-  bool asked_ = false;      // NCCL is busy with the one that follows
+  std::size_t queued_ = 0;  // number of steps that are enqueued on the stream
+  bool recorded_ = false;   // whether any operation is part of a recording
+  bool asked_ = false;      // whether NCCL is busy with the next step
   std::uint32_t number_ = 0;
   std::vector<void const*> in_;
   std::exception_ptr failure_;

@@ -23,8 +23,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// One rank of a group that a store joins: for each operation every rank gives what it asks for, its riders and its
-/// input, gets those of all, and works its result out. What is larger than a part of the store goes in chunks.
+/// One rank of a group that a store connects. In each operation every rank contributes its request, its piggybacked
+/// doubles and its input. It receives all contributions and computes its own result. Larger operations are split into
+/// chunks that fit a part of the store.
 class RankStore {
  public:
   explicit RankStore(launch::World const& world) : RankStore(world, "all", first_ranks(world.size)) {}
@@ -58,7 +59,7 @@ class RankStore {
     wait_until([&] { return requests_.empty(); });
   }
 
-  /// Collective.
+  /// Creates the communicator of the ranks with this color.   @collective
   [[nodiscard]] std::unique_ptr<RankStore> split(int color, int key) {
     struct Entry {
       int color, key;
@@ -79,7 +80,7 @@ class RankStore {
       return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
     });
     for (auto& r : order) r = members_[static_cast<std::size_t>(r)];
-    auto const name = name_ + "." + std::to_string(first_) + ":" + std::to_string(color);  // alike on its ranks only
+    auto const name = name_ + "." + std::to_string(first_) + ":" + std::to_string(color);  // equal only on its ranks
     return std::unique_ptr<RankStore>(new RankStore(watch_.world(), name, std::move(order)));
   }
 
@@ -110,7 +111,7 @@ class RankStore {
     auto const bytes = static_cast<Index>(launch::Store::part_bytes(size()) - head);
     return std::max<Index>(1, bytes / what.element_bytes() / what.parts(size()));
   }
-  /// A chunk's elements of what a rank gives: none where its part is shorter, or only the root gives.
+  /// A chunk's elements of a rank's input: none if its part is shorter, or if only the root has input.
   struct Range {
     Index begin, count;
   };
@@ -136,11 +137,11 @@ class RankStore {
           static_cast<std::size_t>(count * what.element_bytes()));
     store_.contribute(name_of(number, chunk), out_, size(), [this](auto const& sent) {
       watch_.until(
-          sent, [this] { return tell(); }, [] { return std::vector{0}; });  // who has the store
+          sent, [this] { return tell(); }, [] { return std::vector{0}; });  // rank 0 owns the store
     });
   }
 
-  /// Takes the oldest operation one chunk further, once all have given theirs.
+  /// Advances the oldest operation by one chunk if all contributions have arrived.
   bool advance() {
     bool const here = store_.gathered(name_of(first_, chunk_), [&](launch::Store::Part part) {
       parts_[static_cast<std::size_t>(places_[static_cast<std::size_t>(part.rank)])].assign(part.bytes);
@@ -182,7 +183,7 @@ class RankStore {
       reduce_range(what.operation, what.type, in_.data(), size(), &to, 1, 0, count);
       return;
     }
-    Index place = 0;  // of a part in the result
+    Index place = 0;  // offset of a part in the result
     for (int r = 0; r < size(); ++r) {
       auto const [begin, count] = range(what, r, chunk_);
       if (count > 0)
@@ -203,14 +204,14 @@ class RankStore {
     if (!told.empty()) throw CollectiveMismatch(told);
   }
 
-  /// What goes wrong is kept for who waits. A store that cannot be reached is explained by a rank that is lost.
+  /// Keeps an error for the next wait. Replaces a store that cannot be reached by the lost rank that explains it.
   template <class F>
   void guarded(F const& f) {
     try {
       try {
         f();
       } catch (CommunicationError const& error) {
-        if (typeid(error) != typeid(CommunicationError)) throw;  // it says who
+        if (typeid(error) != typeid(CommunicationError)) throw;  // it already names the cause
         watch_.explain(error.what(), tell());
       }
     } catch (CommunicationError const&) {
@@ -241,7 +242,7 @@ class RankStore {
     return "operation " + std::to_string(first_) +
            (requests_.empty() ? "" : " (" + describe(requests_.front().descriptor(rank_)) + ")");
   }
-  /// The ranks of the group that have not come to the oldest operation; the first of all where its store does not say.
+  /// Returns the group's ranks that have not reached the oldest operation; rank 0 if the store does not answer.
   [[nodiscard]] std::vector<int> missing() {
     try {
       auto const lost = [this] { return watch_.lost() >= 0; };
@@ -253,14 +254,14 @@ class RankStore {
   }
 
   std::string name_;
-  std::vector<int> members_;  // ranks of the run
+  std::vector<int> members_;  // as ranks of the run
   PeerWatch watch_;
   launch::Store& store_;
-  std::vector<int> places_;  // in the group, of the ranks of the run
+  std::vector<int> places_;  // rank in the group for each rank of the run, or -1
   int rank_ = 0;
-  std::deque<Request> requests_;  // from the oldest incomplete to the newest
-  std::uint32_t first_ = 0;       // the number of the oldest
-  Index chunk_ = 0;               // of it, that is under way
+  std::deque<Request> requests_;  // from the oldest incomplete request to the newest
+  std::uint32_t first_ = 0;       // number of the oldest request
+  Index chunk_ = 0;               // its current chunk
   std::string out_;
   std::vector<std::string> parts_;  // by rank of the group
   std::vector<void const*> in_;

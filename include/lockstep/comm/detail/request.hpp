@@ -10,7 +10,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// A collective operation that a rank has asked for.
+/// A collective operation that a rank has requested.
 struct Request {
   Kind kind = Kind::barrier;
   ElementType type = ElementType::uint8;
@@ -23,12 +23,12 @@ struct Request {
   std::span<double> rider = {};
   Piece* piece = nullptr;
   double started_seconds = 0;
-  Index address = -1;      // of the input, for the others
-  bool copied = false;     // a copy in the slot stands in for the memory
-  bool needs_all = false;  // others work on this rank's memory, or on its copy: complete when they are done
+  Index address = -1;      // offset of the input in the segment, for other ranks
+  bool copied = false;     // a copy in the slot replaces the memory
+  bool needs_all = false;  // others work on this rank's memory or its copy: complete once they are done
 
   [[nodiscard]] Index element_bytes() const noexcept { return static_cast<Index>(size_of(type)); }
-  /// Elements that belong to one rank: of its result, or of what it gives.
+  /// Returns the number of elements that belong to one rank, in its result or its input.
   [[nodiscard]] Index part(int rank) const noexcept {
     if (kind == Kind::barrier || kind == Kind::allocate) return 0;
     return counts.empty() ? count : counts[static_cast<std::size_t>(rank)];
@@ -36,13 +36,13 @@ struct Request {
   [[nodiscard]] Index largest_part() const noexcept {
     return counts.empty() ? part(0) : *std::max_element(counts.begin(), counts.end());
   }
-  /// Parts in an input.
+  /// Returns the number of parts in an input.
   [[nodiscard]] Index parts(int ranks) const noexcept { return kind == Kind::reduce_scatter ? ranks : 1; }
-  /// Bytes that a rank gives to the others.
+  /// Returns the number of bytes that a rank gives to the others.
   [[nodiscard]] Index bytes(int rank, int ranks) const noexcept {
     return kind == Kind::broadcast && rank != root ? 0 : part(rank) * parts(ranks) * element_bytes();
   }
-  /// Whether every rank's input fits into its slot, there to be read: the same answer on all ranks.
+  /// Returns whether every rank's input fits into its slot. Equal on all ranks.
   [[nodiscard]] bool small(int ranks) const noexcept {
     return largest_part() * parts(ranks) * element_bytes() <= static_cast<Index>(Slot::small_bytes);
   }
@@ -71,7 +71,7 @@ struct Request {
   }
 };
 
-/// What a piece asks for.
+/// Returns the request of an operation.
 [[nodiscard]] inline Request request_of(Piece& piece, double started_seconds) noexcept {
   bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
   return {.kind = static_cast<Kind>(piece.collective),

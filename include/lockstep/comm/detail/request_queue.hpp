@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// Requests by their number, from the oldest that is incomplete. Grows to the most that were ever under way, then
-/// allocates nothing. Numbers wrap.
+/// Ring buffer of requests by number, from the oldest incomplete one. Grows to the largest number of requests in
+/// progress, then allocates nothing. Numbers wrap.
 class RequestQueue {
  public:
   explicit RequestQueue(std::uint32_t first) : first_(first), end_(first), requests_(128) {}

@@ -11,11 +11,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// Joins ranks by memory that all of them reach: who starts them has made it, and `engine` is what he calls it.
+/// Connects ranks through memory that all of them reach. The launcher creates the memory; `engine` is the launcher's
+/// name for it.
 template <launch::Engine engine>
 class SharedMemoryCommunicator {
  public:
-  /// @throws ConfigError when the world is of another engine, or this rank is connected already
+  /// @throws ConfigError if the world uses another engine, or this rank is already connected
   explicit SharedMemoryCommunicator(launch::World const& world)
       : self_(std::make_shared<SharedMemoryRank>(checked(world))) {}
 
@@ -23,15 +24,15 @@ class SharedMemoryCommunicator {
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
 
-  /// Collective. @throws std::bad_alloc when the rank's share of the machine's memory is used up
+  /// Allocates zeroed memory.   @collective   @throws std::bad_alloc if the rank's share of the segment is used up
   [[nodiscard]] memory::Block allocate(std::size_t bytes) {
     if (bytes == 0) return {};
-    auto owner = std::make_unique<std::shared_ptr<SharedMemoryRank>>(self_);  // the block keeps the memory there
+    auto owner = std::make_unique<std::shared_ptr<SharedMemoryRank>>(self_);  // keeps the memory mapped
     auto* const data = self_->take(bytes);
     return {data, bytes, &release, owner.release()};
   }
 
-  /// @throws ConfigError when no engine could do it
+  /// @throws ConfigError if no engine can run it
   void start(Piece& piece) { self_->start(piece); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch
@@ -39,7 +40,7 @@ class SharedMemoryCommunicator {
   /// @throws RankLost, RankStalled, CollectiveMismatch
   void finish() { self_->finish(); }
 
-  /// Collective: the ranks that gave this rank's color, ordered by key and then by rank.
+  /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.   @collective
   [[nodiscard]] SharedMemoryCommunicator split(int color, int key) {
     return SharedMemoryCommunicator(self_->split(color, key));
   }

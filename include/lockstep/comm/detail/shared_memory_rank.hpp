@@ -26,14 +26,14 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
 /// One rank of a group that shares memory: the engine of threads and of processes.
 ///
-/// Every operation has a number, alike on all ranks. A rank posts what it asks for; when all have posted, each does its
-/// part of the work and says that it is done. There are three ways, which all ranks choose alike:
-/// - small: the input is posted too, and each rank works out its whole result from all inputs. One meeting.
-/// - direct: each rank works on its slice of everybody's memory, in place. Two meetings, no copy.
-/// - staged: the same in chunks through staging areas, where some rank's memory cannot be reached. Two meetings a
-/// chunk.
+/// Every operation has a number, equal on all ranks. A rank posts its request. When all have posted, each does its part
+/// of the work and announces that it is done. There are three algorithms, and all ranks choose the same one:
+/// - small: the input is posted too, and each rank computes its whole result from all inputs. One synchronization.
+/// - direct: each rank works on its slice of every rank's memory, in place. Two synchronizations, no copy.
+/// - staged: as direct, but in chunks through staging areas, if some rank's memory cannot be reached. Two
+/// synchronizations per chunk.
 ///
-/// Nothing here blocks but `finish`. When several operations are under way they are worked on in order.
+/// Only `wait` and `finish` block. Operations in progress are processed in order.
 class SharedMemoryRank {
  public:
   explicit SharedMemoryRank(launch::World const& world)
@@ -55,11 +55,11 @@ class SharedMemoryRank {
     piece.finished_seconds = 0;
     request(request_of(piece, Clock::coarse_seconds()));
     if (!failure_ && !mismatch_) publish_next();
-    piece.started_seconds = Clock::seconds();  // while the others have not seen it yet
+    piece.started_seconds = Clock::seconds();  // before the others have seen it
     progress();
   }
 
-  /// Does what can be done without waiting.
+  /// Makes all progress that needs no waiting.
   void progress() {
     while (!mismatch_ && !failure_ && (publish_next() || combine_next() || complete_next())) {
     }
@@ -72,7 +72,7 @@ class SharedMemoryRank {
     wait_until([&] { return requests_.empty(); });
   }
 
-  /// A place in the rank's heap, zeroed. Collective: elsewhere in other ranks' heaps.
+  /// Allocates zeroed memory in the rank's heap. Its offset may differ between ranks.   @collective
   [[nodiscard]] std::byte* take(std::size_t bytes) {
     auto* const data = place(bytes);
     try {
@@ -91,16 +91,16 @@ class SharedMemoryRank {
     }
     return data;
   }
-  /// Others may still be at work on what this rank gave up in the middle: that stays as it is until the run ends, or
-  /// they would complete a sum with what is there instead.
+  /// Frees memory. Keeps memory of abandoned operations until the run ends: other ranks may still work on it, and would
+  /// complete a sum with wrong values.
   void give_back(std::byte* data, std::size_t bytes) noexcept {
     if (is_under_way(data, bytes)) return;
     memory_.forget(data, (bytes + page - 1) / page * page);
     heap_->places.give_back(static_cast<std::size_t>(data - memory_.heap(rank_)));
   }
 
-  /// The ranks with this rank's color, by key and then by rank. Collective. What they share stays until the run ends:
-  /// nobody knows when the last of them has read it.
+  /// Returns the group of the ranks with this rank's color, ordered by key and then by rank. Its RankBlocks remain
+  /// until the run ends, since the time of their last read is unknown.   @collective
   [[nodiscard]] std::shared_ptr<SharedMemoryRank> split(int color, int key) {
     struct Entry {
       Index color, key, block;
@@ -137,7 +137,7 @@ class SharedMemoryRank {
   enum class Phase { meet, stage, combine, unload };
   static constexpr std::size_t page = 4096, line_bytes = 64;
 
-  /// The rank's own for as long as the run goes.
+  /// Returns the rank's heap, which lives as long as the run.
   static std::shared_ptr<RankHeap> heap_of(launch::World const& world) {
     auto& common = world.segment->common_to(world.rank);
     if (!common) common = std::make_shared<RankHeap>(GroupMemory(world.segment, world.size).heap_bytes());
@@ -167,7 +167,7 @@ class SharedMemoryRank {
     heap_->communicators.push_back(this);
   }
 
-  /// Once an operation has failed, so does every other: ranks no longer agree about what comes next.
+  /// Waits until `holds()`. After a failed operation all others fail, too: ranks no longer agree about the next one.
   template <class Holds>
   void wait_until(Holds const& holds) {
     for (;;) {
@@ -189,7 +189,7 @@ class SharedMemoryRank {
     }
   }
 
-  /// Whether a piece that has not completed lies there, of any of this rank's communicators.
+  /// Returns whether an incomplete operation of any of this rank's communicators uses the memory.
   [[nodiscard]] bool is_under_way(std::byte const* data, std::size_t bytes) const noexcept {
     auto const begin = memory_.offset(data), end = begin + static_cast<Index>(bytes);
     auto const lies_there = [&](Index address) { return begin <= address && address < end; };
@@ -215,7 +215,7 @@ class SharedMemoryRank {
     requests_.push(what);
   }
 
-  /// Posts the next operation, once all ranks have done with the one whose slot it takes.
+  /// Posts the next operation, once all ranks are done with the previous operation in its slot.
   bool publish_next() {
     if (published_ == requests_.end() || published_ - requests_.first() == RankBlock::slots) return false;
     if (!slot_is_free(published_ - RankBlock::slots + 1)) return false;
@@ -228,8 +228,8 @@ class SharedMemoryRank {
     return true;
   }
 
-  /// Whether all ranks have done `target` operations. Looks at their counters only when what was last seen there does
-  /// not say so: each look takes a cache line from another core.
+  /// Returns whether all ranks are done with `target` operations. Reads their counters only if the cached value is too
+  /// old: each read takes a cache line from another core.
   bool slot_is_free(std::uint32_t target) noexcept {
     if (reached(all_done_, target)) return true;
     all_done_ = mine().done.signal.load();
@@ -252,7 +252,7 @@ class SharedMemoryRank {
     if (what.copied) what.address = memory_.offset(slot.input.data());
   }
 
-  /// Takes the next posted operation one phase further.
+  /// Advances the next posted operation by one phase.
   bool combine_next() {
     if (combining_ == published_) return false;
     auto& what = requests_[combining_];
@@ -283,7 +283,7 @@ class SharedMemoryRank {
     transfer_.sum_riders(what, slot_of(combining_));
     what.needs_all = !small;
     if (what.needs_all && !reachable) {
-      what.needs_all = false;  // its chunks have meetings of their own
+      what.needs_all = false;  // its chunks synchronize on their own
       chunk_begin_ = 0;
       phase_ = Phase::stage;
       return true;
@@ -291,7 +291,7 @@ class SharedMemoryRank {
     if (small) {
       transfer_.combine_small(what, slot_of(combining_));
     } else {
-      prefetch_to_write(&mine().done);  // who waited for the last operation has it
+      prefetch_to_write(&mine().done);  // a rank that waited for the last operation has the line
       transfer_.combine(what, slot_of(combining_), 0, what.largest_part());
     }
     mine().done.signal.post(++combining_);
@@ -345,7 +345,7 @@ class SharedMemoryRank {
     return true;
   }
 
-  /// Between operations: asks for the lines that the next one will be posted in, which other ranks have read last.
+  /// Prefetches the cache lines of the next slot between operations; other ranks have read them last.
   void fetch_next_slot() const noexcept {
     auto const& slot = mine().slot[slot_of(published_)];
     auto const* const from = reinterpret_cast<std::byte const*>(&slot);
@@ -353,9 +353,9 @@ class SharedMemoryRank {
     for (std::size_t at = 0; at < bytes; at += line_bytes) prefetch_to_write(from + at);
   }
 
-  /// Has the pages there before the first use: a fault costs more than the sum over its page.
+  /// Faults pages in before the first use: a fault costs more than the sum over its page.
   static void populate(std::byte* data, std::size_t bytes) noexcept {
-    constexpr int populate_write = 23;  // MADV_POPULATE_WRITE; older kernels refuse it, and fault later
+    constexpr int populate_write = 23;  // MADV_POPULATE_WRITE; older kernels reject it, and pages fault later
     if (bytes != 0) ::madvise(data, bytes, populate_write);
   }
 
@@ -363,15 +363,15 @@ class SharedMemoryRank {
   GroupMemory memory_;
   Waiting waiting_;
   Transfer transfer_;
-  std::shared_ptr<RankHeap> heap_;  // one for all of this rank's communicators in the run
-  RequestQueue requests_;           // from the oldest incomplete to the newest
+  std::shared_ptr<RankHeap> heap_;  // shared by all of this rank's communicators in the run
+  RequestQueue requests_;           // from the oldest incomplete request to the newest
   std::uint32_t published_;         // requests before this one are posted
-  std::uint32_t combining_;         // requests before this one have had this rank's part of the work
-  std::uint32_t all_done_;          // operations that all ranks have done, or more of them
-  std::uint32_t chunks_;            // staged chunks so far
+  std::uint32_t combining_;         // this rank has done its part of all requests before this one
+  std::uint32_t all_done_;          // lower bound of the operations that all ranks have done
+  std::uint32_t chunks_;            // number of staged chunks so far
   Phase phase_ = Phase::meet;
   Index chunk_begin_ = 0;
-  std::size_t most_posted_ = 0;  // bytes of an input in a slot, so far
+  std::size_t most_posted_ = 0;  // largest input in a slot so far, in bytes
   bool mismatch_ = false;
   bool crowded_;  // the run has more ranks than this machine has cores
   std::exception_ptr failure_;

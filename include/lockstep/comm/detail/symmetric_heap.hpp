@@ -7,15 +7,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// Places in a range of bytes: the first gap that fits. A pure function of the calls so far, so that ranks that make
-/// the same calls get the same places. Not thread-safe.
+/// First-fit allocator of offsets in a range of bytes. Ranks that make the same calls get the same offsets. Not
+/// thread-safe.
 class SymmetricHeap {
  public:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
   explicit SymmetricHeap(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Where `bytes` bytes may lie, a multiple of `alignment`; `none` when there is no such place.
+  /// Returns the offset of `bytes` free bytes, a multiple of `alignment`, or `none` if none are left.
   [[nodiscard]] std::size_t take(std::size_t bytes, std::size_t alignment) {
     std::size_t at = 0;
     auto next = taken_.begin();
@@ -36,7 +36,7 @@ class SymmetricHeap {
   };
 
   std::size_t capacity_;
-  std::vector<Taken> taken_;  // by place
+  std::vector<Taken> taken_;  // sorted by offset
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

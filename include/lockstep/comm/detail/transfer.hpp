@@ -10,14 +10,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// What one rank does with the bytes of one operation once those of all ranks may be read. Who may read when is the
-/// affair of SharedMemoryRank.
+/// Copies and reduces one rank's part of an operation, once the data of all ranks may be read. SharedMemoryRank
+/// synchronizes the access.
 class Transfer {
  public:
   Transfer(GroupMemory const& memory, int rank)
       : memory_(&memory), rank_(rank), size_(memory.size()), in_(static_cast<std::size_t>(size_)), out_(in_.size()) {}
 
-  /// From the slots, which hold the inputs of all ranks: every rank works out all of its result by itself.
+  /// Computes this rank's whole result from the slots, which hold the inputs of all ranks.
   void combine_small(Request const& request, std::uint32_t slot) {
     auto const own = request.kind == Kind::reduce_scatter ? rank_ * request.count * request.element_bytes() : Index{0};
     for (int r = 0; r < size_; ++r) in(r) = memory_->block(r).slot[slot].input.data() + own;
@@ -29,8 +29,8 @@ class Transfer {
     }
   }
 
-  /// Elements [begin, begin + n) of each part, from the memory of all ranks, or from the staging area where it cannot
-  /// be reached. Of an all_reduce this rank works out its own slice, and writes it for all.
+  /// Computes elements [begin, begin + n) of each part, from the memory of all ranks, or from the staging area if it
+  /// cannot be reached. In an all_reduce, computes this rank's slice and writes it to all ranks.
   void combine(Request const& request, std::uint32_t slot, Index begin, Index n) {
     auto const size = request.element_bytes();
     bool const scatters = request.kind == Kind::reduce_scatter;
@@ -41,7 +41,7 @@ class Transfer {
       out_[static_cast<std::size_t>(r)] = const_cast<void*>(in(r));
     }
     if (request.kind == Kind::all_reduce) {
-      auto const group = line_bytes / size;  // slices do not meet within a cache line
+      auto const group = line_bytes / size;  // slices do not share a cache line
       auto const groups = (n + group - 1) / group;
       auto const from = std::min(n, groups * rank_ / size_ * group),
                  to = std::min(n, groups * (rank_ + 1) / size_ * group);
@@ -54,7 +54,7 @@ class Transfer {
     }
   }
 
-  /// Elements [begin, begin + n) of each part of this rank's input, one behind the other, to where others can read
+  /// Concatenates elements [begin, begin + n) of each part of this rank's input in `to`, where other ranks can read
   /// them.
   void stage(Request const& request, Index begin, Index n, std::byte* to) const {
     auto const size = request.element_bytes();
@@ -66,7 +66,7 @@ class Transfer {
                   static_cast<std::size_t>(own * size));
   }
 
-  /// Riders are summed by every rank for itself, in the same tree as the elements.
+  /// Sums the piggybacked doubles on every rank, in the same tree as the elements.
   void sum_riders(Request const& request, std::uint32_t slot) {
     if (request.rider.empty()) return;
     for (int r = 0; r < size_; ++r) in(r) = memory_->block(r).slot[slot].rider.data();
@@ -93,7 +93,7 @@ class Transfer {
     }
   }
   static void move(std::byte* to, void const* from, Index n) noexcept {
-    // An input may lie at its place in the output, where others are reading it.
+    // An input may be in place in the output, where other ranks read it.
     if (n > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(n));
   }
 

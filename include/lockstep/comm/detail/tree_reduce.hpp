@@ -10,13 +10,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// Elements that are worked on at a time: few enough to stay in the first cache for any number of ranks.
+/// Elements of one block: few enough to stay in the first-level cache for any number of ranks.
 inline constexpr Index reduce_block = 512;
 
-/// Blocks that may wait for their neighbour in the tree: for 2 to the power of as many ranks, less two.
+/// Limit of pending blocks in the tree, enough for 2^(most_levels - 2) ranks.
 inline constexpr int most_levels = 16;
 
-/// What an element is stored as: compilers vectorise stores of numbers, not of classes.
+/// Returns an element's storage: compilers vectorize stores of numbers, not of classes.
 template <class T>
 [[nodiscard]] auto& bits_of(T& x) noexcept {
   if constexpr (std::is_class_v<T>)
@@ -32,12 +32,12 @@ template <class T>
     return x;
 }
 
-/// What elements are worked on in: sums are rounded once.
+/// Type in which elements are reduced, so that sums are rounded once.
 template <class T>
 using Worked =
     typename std::conditional_t<std::is_class_v<T>, lockstep::detail::AccumulateOf<T>, std::type_identity<T>>::type;
 
-/// Narrow elements are worked on in float.
+/// Converts narrow elements to float.
 template <class T>
 void widen(T const* from, Index n, float* to) {
   with_best_instructions([=] {
@@ -57,7 +57,7 @@ void divide(A* x, Index n, A by) {
   });
 }
 
-/// What becomes of two elements. Without branches, so that loops over it vectorise.
+/// Combines two elements. Has no branches, so that loops over it vectorize.
 template <Operation operation, class A>
 [[nodiscard]] A meet(A x, A y) noexcept {
   if constexpr (operation == Operation::max) {
@@ -74,7 +74,7 @@ template <Operation operation, class A>
   }
 }
 
-/// to[j] = what becomes of to[j] and from[j]; compiled once for each operation and type.
+/// Combines to[j] with from[j]. Compiled once for each operation and type.
 template <class A>
 void merge(Operation operation, A* to, A const* from, Index n) {
   auto const run = [=]<Operation chosen>(std::integral_constant<Operation, chosen>) {
@@ -90,15 +90,15 @@ void merge(Operation operation, A* to, A const* from, Index n) {
   run(std::integral_constant<Operation, Operation::sum>{});
 }
 
-/// Blocks on which a reduction is worked: those that wait for their neighbour in the tree, the one of most ranks first.
+/// Stack of blocks of a reduction that are not yet merged in the tree, the block of most ranks first.
 template <class T>
 class Levels {
  public:
   using A = Worked<T>;
 
-  /// What becomes of elements [at, at + n) of all ranks, n <= reduce_block; at `out`, if there is one, or here.
-  /// Neighbours meet, and then blocks of as many ranks, like digits of a counter that carries: the balanced tree
-  /// without recursion.
+  /// Reduces elements [at, at + n) of all ranks, n <= reduce_block. Returns the result, in `out` if it is not null and
+  /// T needs no conversion, else in this object. Merges pairs of ranks, then blocks of equally many ranks, as a counter
+  /// carries digits: the balanced tree without recursion.
   [[nodiscard]] T const* reduce(Operation operation, T const* const* in, int ranks, Index at, Index n, T* out) {
     if constexpr (std::is_same_v<A, T>) result_ = out ? out : memory_[0];
     int level = 0;
@@ -108,7 +108,7 @@ class Levels {
       if (r + 1 < ranks)
         merge<A>(operation, left, readable(in[r + 1] + at, n, block(level)), n);
       else if (operation == Operation::logical_or || operation == Operation::logical_and)
-        merge<A>(operation, left, readable(in[r] + at, n, block(level)), n);  // with itself: becomes 0 or 1
+        merge<A>(operation, left, readable(in[r] + at, n, block(level)), n);  // combined with itself: becomes 0 or 1
       for (auto pairs = r / 2 + 1; pairs % 2 == 0; pairs /= 2) merge_last(operation, level, n);
     }
     while (level > 1) merge_last(operation, level, n);
@@ -134,7 +134,7 @@ class Levels {
     else
       widen(from, n, to);
   }
-  /// The elements themselves, unless they are narrow.
+  /// Returns the elements, converted to float in `spare` if they are narrow.
   static A const* readable(T const* from, Index n, [[maybe_unused]] A* spare) {
     if constexpr (std::is_same_v<A, T>) {
       return from;
@@ -149,7 +149,7 @@ class Levels {
   A* result_ = memory_[0];
 };
 
-/// Writes what becomes of element i of all ranks to every out[k][i], for begin <= i < end. An output may be an input:
+/// Reduces element i of all ranks and writes it to every out[k][i], for begin <= i < end. An output may be an input:
 /// each element is read on all ranks before it is written on any.
 template <class T>
 void reduce_blocks(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
@@ -166,8 +166,8 @@ void reduce_blocks(Operation operation, T const* const* in, int ranks, T* const*
 
 inline constexpr int everybody = -1;
 
-/// data[own][i], or everybody's, = the sum over all ranks r of data[r][i], for the usual numbers of ranks: in one pass,
-/// through registers. The ranks' memory is apart.
+/// Sums over all ranks r in one pass, through registers: writes data[own][i], or all ranks' data[r][i] if `own` is
+/// everybody. Returns false unless there are 2 or 4 ranks. The ranks' memory must not overlap.
 template <int own, class T>
 bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
   using A = Accumulate<T>;
@@ -192,7 +192,7 @@ bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
   return ranks == 2 || ranks == 4;
 }
 
-/// The same where one rank alone has the sum.
+/// Sums as sum_in_place, but writes the sum only to the rank whose memory is `own`.
 template <class T>
 bool sum_into_own(T* const* data, int ranks, T const* own, Index begin, Index end) {
   if (own == data[0]) return sum_in_place<0>(data, ranks, begin, end);
@@ -202,11 +202,11 @@ bool sum_into_own(T* const* data, int ranks, T const* own, Index begin, Index en
   return false;
 }
 
-/// Writes the operation over ranks of in[rank][i] to every out[k][i], for begin <= i < end.
+/// Writes the reduction over ranks of in[rank][i] to every out[k][i], for begin <= i < end.
 template <class T>
 void reduce_range(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
                   Index end) {
-  if constexpr (std::is_same_v<Accumulate<T>, float>) {  // what gradients are
+  if constexpr (std::is_same_v<Accumulate<T>, float>) {  // the element types of gradients
     if (operation == Operation::sum && outputs == ranks && std::equal(in, in + ranks, out) &&
         sum_in_place<everybody>(out, ranks, begin, end))
       return;
@@ -217,7 +217,7 @@ void reduce_range(Operation operation, T const* const* in, int ranks, T* const* 
   reduce_blocks(operation, in, ranks, out, outputs, begin, end);
 }
 
-/// The same for types that are known at run time only.
+/// Overload for element types that are known only at run time.
 inline void reduce_range(Operation operation, ElementType type, void const* const* in, int ranks, void* const* out,
                          int outputs, Index begin, Index end) {
   auto const run = [&]<class T>(T) {

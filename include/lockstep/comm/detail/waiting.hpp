@@ -15,7 +15,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// How a rank waits for others, and what it says when they do not come.
+/// Waits for other ranks, and reports those that are late or lost.
 class Waiting {
  public:
   using CounterOf = Counter RankBlock::*;
@@ -30,7 +30,8 @@ class Waiting {
 
   [[nodiscard]] Settings const& settings() const noexcept { return settings_; }
 
-  /// Whether the counters of all other ranks have reached the target; if not, `wait` waits for the first that has not.
+  /// Returns whether the counters of all other ranks have reached the target. If not, `wait` waits for the first that
+  /// has not.
   bool all_reached(CounterOf counter, std::uint32_t target) noexcept {
     for (int r = 0; r < size_; ++r) {
       if (r == rank_ || reached(signal(r, counter).load(), target)) continue;
@@ -40,7 +41,7 @@ class Waiting {
     return true;
   }
 
-  /// Whether all other ranks have posted the operation; if not, `wait` waits for the first that has not.
+  /// Returns whether all other ranks have posted the operation. If not, `wait` waits for the first that has not.
   bool all_posted(std::uint32_t number) noexcept {
     for (int r = 0; r < size_; ++r) {
       if (r == rank_ || memory_->block(r).slot[number % RankBlock::slots].descriptor.is_of(number)) continue;
@@ -50,18 +51,19 @@ class Waiting {
     return true;
   }
 
-  /// Sleeps until the counter that `all_reached` last missed has reached its target.
-  /// @throws RankLost when a rank has failed, or the awaited one has ended; RankStalled after the limit
+  /// Sleeps until the counter that `all_reached` last found too low has reached its target.
+  /// @throws RankLost if a rank has failed, or the awaited one has exited; RankStalled after the limit;
+  /// CollectiveMismatch if a rank has posted another operation
   void wait(std::uint32_t number, Descriptor const& operation) {
     auto const holds = [target = blocked_.target](std::uint32_t value) { return reached(value, target); };
     auto& awaited = signal(blocked_.rank, blocked_.counter);
     auto const since = Clock::seconds();
     for (bool warned = false; !awaited.sleep(holds, deadline_in(look_seconds));) {
       if (control().first_failure() >= 0 || control().over(memory_->run_rank(blocked_.rank))) {
-        if (holds(awaited.load())) return;  // it had done its part before
+        if (holds(awaited.load())) return;  // the rank had finished its part before
         throw_lost(number, operation);
       }
-      throw_if_mismatched(number, operation);  // also while others are still on their way
+      throw_if_mismatched(number, operation);  // before all ranks have posted, too
       auto const waited = Clock::seconds() - since;
       if (waited > settings_.limits.stall_seconds)
         throw RankStalled(memory_->run_rank(blocked_.rank),
@@ -71,12 +73,12 @@ class Waiting {
       if (warned || waited < settings_.limits.warn_seconds) continue;
       warned = true;
       bool const first =
-          memory_->block(0).warned.exchange(number + 1) != number + 1;  // one warning, however many ranks
+          memory_->block(0).warned.exchange(number + 1) != number + 1;  // one warning for all the ranks that wait
       if (settings_.warn && first) settings_.warn(tell(number, operation, waited) + ". It is alive; still waiting");
     }
   }
 
-  /// Compares with all that have posted the operation so far.
+  /// Compares the operation with the requests of all ranks that have posted it. @throws CollectiveMismatch
   void throw_if_mismatched(std::uint32_t number, Descriptor const& mine) const {
     Descriptor other;
     auto const told = disagreement(
@@ -89,15 +91,15 @@ class Waiting {
     if (!told.empty()) throw CollectiveMismatch(told, history());
   }
 
-  /// Tells, as one rank for all, what the ranks did last, a line each; not of a rank that has told itself why it ended.
+  /// Reports the last operations of each rank, once per group. Skips this if a lost rank has reported its own cause.
   void tell_history(CommunicationError const& error) const {
     if (auto const* lost = dynamic_cast<RankLost const*>(&error); lost && control().says_why(lost->rank())) return;
     if (settings_.warn && memory_->block(0).told.exchange(1) == 0)
       settings_.warn("the last operations of each rank:\n" + history(shown));
   }
 
-  /// "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 riders) 1.203 s ago; 7 barrier 0.020 s ago, under way", and the
-  /// same of every other rank, a line each.
+  /// Returns a line for each rank: "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 riders) 1.203 s ago; 7 barrier
+  /// 0.020 s ago, under way".
   [[nodiscard]] std::string history(std::uint32_t last = remembered) const {
     std::string out;
     auto const now = Clock::seconds();
@@ -108,7 +110,7 @@ class Waiting {
       bool any = false;
       for (auto number = posted - std::min(posted, last); number != posted; ++number) {
         auto const d = block.slot[number % RankBlock::slots].descriptor.load();
-        if (block.posted.signal.load() - number > RankBlock::slots - 1) continue;  // written anew meanwhile
+        if (block.posted.signal.load() - number > RankBlock::slots - 1) continue;  // overwritten during the read
         char ago[32];
         std::snprintf(ago, sizeof ago, " %.3f s ago", now - d.started_seconds);
         out += (any ? "; " : " ") + std::to_string(number) + " " + describe(d) + ago;
@@ -121,9 +123,9 @@ class Waiting {
   }
 
  private:
-  static constexpr double look_seconds = 0.02;     // how soon a sleeper notices that a rank is gone
-  static constexpr std::uint32_t remembered = 16;  // operations of each rank that an error has
-  static constexpr std::uint32_t shown = 4;        // and those that a warning tells
+  static constexpr double look_seconds = 0.02;     // interval at which a sleeping rank checks for lost ranks
+  static constexpr std::uint32_t remembered = 16;  // operations of each rank in an error
+  static constexpr std::uint32_t shown = 4;        // operations of each rank in a warning
 
   struct Blocked {
     CounterOf counter = &RankBlock::posted;
@@ -138,7 +140,8 @@ class Waiting {
   }
   static std::string whole(double seconds) { return std::to_string(std::lround(seconds)); }
 
-  /// "rank 0 (pid 1) has waited 10 s in operation 7 (barrier) for rank 1 (pid 2), last seen in operation 6 (barrier)"
+  /// Returns "rank 0 (pid 1) has waited 10 s in operation 7 (barrier) for rank 1 (pid 2), last seen in operation 6
+  /// (barrier)".
   [[nodiscard]] std::string tell(std::uint32_t number, Descriptor const& operation, double waited) const {
     std::string missing;
     for (int r = 0; r < size_; ++r) {

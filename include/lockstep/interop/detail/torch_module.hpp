@@ -27,7 +27,7 @@ namespace lockstep::inline LOCKSTEP_ABI::interop::detail {
 
 using TorchContext = nn::Context<float, HostSpace>;
 
-/// What a pass sets in torch for its own thread, and gives back: whether it records, and how many threads work.
+/// Sets torch's grad mode and number of threads for a pass, in the calling thread. Restores them at its end.
 class TorchPass {
  public:
   TorchPass(int threads, bool recording) : recording_(recording), threads_before_(at::get_num_threads()) {
@@ -44,7 +44,7 @@ class TorchPass {
   int threads_before_;
 };
 
-/// torch's generator on the host, of which a process has one, is this thread's alone meanwhile.
+/// Locks torch's generator on the host, which all threads of a process share.
 class GeneratorTurn {
  public:
   GeneratorTurn() : alone_(mutex()) {}
@@ -57,7 +57,7 @@ class GeneratorTurn {
   std::unique_lock<std::mutex> alone_;
 };
 
-/// The same, with a seed; afterwards the generator is as it was.
+/// Locks and seeds torch's generator. Restores its state at the end.
 class SeededGenerator {
  public:
   explicit SeededGenerator(std::uint64_t seed) : generator_(at::detail::getDefaultCPUGenerator()) {
@@ -78,8 +78,8 @@ class SeededGenerator {
   torch::Tensor before_;
 };
 
-/// A module as Lockstep names it: learned parameters, and what is only kept (buffers, and parameters without a
-/// gradient); how they start; and where replicas get modules of their own. Shared by all copies of a model.
+/// A module's tensors under Lockstep's names: learned parameters, and kept tensors (buffers, and parameters without a
+/// gradient). Holds their initial values and creates the replicas' modules. All copies of a model share it.
 class TorchSource {
  public:
   using Make = std::function<std::shared_ptr<torch::nn::Module>()>;
@@ -89,18 +89,19 @@ class TorchSource {
   };
   struct Place {
     bool is_learned;
-    std::size_t at;  // in learned() or kept()
+    std::size_t at;  // index in learned() or kept()
   };
 
-  /// `first` may become a replica's own where `give_first` says so; `make` makes further ones, if it is not empty.
-  /// @throws ConfigError for tensors that Lockstep cannot train or keep; names them
+  /// @param give_first whether `first` may become a replica's own module
+  /// @param make creates further modules; may be empty
+  /// @throws ConfigError for tensors that Lockstep cannot train or keep, with their names
   TorchSource(std::shared_ptr<torch::nn::Module> first, bool give_first, Make make)
       : first_(std::move(first)), gives_first_(give_first), make_(std::move(make)) {
     std::unordered_map<void const*, Place> seen;
     auto const add = [&](std::string const& name, torch::Tensor const& tensor, bool is_learned) {
       auto& list = is_learned ? learned_ : kept_;
       auto const [found, is_new] = seen.try_emplace(tensor.unsafeGetTensorImpl(), Place{is_learned, list.size()});
-      places_.emplace(name, found->second);  // tensors of two names are tied: the first counts
+      places_.emplace(name, found->second);  // tensors with two names are tied: the first name is used
       if (is_new) list.push_back({name, start_of(name, tensor, is_learned)});
     };
     for (auto const& each : first_->named_parameters()) add(each.key(), each.value(), each.value().requires_grad());
@@ -109,7 +110,7 @@ class TorchSource {
 
   [[nodiscard]] std::vector<Named> const& learned() const noexcept { return learned_; }
   [[nodiscard]] std::vector<Named> const& kept() const noexcept { return kept_; }
-  /// Null for a name that the first module did not have.
+  /// Returns null for a name that the first module does not have.
   [[nodiscard]] Place const* find(std::string const& name) const {
     auto const found = places_.find(name);
     return found == places_.end() ? nullptr : &found->second;
@@ -119,8 +120,8 @@ class TorchSource {
     std::shared_ptr<torch::nn::Module> module;
     bool is_the_users;
   };
-  /// A module for one more replica. Thread-safe.
-  /// @throws ConfigError when there is no further one
+  /// Returns a module for one more replica. Thread-safe.
+  /// @throws ConfigError if there is no further one
   [[nodiscard]] Given next() {
     std::scoped_lock const lock(mutex_);
     if (std::exchange(gives_first_, false)) return {first_, !make_};
@@ -128,10 +129,10 @@ class TorchSource {
       throw ConfigError(
           "interop::Torch: a second replica needs a module of its own, and this one cannot be cloned; derive it from "
           "torch::nn::Cloneable, or give a function that makes it: Torch{[] { return std::make_shared<Net>(); }, …}");
-    SeededGenerator const apart(0);  // what a new module draws is nobody's start
+    SeededGenerator const apart(0);  // its random values are not used: leaves the generator unchanged
     return {make_(), false};
   }
-  /// The user's module is free again.
+  /// Makes the user's module available again.
   void take_back() {
     std::scoped_lock const lock(mutex_);
     gives_first_ = true;
@@ -162,14 +163,14 @@ class TorchSource {
   std::unordered_map<std::string, Place> places_;
 };
 
-/// A replica's module: its parameters lie where the replica's values do, and backward leaves their gradients in the
-/// replica's arena as it gets to each. Used by one thread at a time.
+/// A replica's module. Its parameters share the replica's memory, and backward writes each gradient to the replica's
+/// arena once it is complete. Used by one thread at a time.
 class TorchReplica {
  public:
   TorchReplica() = default;
   TorchReplica(TorchReplica const&) = delete;
   TorchReplica& operator=(TorchReplica const&) = delete;
-  /// The user's own module keeps what it learned.
+  /// Copies the learned values into the user's own module, which outlives the replica.
   ~TorchReplica() {
     if (!is_the_users_) return;
     for (auto& each : learned_) each.tensor.set_data(each.tensor.detach().clone());
@@ -177,8 +178,8 @@ class TorchReplica {
     source_->take_back();
   }
 
-  /// Nothing after the first call.
-  /// @throws ConfigError when the replica's module is not like the first
+  /// Binds a module to the replica's memory at the first call; later calls do nothing.
+  /// @throws ConfigError if the replica's module does not match the first
   void bind(TorchContext& context, std::shared_ptr<TorchSource> const& source,
             std::vector<nn::Parameter> const& parameters, std::vector<nn::Buffer> const& buffers) {
     if (module_) return;
@@ -211,8 +212,8 @@ class TorchReplica {
     is_the_users_ = given.is_the_users;
   }
 
-  /// The module, before it predicts.
-  /// @throws ConfigError when somebody else has moved a parameter
+  /// Returns the module. Call it before the module predicts.
+  /// @throws ConfigError if a parameter's memory has changed
   [[nodiscard]] torch::nn::Module& begin(bool training) {
     loss_.reset();
     for (auto const& each : learned_)
@@ -225,12 +226,12 @@ class TorchReplica {
     for (auto& each : kept_) each.take_in();
     return *module_;
   }
-  /// After it has.
+  /// Call it after the module has predicted.
   void end() {
     for (auto& each : kept_) each.give_out();
   }
 
-  /// What `backward` is to begin with.
+  /// Sets the loss from which `backward` starts.
   void set_loss(TorchContext& context, torch::Tensor loss) {
     loss_ = std::move(loss);
     for (auto const& each : learned_) context.expect_use(*each.parameter);
@@ -258,9 +259,9 @@ class TorchReplica {
     float const* values;
     nn::Parameter const* parameter;
     torch::Tensor gradient{};   // in the arena
-    Accumulator accumulator{};  // torch forgets it, and its hook, when nobody has it
+    Accumulator accumulator{};  // keeps torch's accumulator and its hook alive
   };
-  /// Beside float32, as which a buffer lies in the arena, there are integers: they are copied when they have changed.
+  /// Kept tensors may be integers, which are float32 in the arena. They are copied after a change.
   struct Kept {
     torch::Tensor tensor, in_arena, seen{};
     std::int64_t version = -1;
@@ -311,7 +312,7 @@ class TorchReplica {
           return outputs;
         }));
   }
-  /// In backward, on its thread: the gradient is complete.
+  /// Takes a complete gradient, on backward's thread.
   void take_gradient(Learned& of, torch::Tensor const& gradient) {
     of.tensor.mutable_grad().reset();
     if (error_) return;
@@ -339,7 +340,7 @@ class TorchReplica {
   std::vector<Learned> learned_;
   std::vector<Kept> kept_;
   torch::Tensor loss_;
-  TorchContext* context_ = nullptr;  // while backward runs
+  TorchContext* context_ = nullptr;  // set while backward runs
   std::exception_ptr error_;
 };
 

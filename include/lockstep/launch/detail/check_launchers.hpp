@@ -7,27 +7,27 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// "Slurm's srun started 4 tasks (SLURM_PROCID=2, SLURM_STEP_NUM_TASKS=4)".
+/// Returns "Slurm's srun started 4 tasks (SLURM_PROCID=2, SLURM_STEP_NUM_TASKS=4)".
 inline std::string tell_source(LaunchSource const& source, Lookup variable) {
   auto const& names = *source.names;
   return std::string(name(source.launcher())) + " (" + tell_variable(variable, names.rank) +
          (names.size ? ", " + tell_variable(variable, names.size) : "") + ")";
 }
 
-/// Whether `inner` can have been started by `outer`, or says the same.
+/// Returns whether `outer` can have started `inner`, or both have equal values.
 inline bool agrees(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
-  if (outer.size == 1 || outer.size < 0) return true;                   // one of whatever it is
-  bool const multiplied = inner.size == outer.size * inner.local_size;  // an agent in each task
+  if (outer.size == 1 || outer.size < 0) return true;                   // a single task
+  bool const multiplied = inner.size == outer.size * inner.local_size;  // a torchrun agent in each task
   if (inner.launcher() == Launcher::torchrun && variable("TORCHELASTIC_RUN_ID")) return multiplied;
   bool const same_place = inner.local_size == outer.local_size || inner.local_size < 0 || outer.local_size < 0;
   if (inner.rank == outer.rank && inner.size == outer.size && same_place) return true;
   if (inner.launcher() == Launcher::torchrun) return multiplied;
-  // mpirun has its daemons started by srun, one on each node, except where it runs itself.
+  // mpirun starts one daemon per node by srun, except on its own node.
   bool const daemons = outer.launcher() == Launcher::slurm && outer.local_size == 1;
   return daemons && inner.local_size < inner.size && inner.size >= outer.size;
 }
 
-/// A node with fewer GPUs than ranks: an agent in every task, where one for the node was meant.
+/// Rejects more ranks than GPUs on a node: an agent in every task instead of one per node. @throws ConfigError
 inline void refuse_crowded_gpus(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
   auto const* const text = variable("SLURM_GPUS_ON_NODE");
   if (!text || inner.launcher() != Launcher::torchrun || outer.local_size < 2 || inner.local_size < 2) return;
@@ -41,7 +41,7 @@ inline void refuse_crowded_gpus(LaunchSource const& inner, LaunchSource const& o
                     "; give srun one task for each node (--ntasks-per-node=1), or leave torchrun out");
 }
 
-/// @throws ConfigError when the two cannot both be true
+/// Checks two launchers against each other. @throws ConfigError if they contradict each other
 inline void check_agreement(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
   if (agrees(inner, outer, variable)) return refuse_crowded_gpus(inner, outer, variable);
   bool const multiplied = inner.size > 1 && inner.size == inner.local_size;

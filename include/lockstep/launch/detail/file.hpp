@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Owns a file descriptor; -1 is none.
+/// Owns a file descriptor, or none (-1).
 class [[nodiscard]] File {
  public:
   File() = default;
@@ -30,14 +30,15 @@ class [[nodiscard]] File {
   int descriptor_ = -1;
 };
 
-/// As poll counts: at least 0, rounded up, so that the deadline has passed when it returns 0; -1 for no deadline.
+/// Returns the time left for poll: at least 0, rounded up, so that the deadline has passed when it returns 0; -1 for no
+/// deadline.
 [[nodiscard]] inline int milliseconds_until(Deadline deadline) noexcept {
   if (deadline == no_deadline) return -1;
   auto const left = (deadline - Clock::nanoseconds() + 999'999) / 1'000'000;
   return left < 0 ? 0 : left > 1'000'000 ? 1'000'000 : static_cast<int>(left);
 }
 
-/// Waits until there is something to read, or to be told by reading; false at the deadline.
+/// Waits until a read returns at once, with data, an error or the end. Returns false at the deadline.
 [[nodiscard]] inline bool readable(int file, Deadline deadline) noexcept {
   for (;;) {
     pollfd polled{file, POLLIN, 0};

@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// A number that tells this run from any other.
+/// Returns a random number that identifies this run.
 [[nodiscard]] inline std::uint64_t new_job() noexcept {
   std::uint64_t job = 0;
   if (::getrandom(&job, sizeof job, GRND_NONBLOCK) != sizeof job)

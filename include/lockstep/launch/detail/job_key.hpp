@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// MPICH's mpirun numbers no jobs. Its ranks hold one end of a socket whose other end it made itself: it, or who stands
-/// for it on this host.
+/// Returns the pid of MPICH's mpirun, or of its proxy on this host; 0 if unknown. MPICH numbers no jobs, but its ranks
+/// inherit one end of a socket that mpirun or its proxy has created.
 inline int pmi_server(Lookup variable) {
   auto const* const text = variable("PMI_FD");
   if (!text) return 0;
@@ -26,9 +26,9 @@ inline void add_variables(std::string& key, Lookup variable, std::initializer_li
     if (auto const* const value = variable(one)) key += std::string(" ") + one + "=" + value;
 }
 
-/// The same text in all ranks of a run, on whichever host they are, another in any other run: what their launcher calls
-/// it. Only its own name where it calls it nothing. Ranks that torchrun has started anew are called the same: it starts
-/// none before all have ended.
+/// Returns the launcher's identification of the run: equal on all ranks and hosts, different in any other run. Consists
+/// of the launcher's name alone if the launcher has no identification. Restarts by torchrun do not change it: torchrun
+/// starts no rank before all have ended.
 [[nodiscard]] inline std::string launcher_key(Environment const& environment, Lookup variable) {
   auto const slurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID"};
   std::string key = name(environment.launcher);
@@ -59,8 +59,8 @@ inline void add_variables(std::string& key, Lookup variable, std::initializer_li
   }
   return key;
 }
-/// The same where all ranks are on this host: with what their launcher has on each host of its own. Where nothing tells
-/// runs apart, with who has started them.
+/// Returns an identification of a run whose ranks are all on this host. Adds values that the launcher sets per host, or
+/// the parent's pid if nothing else distinguishes runs.
 [[nodiscard]] inline std::string job_key(Environment const& environment, Lookup variable = {}) {
   auto key = launcher_key(environment, variable);
   if (environment.launcher == Launcher::torchrun) add_variables(key, variable, {"TORCHELASTIC_RESTART_COUNT"});
@@ -69,7 +69,7 @@ inline void add_variables(std::string& key, Lookup variable, std::initializer_li
     if (auto const server = pmi_server(variable)) key += " server=" + std::to_string(server);
   }
   if (key == name(environment.launcher))
-    key += " parent=" + std::to_string(::getppid());  // one script has started them all
+    key += " parent=" + std::to_string(::getppid());  // one script has started all ranks
   return key + " size=" + std::to_string(environment.size);
 }
 

@@ -16,11 +16,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Runs `train` as one rank of those that another launcher has started on this host. They meet, share memory, and
-/// from there on are as those of a Supervisor. Nothing is thrown once they have met; the rank that learns first of a
-/// failure reports it.
-/// @returns what `train` returned, or the exit code for what it threw
-/// @throws ConfigError when they do not meet
+/// Runs `train` as one of the ranks that another launcher has started on this host. They meet, share memory, and then
+/// run like the ranks of a Supervisor. Throws nothing once the ranks have met; the rank that first detects a failure
+/// reports it.
+/// @returns `train`'s exit code, or the exit code for its exception
+/// @throws ConfigError if the ranks do not meet
 inline int run_joined_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train) {
   Meeting meeting(job_key(place), place.rank, place.size);
   auto world = placed_world(place, options, Engine::process);

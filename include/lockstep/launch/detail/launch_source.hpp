@@ -10,25 +10,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// The variables by which a launcher tells a rank its place.
+/// Variables in which a launcher sets a rank's place.
 struct LaunchNames {
   Launcher launcher;
   char const *rank, *size, *local_rank, *local_size;
 };
 
-/// In the order in which they are believed.
+/// All launchers, in decreasing priority.
 inline constexpr LaunchNames launch_names[]{
     {Launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {Launcher::openmpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {Launcher::mvapich, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      "MV2_COMM_WORLD_LOCAL_SIZE"},
-    {Launcher::pmix, "PMIX_RANK", nullptr, nullptr, nullptr},  // the size is told by whoever runs its server
+    {Launcher::pmix, "PMIX_RANK", nullptr, nullptr, nullptr},  // the server's launcher sets the size
     {Launcher::pmi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
 };
 
-/// What one launcher says. -1: it does not.
+/// One launcher's values. -1: not set.
 struct LaunchSource {
   LaunchNames const* names = nullptr;
   int rank = -1, size = -1, local_rank = -1, local_size = -1;
@@ -38,8 +38,8 @@ struct LaunchSource {
 
 inline constexpr int most_ranks = 1 << 20;
 
-/// Whether the process is a task of a Slurm step. A batch script and the shell of an allocation are not, although the
-/// allocation's tasks stand in their environment: they are one process each.
+/// Returns whether the process is a task of a Slurm step. A batch script and an allocation's shell are not: they are
+/// one process each, although their environment has the allocation's number of tasks.
 inline bool in_slurm_step(Lookup variable) {
   constexpr std::string_view least_reserved = "4294967280";  // steps of the batch script, the shell, the container
   auto const* const step = variable("SLURM_STEP_ID");
@@ -48,8 +48,8 @@ inline bool in_slurm_step(Lookup variable) {
   return text.size() < least_reserved.size() || (text.size() == least_reserved.size() && text < least_reserved);
 }
 
-/// Whether the launcher's variables are there.
-/// @throws ConfigError when they are there in part
+/// Returns whether the launcher's variables are set.
+/// @throws ConfigError if only some are set
 inline bool is_present(LaunchNames const& names, Lookup variable) {
   if (names.launcher == Launcher::slurm) return in_slurm_step(variable);
   if (!variable(names.rank)) {
@@ -62,8 +62,8 @@ inline bool is_present(LaunchNames const& names, Lookup variable) {
                     "'s ranks would each believe to be alone; set both, or neither");
 }
 
-/// What the launcher says, unchecked against the others.
-/// @throws ConfigError for what is no number, or cannot be
+/// Reads one launcher's variables, without a check against other launchers.
+/// @throws ConfigError for values that are no numbers or out of range
 inline LaunchSource read_source(LaunchNames const& names, Lookup variable) {
   auto const number = [&](char const* which, int least, int most) {
     auto const* const text = which ? variable(which) : nullptr;

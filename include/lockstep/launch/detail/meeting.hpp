@@ -20,9 +20,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Where the ranks of a run on one host meet when nobody of ours has started them: a socket named after the run, in a
-/// name space without files, so that nothing is left however they end. Rank 0 opens it and hands out the shared memory.
-/// The connections stay: one that closes tells the end of a rank.
+/// Meeting of a run's ranks on one host that another launcher has started. They meet at an abstract socket with a name
+/// derived from the run, so that no file remains. Rank 0 opens it and sends the shared memory to the others. The
+/// connections stay open: one that closes means that a rank has ended.
 class Meeting {
  public:
   static constexpr std::uint64_t magic = 0x4c4b53544d454554;
@@ -32,28 +32,28 @@ class Meeting {
     std::uint64_t magic = Meeting::magic;
     std::uint32_t version = Meeting::version;
     std::int32_t rank = 0, size = 0;
-    char key[492] = {};  // of the run, cut where it is longer
+    char key[492] = {};  // key of the run, truncated if it is longer
   };
   struct Answer {
     std::uint64_t magic = Meeting::magic;
     std::uint64_t job = 0;
-    char refusal[240] = {};  // empty: welcome
+    char refusal[240] = {};  // empty: accepted
   };
 
   Meeting(std::string const& key, int rank, int size) {
     hello_.rank = rank;
     hello_.size = size;
     key.copy(hello_.key, sizeof hello_.key - 1);
-    // The name must be short, and the same for all: a hash of the key; the key itself is compared on arrival.
+    // The name must be short and equal on all ranks: a hash of the key. Rank 0 compares the whole key.
     auto const name = "lockstep-" + std::to_string(::geteuid()) + "-" + std::to_string(mix(std::string_view(key)));
     address_.sun_family = AF_UNIX;
     name.copy(address_.sun_path + 1, sizeof address_.sun_path - 1);
     address_bytes_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   }
 
-  /// For rank 0: waits until all others have come, and gives each the memory.
-  /// @returns the connections, by rank; none in the place of rank 0
-  /// @throws ConfigError naming who did not come in time, or when a run of the same name is under way
+  /// Runs the meeting on rank 0: waits for all other ranks and sends the memory to each.
+  /// @returns the connections by rank; none for rank 0
+  /// @throws ConfigError with the missing ranks after the time limit, or if a run with this name exists
   std::vector<File> host(int memory, std::uint64_t job, double seconds) {
     File const door(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (door.get() < 0 || ::bind(door.get(), address(), address_bytes_) != 0 || ::listen(door.get(), hello_.size) != 0)
@@ -84,8 +84,8 @@ class Meeting {
     std::uint64_t job = 0;
   };
 
-  /// For the other ranks: waits for rank 0, and for its answer.
-  /// @throws ConfigError when it does not come in time, or refuses
+  /// Joins the meeting on the other ranks: waits for rank 0 and its answer.
+  /// @throws ConfigError if rank 0 does not appear in time, or refuses
   Joined attend(double seconds) {
     auto const deadline = deadline_in(seconds);
     File connection = connect(deadline, seconds);
@@ -102,14 +102,14 @@ class Meeting {
   }
 
  private:
-  /// Reads a guest's hello. @returns 1 when it is a rank that was missing
+  /// Reads a peer's hello. @returns 1 if it is a missing rank
   int admit(File guest, std::vector<File>& ranks, int memory, std::uint64_t job) const {
     Hello hello{};
     Answer answer;
     answer.job = job;
     auto const got = ::recv(guest.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
     if (got != sizeof hello || hello.magic != magic || peer_of(guest).uid != ::geteuid())
-      return 0;  // a stranger: not a word to it
+      return 0;  // no rank of ours: send nothing
     auto const refusal = why_not(hello, ranks);
     refusal.copy(answer.refusal, sizeof answer.refusal - 1);
     if (!send(guest, answer, refusal.empty() ? memory : -1) || !refusal.empty()) return 0;
@@ -150,7 +150,7 @@ class Meeting {
     }
   }
 
-  /// Any user may open, or look for, any name.
+  /// Returns the peer's credentials: any user may bind, or connect to, any name.
   static ucred peer_of(File const& connection) noexcept {
     ucred peer{0, static_cast<uid_t>(-1), 0};
     socklen_t bytes = sizeof peer;

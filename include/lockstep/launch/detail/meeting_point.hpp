@@ -13,7 +13,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// The first host of Slurm's compact list: "gpu003" of "gpu[003-004,010],login1".
+/// Returns the first host of Slurm's compact list: "gpu003" of "gpu[003-004,010],login1".
 [[nodiscard]] inline std::string first_slurm_host(std::string_view list) {
   std::string out;
   for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {
@@ -29,16 +29,16 @@ namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
   return out;
 }
 
-/// Where ranks on several hosts find the store of their first one.
+/// Address of rank 0's store, for ranks on several hosts.
 struct MeetingPoint {
   std::string host;
-  std::vector<std::uint16_t> ports;  ///< it has one of these: the first that is free
-  std::uint64_t run = 0;             ///< the same for all ranks of a run, another for any other
+  std::vector<std::uint16_t> ports;  ///< the store uses the first free one of these
+  std::uint64_t run = 0;             ///< equal on all ranks of a run, different in any other run
 };
 
-/// torchrun's agent listens on MASTER_PORT itself, and srun names no port: these ranks try a few that follow from the
-/// run's name, below those that systems hand out on their own.
-/// @throws ConfigError when nothing says on which host the first rank is
+/// Returns where the ranks meet. torchrun's agent listens on MASTER_PORT itself, and srun sets no port. Ranks then try
+/// a few ports derived from the run's name, below the system's ephemeral ports.
+/// @throws ConfigError if rank 0's host is unknown
 [[nodiscard]] inline MeetingPoint meeting_point(Environment const& place, Options const& options,
                                                 Lookup variable = {}) {
   auto const given = [&](char const* name) {

@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// The World of a rank that another launcher has started, before it has met the others.
+/// Returns the World of a rank that another launcher has started, before the ranks meet.
 inline World placed_world(Environment const& place, Options const& options, Engine engine) {
   World world;
   world.rank = place.rank;

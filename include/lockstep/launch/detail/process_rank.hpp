@@ -15,13 +15,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Runs `train` as one rank of a supervisor's. What it throws goes to the supervisor, which reports it once for all
-/// ranks; nothing is thrown after the rank has joined.
-/// @returns what `train` returned, or the exit code for what it threw
-/// @throws ConfigError when the supervisor or its memory is gone
+/// Runs `train` as one rank of a supervisor. The supervisor reports errors once for all ranks. Throws nothing once the
+/// rank has joined.
+/// @returns `train`'s exit code, or the exit code for its exception
+/// @throws ConfigError if the supervisor or its memory is gone
 inline int run_process_rank(RankPlace const& place, Options const& options, std::function<int(World&)> const& train) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != place.supervisor)  // it died before the line above, or never was our parent
+  if (::getppid() != place.supervisor)  // it died before the line above, or is not our parent
     throw ConfigError(
         "launch: process " + std::to_string(place.supervisor) +
         " (LOCKSTEP_SUPERVISOR) is not the parent of this one: it has ended, or the LOCKSTEP_* variables were "

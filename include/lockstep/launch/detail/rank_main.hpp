@@ -13,8 +13,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Runs `train` as a rank that is a process. What it throws goes to the control page, where it is told once for all.
-/// @returns what `train` returned, or the exit code for what it threw
+/// Runs `train` as a rank that is a process. Writes its error to the control page, where it is reported once for all
+/// ranks.
+/// @returns `train`'s exit code, or the exit code for its exception
 inline int rank_main(World& world, std::function<int(World&)> const& train) {
   auto& control = world.segment->control();
   control.join(world.rank, ::getpid());

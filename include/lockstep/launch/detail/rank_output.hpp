@@ -24,8 +24,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// What ranks write, line by line, so that lines of several do not mix, and at last the report. Both are told on a
-/// thread of its own: whoever listens may be a pipe that nobody reads.
+/// Passes on the ranks' output line by line, so that lines of several ranks do not mix, and finally the report. Calls
+/// the callbacks on a thread of its own: they may block on a pipe without a reader.
 class RankOutput {
  public:
   explicit RankOutput(Options const& options) : options_(options) {}
@@ -37,11 +37,11 @@ class RankOutput {
     thread_.join();
   }
 
-  /// Whether anybody wants to know.
+  /// Returns whether a callback for lines is set.
   [[nodiscard]] bool wanted() const noexcept { return static_cast<bool>(options_.line); }
 
-  /// Where a rank shall write what belongs to this stream (1 or 2). Close it once the rank has started.
-  /// @throws ConfigError when the system refuses
+  /// Returns the file that a rank must use as this stream (1 or 2). Close it once the rank has started.
+  /// @throws ConfigError if the system refuses
   File open(int rank, int stream) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
@@ -52,8 +52,8 @@ class RankOutput {
     return File(ends[1]);
   }
 
-  /// Once all ranks have been started.
-  /// @throws ConfigError when the system refuses
+  /// Starts the thread, once all ranks have started.
+  /// @throws ConfigError if the system refuses
   void start() {
     if (wake_.get() < 0)
       throw ConfigError(std::string("launch: the system refused to wait for what ranks write (eventfd): ") +
@@ -63,15 +63,15 @@ class RankOutput {
     thread_ = start_thread("launch", "the thread that passes on what ranks write", std::move(task));
   }
 
-  /// The ranks have ended: what they left is told, then the report, unless it is empty. What they left running may
-  /// still hold their ends, and is not waited for.
+  /// Passes on the remaining output once the ranks have ended, then the report if it is not empty. Does not wait for
+  /// processes that the ranks left running, although they may still hold the pipes.
   void finish(std::string report) {
     report_ = std::move(report);
     stop();
   }
 
-  /// Whether all was told; waits for it so long at most.
-  /// @throws what the callbacks of the options threw
+  /// Waits at most `wait`. Returns whether everything was passed on.
+  /// @throws exceptions of the callbacks in the options
   [[nodiscard]] bool told(std::chrono::milliseconds wait) {
     if (told_.wait_for(wait) != std::future_status::ready) return false;
     told_.get();
@@ -79,8 +79,8 @@ class RankOutput {
   }
 
  private:
-  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // of one nobody has enlarged
-  static constexpr std::size_t longest = std::size_t{1} << 16;       // what has no end of line is passed on in parts
+  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // largest pipe of a user without privileges
+  static constexpr std::size_t longest = std::size_t{1} << 16;       // longer lines are passed on in parts
 
   struct Source {
     int rank, stream;
@@ -97,7 +97,7 @@ class RankOutput {
     std::vector<pollfd> polled;
     for (bool last = false; !last;) {
       polled.assign(1, {wake_.get(), POLLIN, 0});
-      for (auto const& source : sources_) polled.push_back({source.file.get(), POLLIN, 0});  // poll skips those below 0
+      for (auto const& source : sources_) polled.push_back({source.file.get(), POLLIN, 0});  // poll skips negatives
       ::poll(polled.data(), polled.size(), -1);
       last = over_;
       read();
@@ -106,7 +106,7 @@ class RankOutput {
     if (options_.report && !report_.empty()) options_.report(report_);
   }
 
-  /// Passes on what is there; of a rank that writes on and on, a part, for there are others.
+  /// Passes on the available output, at most one pipe's capacity per rank, so that no rank blocks the others.
   void read() {
     for (auto& source : sources_) {
       if (source.file.get() < 0) continue;
@@ -144,8 +144,8 @@ class RankOutput {
   }
 
   Options const& options_;
-  std::vector<Source> sources_;  // the thread's from start on
-  std::string report_;           // the thread's once all is over
+  std::vector<Source> sources_;  // used by the thread after `start`
+  std::string report_;           // used by the thread after the end
   std::atomic<bool> over_ = false;
   File wake_{::eventfd(0, EFD_CLOEXEC)};
   std::future<void> told_;

@@ -10,19 +10,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// What a process that a Supervisor started learns from its environment.
+/// Place of a process that a Supervisor started, from its environment.
 struct RankPlace {
   int rank = 0;
   int size = 1;
-  int supervisor = 0;  ///< pid of the process that started it, and watches it
+  int supervisor = 0;  ///< pid of the process that started and watches this one
   int memory = -1;     ///< file descriptor of the shared segment
   std::uint64_t job = 0;
-  int restarts = 0;  ///< how often the ranks were started anew
+  int restarts = 0;  ///< how often the ranks were restarted
 
   static constexpr char const* variables[]{"LOCKSTEP_RANK",      "LOCKSTEP_WORLD_SIZE", "LOCKSTEP_SUPERVISOR",
                                            "LOCKSTEP_MEMORY_FD", "LOCKSTEP_JOB",        "LOCKSTEP_RESTARTS"};
 
-  /// "LOCKSTEP_RANK=1" and so on, in the order of `variables`.
+  /// Returns "LOCKSTEP_RANK=1" and so on, in the order of `variables`.
   [[nodiscard]] std::vector<std::string> assignments() const {
     std::string const values[]{std::to_string(rank),   std::to_string(size), std::to_string(supervisor),
                                std::to_string(memory), std::to_string(job),  std::to_string(restarts)};
@@ -31,14 +31,14 @@ struct RankPlace {
     return out;
   }
 
-  /// Whether a supervisor set any of them.
+  /// Returns whether a supervisor has set any of the variables.
   [[nodiscard]] static bool any(Lookup variable) {
     for (auto const* name : variables)
       if (variable(name)) return true;
     return false;
   }
 
-  /// @throws ConfigError when some are missing, or are no numbers
+  /// @throws ConfigError if some are missing or are not numbers
   [[nodiscard]] static RankPlace read(Lookup variable) {
     constexpr auto remedy = "; Lockstep sets them all itself: unset them and start with --nproc N";
     std::string set, missing;

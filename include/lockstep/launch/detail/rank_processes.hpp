@@ -21,8 +21,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Copies of this program that run as ranks, in a process group of their own. None outlives this object: not the ranks,
-/// nor what they started and left in their group.
+/// Copies of this program that run as ranks, in a process group of their own. The destructor kills the ranks, and
+/// processes that they started and left in their group.
 class RankProcesses {
  public:
   struct Process {
@@ -44,8 +44,8 @@ class RankProcesses {
     }
   }
 
-  /// Starts the next rank with these arguments; it inherits the memory and nothing else that is closed on exec.
-  /// @throws ConfigError when the system refuses
+  /// Starts the next rank with these arguments. It inherits the memory, and no other descriptor that is closed on exec.
+  /// @throws ConfigError if the system refuses
   void spawn(std::vector<std::string> const& arguments, RankPlace const& place, sigset_t const& mask,
              RankOutput& output) {
     auto const argv = pointers(arguments);
@@ -70,7 +70,7 @@ class RankProcesses {
     Process process;
     int error = 0;
     do {
-      // Where SIGCHLD is ignored the group may be over: all that were in it have ended, and this one begins another.
+      // If SIGCHLD is ignored, all processes of the group may be gone: this one starts another group.
       if (error == EPERM) group_ = 0;
       ::posix_spawnattr_setpgroup(&attributes, group_);
       error = ::posix_spawn(&process.pid, own_program(), &files, &attributes, argv.data(), envp.data());
@@ -82,7 +82,7 @@ class RankProcesses {
     if (group_ == 0) group_ = process.pid;
     process.watch = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
     auto const why = errno;
-    // Where SIGCHLD is ignored a process that ends at once is gone without a trace: watch something that is over, too.
+    // If SIGCHLD is ignored, a process that ends at once leaves no trace: watch a descriptor that is readable.
     if (process.watch < 0 && why == ESRCH) process.watch = ::eventfd(1, EFD_CLOEXEC);
     processes_.push_back(process);  // from here on it is ended with the others
     if (process.watch < 0)
@@ -95,14 +95,14 @@ class RankProcesses {
   }
   void signal_each(int signal) const noexcept {
     for (auto const& process : processes_)
-      if (!process.ended) ::kill(process.pid, signal);  // its number is not given anew before it is reaped
+      if (!process.ended) ::kill(process.pid, signal);  // its number is not reused before it is reaped
   }
   void signal_group(int signal) const noexcept {
     if (group_ != 0) ::kill(-group_, signal);
   }
 
  private:
-  /// This program's file; where /proc is not mounted, by the name under which it was started.
+  /// Returns this program's file, or the name that started it if /proc is not mounted.
   static char const* own_program() noexcept {
     static constexpr char link[] = "/proc/self/exe";
     return ::access(link, X_OK) == 0 ? link : reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
@@ -126,7 +126,7 @@ class RankProcesses {
   }
 
   std::vector<Process> processes_;
-  pid_t group_ = 0;  // the first process of it
+  pid_t group_ = 0;  // pid of its first process
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -14,27 +14,27 @@ enum class RankState : std::uint32_t {
   absent,   ///< has not joined yet
   running,  ///< has joined
   ended,    ///< returned from its work without an error
-  failed,   ///< will never answer again: threw, was killed, or ended with an error
-  lost,     ///< the same, from who could not see how: its process is gone
+  failed,   ///< will not answer again: threw, was killed, or ended with an error
+  lost,     ///< its process is gone for an unknown reason
 };
 
-/// How a rank fares, in memory that all ranks share. All bytes zero is a rank that has not joined. Written by the rank
-/// itself, or by whoever started it once it is gone; read by all.
+/// State of a rank in memory that all ranks share. All zero bytes is a rank that has not joined. The rank itself writes
+/// it, or its launcher once the rank is gone; all ranks read it.
 struct RankRecord {
   std::atomic<RankState> state;
   std::atomic<std::int32_t> pid;  ///< 0 for a thread
-  std::atomic<bool> elsewhere;    ///< on another host, whose name is then valid
-  std::atomic<bool> ends_itself;  ///< a thread of the rank has begun to say how it ends
-  std::atomic<bool> unheard;      ///< it gave up waiting for the first rank, which may not hear so
+  std::atomic<bool> elsewhere;    ///< on another host, named by `host`
+  std::atomic<bool> ends_itself;  ///< a thread of the rank has begun to write its end
+  std::atomic<bool> unheard;      ///< it gave up waiting for rank 0, which may not receive this
   char host[64];
-  // What follows is valid once the state is `ended` or `failed`, and never written after.
-  std::int32_t exit_code;  ///< what the rank returned, or would have
-  std::int32_t signal;     ///< what killed it, or 0
-  char message[480];       ///< what it threw, or empty
+  // The rest is valid, and constant, once the state is `ended` or `failed`.
+  std::int32_t exit_code;  ///< the rank's exit code
+  std::int32_t signal;     ///< the signal that killed it, or 0
+  char message[480];       ///< its error message, or empty
 
   void say(std::string_view text) noexcept { message[text.copy(message, sizeof message - 1)] = '\0'; }
 
-  /// What happened, without the rank: "was killed by signal 9 (Killed)".
+  /// Describes the state without the rank: "was killed by signal 9 (Killed)".
   [[nodiscard]] std::string happened() const {
     switch (state.load(std::memory_order_acquire)) {
       case RankState::absent:

@@ -24,7 +24,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Enters in the control page what a store has told of another rank than `rank`.
+/// Writes the store's news of a rank other than `rank` to the control page.
 inline void learn(ControlPage& control, int rank, StoreLine::Message const& message) {
   if (message.rank < 0 || message.rank >= control.head.size || message.rank == rank) return;
   if (message.what == StoreReply::rank_ended) {
@@ -35,16 +35,17 @@ inline void learn(ControlPage& control, int rank, StoreLine::Message const& mess
   }
 }
 
-/// Watches, on a thread of its own, over the ranks whose launcher tells us nothing: a connection that closes is a rank
-/// that is gone, and is entered in the control page, where waiting ranks look.
+/// Watches the other ranks on a thread of its own, for launchers that report nothing to us. A connection that closes
+/// means that a rank is gone; this is written to the control page, which waiting ranks read.
 ///
-/// Launchers end the survivors of a failure with SIGTERM, often before those have said what happened. So that signal
-/// takes effect a little later: when this rank has said it, or has had the time to. The same happens when the launcher
-/// itself is gone, so that no rank outlives it. With OnSignal::ask the first one asks the rank to end by itself.
+/// Launchers end the survivors of a failure with SIGTERM, often before these have reported the cause. SIGTERM therefore
+/// takes effect once this rank has reported it, or after a delay. If the launcher itself dies, the rank ends in the
+/// same way and does not outlive it. With OnSignal::ask the first signal only requests a stop.
 class RankWatch {
  public:
-  /// `peers`: connections by rank, none where there is nothing to watch. Of ranks on several hosts `line` brings the
-  /// news instead; `leads`: this rank speaks for its host.
+  /// @param peers connections by rank; empty files for ranks that are not watched
+  /// @param line news of ranks on several hosts, instead of `peers`
+  /// @param leads whether this rank reports for its host
   RankWatch(ControlPage& control, int rank, std::vector<File> peers, Options const& options, StoreLine* line = nullptr,
             bool leads = true)
       : control_(control),
@@ -68,10 +69,10 @@ class RankWatch {
     thread_.join();
   }
 
-  /// For this rank's world; null with OnSignal::end.
+  /// Returns the stop request for this rank's world; null with OnSignal::end.
   [[nodiscard]] std::shared_ptr<StopRequest const> request() const noexcept { return request_; }
 
-  /// Tells the other hosts, once, how this rank has ended, as the control page has it.
+  /// Sends this rank's end, as it is in the control page, to the other hosts, once.
   void tell_end() noexcept {
     if (!line_ || told_.exchange(true)) return;  // as ControlPage::end_itself
     auto const& record = control_[rank_];
@@ -79,17 +80,17 @@ class RankWatch {
     std::memcpy(how.message, record.message, sizeof how.message);
     try {
       line_->send(StoreCall::ended, {}, store_bytes(how));
-    } catch (CommunicationError const&) {  // nobody hears it any more
+    } catch (CommunicationError const&) {  // the store is gone
     }
   }
-  /// For the rank by which the others hear of each other: stays until `over()`, which takes a moment to say so, and
-  /// after a failure for the time of grace at most.
+  /// Waits until `over()`, on the rank through which the others learn of each other. `over()` must block for a moment.
+  /// After a failure waits for at most `grace_seconds`.
   template <class Over>
   void wait_for_ends(Over const& over) const {
     for (auto until = no_deadline; !over() && Clock::nanoseconds() < until;)
       if (until == no_deadline && control_.first_failure() >= 0) until = deadline_in(options_.grace_seconds);
   }
-  /// When a store of this process has told how all others ended: until this rank has heard it, too.
+  /// Waits until this rank has received the ends of all others, once the store of this process has sent them.
   void hear_all() const {
     auto const all_over = [this] {
       for (int r = 0; r < control_.head.size; ++r)
@@ -102,26 +103,25 @@ class RankWatch {
   void wait_for_peers() const {
     wait_for_ends([this] { return here_ == 0 || (::usleep(2000), false); });
   }
-  /// Tells of the first failure, if there is one, unless another rank has. That a rank was ended by the signal that
-  /// ends them all is no news.
+  /// Reports the first failure, if any, unless another rank has. Ignores a rank that the signal to all ranks has ended.
   void report() {
     auto const failed = control_.first_failure();
     bool const alone = deaf_ || control_[rank_].unheard.load(std::memory_order_relaxed);
-    bool const speaks = !line_ || rank_ == 0 || (leads_ && alone);  // nobody asks the others whether they have
+    bool const speaks = !line_ || rank_ == 0 || (leads_ && alone);  // remote ranks are not asked whether they have
     if (failed < 0 || !options_.report || !speaks || (signal_ != 0 && control_[failed].signal == signal_)) return;
     if (control_.report_once()) options_.report(control_.tell(failed));
   }
 
  private:
-  static constexpr double settle_seconds = 0.2;  // from a signal to the news why it was sent
-  static constexpr double hear_seconds = 2;      // from a socket of this process
+  static constexpr double settle_seconds = 0.2;  // from a signal to the news of its cause
+  static constexpr double hear_seconds = 2;      // for news from a socket of this process
 
   void run() {
     std::vector<pollfd> polled;
     for (;;) {
       hear();
       polled = {{stop_.get(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}, {launcher_.get(), POLLIN, 0}};
-      for (auto const& peer : peers_) polled.push_back({peer.get(), POLLIN, 0});  // poll skips those below 0
+      for (auto const& peer : peers_) polled.push_back({peer.get(), POLLIN, 0});  // poll ignores negative ones
       polled.push_back({line_ && !deaf_ ? line_->descriptor() : -1, POLLIN, 0});
       ::poll(polled.data(), polled.size(), milliseconds_until(until_));
       if (polled[0].revents != 0) return;
@@ -136,7 +136,7 @@ class RankWatch {
     }
   }
 
-  /// Takes in what the store has told. With the store's host every rank there is gone, the first rank at least.
+  /// Reads the store's news. If the store's host is gone, so are the ranks there, at least rank 0.
   void hear() {
     try {
       while (line_ && !deaf_) {
@@ -146,17 +146,17 @@ class RankWatch {
       }
     } catch (Error const&) {
       deaf_ = true;
-      if (rank_ != 0 && signal_ == 0) control_.lose(0);  // else it was ended by the same signal
+      if (rank_ != 0 && signal_ == 0) control_.lose(0);  // else the signal has ended it, too
     }
   }
   void lose(std::size_t rank) {
     control_.lose(static_cast<int>(rank));
     File const closed = std::exchange(peers_[rank], File());
     --here_;
-    report();  // at once: MPICH's mpirun leaves no time for more
+    report();  // at once: MPICH's mpirun leaves no more time
   }
 
-  /// Nobody is asked to save what a failure has left undone.
+  /// Handles a signal. After a failure it is no stop request, since there is no complete state to save.
   void hear(int signal) {
     bool const asks = request_ && signal_ == 0 && control_.first_failure() < 0;
     if (!asks || !request_->take(signal)) be_asked_to_end(signal);
@@ -166,7 +166,8 @@ class RankWatch {
     signal_ = signal;
   }
 
-  /// Asked to, and the time is over. Where another rank has failed, this one gets the time to say so itself.
+  /// Ends this rank after a signal's delay. If another rank has failed, waits once more, so that this rank can report
+  /// it.
   void end() {
     auto const failed = control_.first_failure();
     if (failed < 0) {
@@ -188,7 +189,7 @@ class RankWatch {
   StoreLine* line_;
   bool leads_;
   std::atomic<bool> deaf_ = false, told_ = false;
-  std::atomic<int> here_ = 0;  // of the peers
+  std::atomic<int> here_ = 0;  // number of open peers
   std::vector<File> peers_;
   std::shared_ptr<StopRequest> request_;
   SignalWatch signals_;

@@ -17,10 +17,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Receives SIGINT and SIGTERM, with OnSignal::ask SIGUSR1 and SIGHUP too, through a file descriptor for as long as it
-/// lives, instead of their usual effect on this process; none of them that is ignored, as nohup and a shell's & have
-/// it. By handlers, whichever thread the system chooses: a mask would have to be that of every thread, and be inherited
-/// by the programs that this one starts. Of two watches the later one receives, and ends first.
+/// Receives SIGINT and SIGTERM, and with OnSignal::ask SIGUSR1 and SIGHUP, through a file descriptor instead of their
+/// default effect. Leaves ignored signals ignored, for example under nohup. Uses handlers, since a signal mask would
+/// have to be set in every thread, and programs that this one starts would inherit it. If two watches exist, the later
+/// one receives signals and must be destroyed first.
 class [[nodiscard]] SignalWatch {
  public:
   explicit SignalWatch(OnSignal on_signal = OnSignal::end) {
@@ -55,15 +55,15 @@ class [[nodiscard]] SignalWatch {
   }
 
   [[nodiscard]] int descriptor() const noexcept { return heard_.get(); }
-  /// The signals that were blocked before the watch, for processes to be started.
+  /// Returns the mask of blocked signals before the watch, for processes to start.
   [[nodiscard]] sigset_t const& mask_before() const noexcept { return mask_before_; }
-  /// The next signal that came, or 0.
+  /// Returns the next received signal, or 0.
   [[nodiscard]] int next() const noexcept {
     unsigned char signal = 0;
     return ::read(heard_.get(), &signal, 1) == 1 ? signal : 0;
   }
 
-  /// The signal has its usual effect on this process after all.
+  /// Applies the signal's usual effect to this process.
   void meet(int signal) const noexcept {
     for (auto const& each : watched_)
       if (each.taken && each.signal == signal) ::sigaction(signal, &each.before, nullptr);
@@ -91,14 +91,14 @@ class [[nodiscard]] SignalWatch {
     errno = before;
   }
 
-  // What a handler can see.
+  // State for the handler.
   static inline std::atomic<int> says_to_ = -1, saying_ = 0;
   static inline std::atomic<pid_t> owner_ = 0;
 
   std::array<Watched, 4> watched_{{{SIGINT}, {SIGTERM}, {SIGUSR1}, {SIGHUP}}};
   sigset_t mask_before_{};
   File heard_, says_;
-  int earlier_ = -1;  // where an earlier watch is told
+  int earlier_ = -1;  // descriptor of an earlier watch
   pid_t earlier_owner_ = 0;
 };
 

@@ -6,7 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// The tasks of one node in Slurm's compact list, where "4(x2),3" is 4, 4 and 3; -1 when the list does not say.
+/// Returns the number of tasks of one node in Slurm's compact list: "4(x2),3" means 4, 4 and 3. Returns -1 for other
+/// lists.
 [[nodiscard]] constexpr int slurm_tasks_of(std::string_view list, int node) noexcept {
   auto const number = [&list] {
     int value = list.empty() || list[0] < '0' || list[0] > '9' ? -1 : 0;

@@ -26,8 +26,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// The store of the first rank, on the first port that is free.
-/// @throws ConfigError when none is
+/// Opens rank 0's store on the first free port.
+/// @throws ConfigError if none is free
 inline void open_store(std::optional<StoreServer>& server, MeetingPoint const& point, StoreAddress const& at) {
   for (auto const port : point.ports) {
     try {
@@ -40,8 +40,8 @@ inline void open_store(std::optional<StoreServer>& server, MeetingPoint const& p
   }
 }
 
-/// A line of calls to this run's store, on whichever port it answers.
-/// @throws ConfigError when none does in time, with what the last one said, or the last that refused this rank
+/// Connects to this run's store, on any of the ports.
+/// @throws ConfigError after the time limit, with the last refusal of this rank, else the last error
 inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
   auto const deadline = deadline_in(at.join_seconds);
   at.join_seconds = 0;
@@ -51,7 +51,7 @@ inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
       at.port = port;
       try {
         return StoreLine(at, StoreLineKind::calls);
-      } catch (Error const& error) {  // nobody yet, another run, or no store at all
+      } catch (Error const& error) {  // no server yet, another run, or no store
         if (dynamic_cast<StoreRefusal const*>(&error)) refusal = error.what();
         if (Clock::nanoseconds() >= deadline)
           throw ConfigError("launch: rank 0 was not found on " + at.host + ": " +
@@ -61,7 +61,7 @@ inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
   }
 }
 
-/// What a rank says that hears of another's end before all have come.
+/// Returns the error of a rank that learns of another's end before all have arrived.
 inline ConfigError gone_early(StoreLine::Message const& news) {
   auto const how = from_store<StoreEnd>(news.value);
   bool const says = news.what == StoreReply::rank_ended && how.message[0] != '\0';
@@ -69,9 +69,9 @@ inline ConfigError gone_early(StoreLine::Message const& news) {
                      (says ? std::string(": ") + how.message : "; see what it says of itself"));
 }
 
-/// Waits until all ranks have come; each then knows where the others are. Of how often they were started anew the most
-/// counts: each of torchrun's agents counts for itself, and not what it learns from another.
-/// @throws ConfigError naming who has not come in time, or who came and is gone
+/// Waits until all ranks have arrived and exchanged their hosts. Each of torchrun's agents counts its own restarts; the
+/// largest count is used.
+/// @throws ConfigError with the ranks that have not arrived in time, or that arrived and are gone
 inline void meet(World& world, StoreLine& news, double seconds) try {
   StoreJoin here{world.rank == 0 ? new_job() : 0, ::getpid(), world.restarts, {}};
   ::gethostname(here.host, sizeof here.host - 1);
@@ -86,7 +86,7 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
   std::optional<StoreLine::Message> early;
   for (auto const deadline = deadline_in(seconds); !world.store->gathered("come", take);) {
     if (early = news.next(); early) {
-      if (world.store->gathered("come", take)) break;  // the last one came just before
+      if (world.store->gathered("come", take)) break;  // the last rank arrived just before
       throw gone_early(*early);
     }
     pollfd polled[]{{world.store->descriptor(), POLLIN, 0}, {news.descriptor(), POLLIN, 0}};
@@ -99,7 +99,7 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
     StoreEnd how{2, 0, {}};
     text.copy(how.message, sizeof how.message - 1);
     news.send(StoreCall::ended, {}, store_bytes(how));
-    static_cast<void>(ask());  // an answer comes after the server has passed that on
+    static_cast<void>(ask());  // the server answers after it has passed that on
     throw ConfigError("launch: " + text);
   }
   world.job = all[0].job;
@@ -109,7 +109,7 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
     world.segment->control().join(r, all[static_cast<std::size_t>(r)].pid, all[static_cast<std::size_t>(r)].host);
   if (early) learn(world.segment->control(), world.rank, *early);
 } catch (CommunicationError const& error) {
-  std::optional<StoreLine::Message> last;  // which has come before
+  std::optional<StoreLine::Message> last;  // news that arrived before
   try {
     last = news.next();
   } catch (CommunicationError const&) {
@@ -119,11 +119,10 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
                     "); see what it says of itself");
 }
 
-/// Runs `train` as one rank of those that another launcher has started on several hosts. They meet at a store that rank
-/// 0 keeps, and hear from it who has ended, failed or is lost. What a rank knows of the others is in a control page of
-/// its own.
-/// @returns what `train` returned, or the exit code for what it threw
-/// @throws ConfigError when they do not meet
+/// Runs `train` as one of the ranks that another launcher has started on several hosts. They meet at a store on rank 0,
+/// and learn from it which ranks have ended, failed or are lost. Each rank has a control page of its own for this.
+/// @returns `train`'s exit code, or the exit code for its exception
+/// @throws ConfigError if the ranks do not meet
 inline int run_spread_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train,
                            Lookup variable = {}) {
   auto const point = meeting_point(place, options, variable);
@@ -150,11 +149,11 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
   meet(world, line, options.join_seconds);
   int code = 1;
   {
-    bool const leads = place.local_rank == 0 || (place.local_rank == 1 && place.rank == 1);  // where rank 0 was
+    bool const leads = place.local_rank == 0 || (place.local_rank == 1 && place.rank == 1);  // on rank 0's host
     RankWatch watch(world.segment->control(), place.rank, {}, options, &line, leads);
     world.stop_request = watch.request();
     code = rank_main(world, train);
-    watch.report();  // while rank 0 still waits for this one's end
+    watch.report();  // while rank 0 still waits for this rank's end
     watch.tell_end();
     world.store.reset();
     if (server) {

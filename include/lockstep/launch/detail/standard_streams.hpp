@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Opens /dev/null where the process was started without a standard stream: the next file would become that stream
-/// otherwise, and what anybody prints would be written into it, or read from it.
+/// Opens /dev/null for each standard stream that is closed. Otherwise the next file would become that stream, and
+/// output would be written into it.
 inline void open_standard_streams() noexcept {
   for (int stream = 0; stream <= 2; ++stream)
     if (::fcntl(stream, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // takes the lowest number

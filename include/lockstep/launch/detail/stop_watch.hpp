@@ -16,8 +16,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// With OnSignal::ask receives this process's signals, on a thread of its own, for as long as it lives; else does
-/// nothing.
+/// Receives this process's signals on a thread of its own with OnSignal::ask; else does nothing.
 class StopWatch {
  public:
   explicit StopWatch(OnSignal on_signal) {
@@ -36,7 +35,7 @@ class StopWatch {
     thread_.join();
   }
 
-  /// For the world of each rank of this process; null with OnSignal::end.
+  /// Returns the stop request for the worlds of this process's ranks; null with OnSignal::end.
   [[nodiscard]] std::shared_ptr<StopRequest const> request() const noexcept { return request_; }
 
  private:

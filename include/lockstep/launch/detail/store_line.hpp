@@ -21,24 +21,24 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Which store a rank speaks with, and as whom.
+/// Address of a store, and the rank that connects to it.
 struct StoreAddress {
   std::string host = "localhost";
   std::uint16_t port = 0;
   std::uint64_t job = 0;
   int rank = 0;
   int size = 1;
-  double join_seconds = 60;     ///< what the server gets to appear
-  double wait_seconds = 600;    ///< what `get` waits for a value, or the server to take one; infinity: without an end
-  double silence_seconds = 15;  ///< after which a server that cannot be reached is given up
+  double join_seconds = 60;     ///< time limit for the server to appear
+  double wait_seconds = 600;    ///< time limit of `get`, and of a send; may be infinity
+  double silence_seconds = 15;  ///< a server is lost if it cannot be reached for this long
 };
 
-/// The store has answered, and does not let this rank in.
+/// The store refuses this rank.
 struct StoreRefusal : ConfigError {
   using ConfigError::ConfigError;
 };
 
-/// A rank's connection to a store: whole messages, both ways. One thread may send while another receives.
+/// A rank's connection to a store: whole messages in both directions. One thread may send while another receives.
 class StoreLine {
  public:
   struct Message {
@@ -47,7 +47,7 @@ class StoreLine {
     std::string key, value;
   };
 
-  /// @throws ConfigError when no server is found in time, or it refuses this rank
+  /// @throws ConfigError if no server is found in time, or it refuses this rank
   StoreLine(StoreAddress address, StoreLineKind kind) : address_(std::move(address)) {
     auto const deadline = deadline_in(address_.join_seconds);
     while (!connect()) {
@@ -78,7 +78,7 @@ class StoreLine {
   [[nodiscard]] std::string where() const { return address_.host + ":" + std::to_string(address_.port); }
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
 
-  /// @throws CommunicationError when the server cannot be reached, or takes nothing for too long
+  /// @throws CommunicationError if the server cannot be reached, or accepts nothing for too long
   void send(std::string_view bytes) {
     for (auto const deadline = deadline_in(address_.wait_seconds); !bytes.empty();) {
       auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -87,8 +87,8 @@ class StoreLine {
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
-  /// Sends of it what the system takes without waiting.   @returns how many bytes
-  /// @throws CommunicationError when the server cannot be reached
+  /// Sends as much as the system accepts without waiting.   @returns the number of bytes
+  /// @throws CommunicationError if the server cannot be reached
   [[nodiscard]] std::size_t offer(std::string_view bytes) {
     auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) gone(std::strerror(errno));
@@ -98,8 +98,8 @@ class StoreLine {
     send(store_message(static_cast<std::uint8_t>(call), key, value, members));
   }
 
-  /// The next message, if it is here.
-  /// @throws CommunicationError when the server cannot be reached, ConfigError when it is none
+  /// Returns the next message if it has arrived.
+  /// @throws CommunicationError if the server cannot be reached, ConfigError if it is no store
   [[nodiscard]] std::optional<Message> next() {
     for (;;) {
       if (auto message = parse()) return message;
@@ -112,19 +112,19 @@ class StoreLine {
       in_.append(buffer, static_cast<std::size_t>(got));
     }
   }
-  /// Waits for it; none when it has not come by then.
+  /// Waits for the next message. Returns nullopt at the deadline.
   [[nodiscard]] std::optional<Message> wait(Deadline deadline) {
     for (;;) {
       if (auto message = next()) return message;
       if (!readable(file_.get(), deadline)) return std::nullopt;
     }
   }
-  /// Says that what came is no answer of a store.
+  /// Throws the error for an answer that is not from a store.
   [[noreturn]] void throw_no_store() const {
     throw ConfigError("Store: what answers rank " + std::to_string(address_.rank) + " at " + where() +
                       " is no store; it is another program: give the host of rank 0, and a free port");
   }
-  /// Whether a short message can be sent without waiting.
+  /// Returns whether a short message can be sent without waiting.
   [[nodiscard]] bool takes() const noexcept {
     pollfd polled{file_.get(), POLLOUT, 0};
     return ::poll(&polled, 1, 0) > 0;
@@ -139,7 +139,7 @@ class StoreLine {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     auto const port = std::to_string(address_.port);
-    // Without a name it is this host, also where nothing knows what `localhost` is.
+    // Without a name getaddrinfo uses this host, even if `localhost` is unknown.
     char const* const name = address_.host == "localhost" ? nullptr : address_.host.c_str();
     if (int const error = ::getaddrinfo(name, port.c_str(), &hints, &found); error != 0) {
       why_not_ = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
@@ -149,7 +149,7 @@ class StoreLine {
       File file(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
       bool connected = file.get() >= 0;
       if (connected) {
-        limit_send(file.get(), 2);  // of one try: a host that drops packets must not use up all the time
+        limit_send(file.get(), 2);  // for one try: a host that drops packets must not use up all the time
         connected = ::connect(file.get(), one->ai_addr, one->ai_addrlen) == 0;
       }
       if (connected)
@@ -160,7 +160,7 @@ class StoreLine {
     ::freeaddrinfo(found);
     return file_.get() >= 0;
   }
-  /// How long one call of connect or send may wait.
+  /// Limits the time that one call of connect or send may wait.
   static void limit_send(int file, double seconds) noexcept {
     auto const microseconds = static_cast<long>(seconds * 1e6);
     timeval const limit{microseconds / 1'000'000, microseconds % 1'000'000};
@@ -190,9 +190,9 @@ class StoreLine {
 
   StoreAddress address_;
   File file_;
-  std::string why_not_;  // it could not connect
+  std::string why_not_;  // reason of the last failed connection
   std::string in_;
-  std::size_t taken_ = 0;  // of `in_`, what has been parsed
+  std::size_t taken_ = 0;  // number of parsed bytes in `in_`
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

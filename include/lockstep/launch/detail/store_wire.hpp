@@ -14,11 +14,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// What a rank uses a connection for: to ask, or to say how it fares and hear it of the others.
+/// Use of a connection: `calls` for requests, `news` to exchange the ends of ranks.
 enum class StoreLineKind : std::int32_t { calls, news };
 
-/// What a client of the store says first; the server's first answer, where it lets it in, is the magic number as a
-/// value. Integers lie as on all machines that we support: the lowest byte first.
+/// First message of a client of the store. An accepted client gets the magic number as its first answer. Integers are
+/// little-endian, as on all supported machines.
 struct StoreHello {
   static constexpr std::uint64_t right_magic = 0x45524f54534b434c;  // "LCKSTORE"
   static constexpr std::uint32_t right_version = 4;
@@ -39,31 +39,31 @@ enum class StoreCall : std::uint8_t { set = 1, get, add, leave, gather, contribu
 enum class StoreReply : std::uint8_t { done = 1, refused, lost, gathered, rank_ended, rank_lost };
 inline constexpr std::uint8_t first_store_reply = 1, last_store_reply = 6;
 
-/// Before each message: what it is, and how long its two parts are.
+/// Head of each message: its kind, and the lengths of its two parts.
 struct StoreHead {
   std::uint8_t what = 0;
   std::uint8_t reserved[3] = {};
-  std::int32_t rank = 0;  // of a reply: of whom it speaks; of a call to gather: how many ranks do
+  std::int32_t rank = 0;  // rank that a reply is about; number of ranks in a gather
   std::uint32_t key_bytes = 0, value_bytes = 0;
 };
 inline constexpr std::uint32_t most_store_bytes = 1 << 20, most_store_reply_bytes = 1 << 30;
-/// What one that can be reached gets to say who it is, or what it was asked.
+/// Time limit for a reachable peer to complete the handshake or answer a request.
 inline constexpr double most_answer_seconds = 4;
 
-/// How a rank ended, as it tells the others.
+/// A rank's end, as it is sent to the others.
 struct StoreEnd {
   std::int32_t exit_code = 0, signal = 0;
   char message[480] = {};
   void end_text() noexcept { message[sizeof message - 1] = '\0'; }
 };
-/// Where a rank runs, how often its launcher has started it anew, and of the first one the run's number.
+/// A rank's host, how often its launcher has restarted it and, from rank 0, the run's number.
 struct StoreJoin {
   std::uint64_t job = 0;
   std::int32_t pid = 0, restarts = 0;
   char host[64] = {};
   void end_text() noexcept { host[sizeof host - 1] = '\0'; }
 };
-/// The bytes of one of these, and back; its text ends within it, whatever the bytes are.
+/// Converts one of these to bytes and back. Its string is null-terminated for any bytes.
 template <class T>
 std::string_view store_bytes(T const& plain) noexcept {
   return {reinterpret_cast<char const*>(&plain), sizeof plain};
@@ -83,9 +83,9 @@ inline std::string store_message(std::uint8_t what, std::string_view key, std::s
   return out.append(key).append(value);
 }
 
-/// A peer whose host or network is gone is noticed within `seconds`: the system asks an idle one each second, or of
-/// long ones a hundred times. Of a line for news it also waits no longer for what was sent to arrive; who only does not
-/// read looks the same to it, which the owner of a line for calls may do while it works.
+/// Makes the system detect a lost host or network within `seconds`. It probes an idle connection each second, or a
+/// hundred times for a long limit. For `news` it also limits how long sent data may stay unacknowledged. This does not
+/// apply to `calls`, whose owner may not read while it works.
 inline void notice_silence(int file, double seconds, StoreLineKind kind) noexcept {
   int const on = 1, whole = static_cast<int>(seconds), interval = 1 + whole / 100,
             count = std::max(1, whole / interval - 2),

@@ -19,10 +19,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Runs `train` once per rank on threads of this process, of which the caller's is rank 0.
-/// @returns 0, or the exit code of the rank that failed first; where none failed, that of ranks that ended because they
-/// were asked
-/// @throws what the first rank to fail threw, after all ranks have ended; the others got RankLost where they waited for
+/// Runs `train` once per rank on threads of this process. The calling thread is rank 0.
+/// @returns 0, or the exit code of the rank that failed first; without a failure, the code of ranks that stopped on
+/// request
+/// @throws the first failed rank's exception, after all ranks have ended; the others got RankLost while they waited for
 /// it
 inline int run_threads(Options const& options, std::function<int(World&)> const& train) {
   auto const size = options.threads;
@@ -30,7 +30,7 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   auto const segment = SharedSegment::between_threads(size, job);
   auto& control = segment->control();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
-  std::atomic<int> answer = 0;  // the exit code of ranks that ended because they were asked
+  std::atomic<int> answer = 0;  // exit code of ranks that stopped on request
   StopWatch const watch(options.on_signal);
 
   auto const rank_main = [&](int rank) {

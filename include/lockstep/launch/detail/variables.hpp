@@ -9,7 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// Looks up a variable; null where it is not set. By default in this process's environment.
+/// Looks up a variable, by default in this process's environment. Returns null if it is not set.
 struct Lookup {
   char const* (*find)(void const*, char const*) = [](void const*, char const* name) -> char const* {
     return std::getenv(name);
@@ -20,7 +20,7 @@ struct Lookup {
 
 namespace detail {
 
-/// @throws ConfigError when the text is not a number within the bounds
+/// @throws ConfigError if the string is not a number within the bounds
 inline std::uint64_t parse_variable(char const* variable, std::string_view text, std::uint64_t least,
                                     std::uint64_t most, char const* remedy) {
   std::uint64_t value = 0;
@@ -36,7 +36,7 @@ inline std::uint64_t parse_variable(char const* variable, std::string_view text,
   return value;
 }
 
-/// "RANK=0", or "RANK is not set".
+/// Returns "RANK=0", or "RANK is not set".
 inline std::string tell_variable(Lookup variable, char const* name) {
   auto const* const text = variable(name);
   return text ? std::string(name) + "=" + text : std::string(name) + " is not set";

@@ -11,11 +11,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Numbers that a device keeps, and the host's view of them.
+/// Array of floats in a device's memory, readable on the host.
 template <class Space>
 class Arena {
  public:
-  /// `block` holds so many zeroed floats of the space, and is made here when it is empty.
+  /// @param block `size` zeroed floats of the space; allocated here if it is empty
   explicit Arena(Index size, memory::Block block = {})
       : block_(block.data()
                    ? std::move(block)
@@ -23,7 +23,7 @@ class Arena {
         size_(size) {}
 
   [[nodiscard]] float* data() const noexcept { return reinterpret_cast<float*>(block_.data()); }
-  /// The numbers themselves or, of a device, a copy that the next call overwrites. Waits for the device.
+  /// Returns the floats. For a device this is a copy that the next call overwrites. Waits for the device.
   [[nodiscard]] std::span<float> on_host(Device<Space> const& device) const {
     if constexpr (Space::host_accessible) {
       return {data(), static_cast<std::size_t>(size_)};

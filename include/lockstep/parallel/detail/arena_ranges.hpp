@@ -14,13 +14,13 @@ struct ArenaPart {
   Index begin = 0, end = 0;
 };
 
-/// The same, which ranks sum, or hand round, as one.
+/// A range that ranks sum or all-gather in one operation.
 struct ArenaRange {
   Index begin = 0, end = 0;
-  bool dealt = false;     ///< rank r of n is to have the r-th n-th of it; else every rank has all
-  bool of_table = false;  ///< of a table whose gradient goes by rows, which RowExchange sums
+  bool dealt = false;     ///< split: rank r of n gets the r-th of n equal parts; else every rank gets all
+  bool of_table = false;  ///< rows of a table with gradients by rows, which RowExchange sums
 
-  /// What a rank has of it.
+  /// Returns a rank's part of the range.
   [[nodiscard]] constexpr ArenaPart part(int rank, int ranks) const noexcept {
     if (!dealt) return {begin, end};
     auto const each = (end - begin) / ranks;
@@ -28,8 +28,9 @@ struct ArenaRange {
   }
 };
 
-/// Elements of the next bucket when `rest` are left, with buckets of `full`: the first has a quarter of the size, so
-/// that it leaves early; at the end they shrink to a quarter, as nothing hides the last one. All of whole units.
+/// Returns the number of elements of the next bucket, for buckets of `full` elements and `rest` remaining ones. The
+/// first bucket has a quarter of the size, so that it starts early. At the end buckets shrink to a quarter, since no
+/// computation hides the last one. Lengths are multiples of `unit`.
 [[nodiscard]] inline Index next_length(Index full, Index rest, bool first,
                                        Index unit = nn::ParameterLayout::alignment) noexcept {
   auto const whole = [=](Index count) { return count / unit * unit; };
@@ -38,12 +39,12 @@ struct ArenaRange {
   return rest < least + least / 2 ? rest : std::clamp(whole(rest / 2), least, full);
 }
 
-/// Cuts an arena of `size` elements into buckets of about so many, between tables, and calls f(range) for each of
-/// them, in order. There is always a bucket, and the first one is not dealt: numbers ride with its sum.
+/// Splits an arena of `size` elements into buckets of about `bucket` elements, between tables, and calls f(range) for
+/// each, in order. There is always a bucket, and the first one is not dealt, since its sum carries piggybacked doubles.
 ///
-/// For several `ranks` buckets and tables are dealt, but for what is left over: parts are whole blocks of SumOfSquares,
-/// so that ranks can share the work of the norm. That leaves less than `ranks` blocks, and the block's rest at either
-/// end, of the arena and of what lies between two tables.
+/// For several `ranks`, buckets and tables are dealt to them, except for remainders. Parts are whole blocks of
+/// SumOfSquares, so that ranks can share the computation of the norm. The remainders are fewer than `ranks` blocks, and
+/// partial blocks at both ends of the arena and of the ranges between tables.
 template <class F>
 void cut_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int ranks, F const& f) {
   constexpr auto block = kernel::SumOfSquares<HostSpace>::block;

@@ -30,7 +30,7 @@ inline void add_entries(Agreement& agreement, char const* kind,
   }
 }
 
-/// What every rank of a run must have alike, whatever its optimizer.
+/// Returns the values that must be equal on all ranks of a run, for any optimizer.
 template <class Model>
 [[nodiscard]] Agreement common_agreement(nn::ParameterLayout const& layout, char const* backend,
                                          std::size_t bucket_bytes) {

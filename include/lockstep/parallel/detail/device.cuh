@@ -29,8 +29,8 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 template <>
 struct DevicesOf<CudaSpace> {
-  /// At least 1.
-  /// @throws CudaError with the driver's reason when there is none
+  /// Returns the number of GPUs, at least 1.
+  /// @throws CudaError with the driver's reason if there is none
   [[nodiscard]] static int count() {
     int devices = 0;
     memory::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
@@ -41,8 +41,7 @@ struct DevicesOf<CudaSpace> {
 
 namespace detail {
 
-/// For `moved(prediction, move)`: queues the copy of one tensor at a time, which can be read once the stream was waited
-/// for.
+/// Copies tensors to the host for `moved(prediction, move)`. The copies are valid once the stream is synchronized.
 class ToHost {
  public:
   using Space = HostSpace;
@@ -81,7 +80,8 @@ struct BroughtToDevice {
   using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaInbox::Copy const&>()));
 };
 
-/// A stream on a GPU, memory for one batch, and the loss on the device, which nobody waits for before the step is done.
+/// A stream on a GPU, memory for one batch, and the loss on the device. The host waits for the loss only at the step's
+/// end.
 template <>
 class Device<CudaSpace> {
  public:
@@ -95,9 +95,9 @@ class Device<CudaSpace> {
   [[nodiscard]] int gpu() const noexcept { return gpu_; }
   void enter() const { entered(gpu_); }
 
-  /// Where batches should lie on the host; of the GPU that this thread has entered.
+  /// Returns the host memory for batches, for the GPU that this thread has entered.
   [[nodiscard]] static memory::AnyHostResource batch_memory() { return memory::PinnedResource(); }
-  /// Begins to copy a batch, which stays as it is until it is brought.
+  /// Starts to copy a batch, which must not change until `bring` and `release`.
   template <class Batch>
   void send(Batch const& batch) {
     auto& sent = stream().template kept<Sent<Batch>>();
@@ -105,12 +105,12 @@ class Device<CudaSpace> {
     sent.from = &batch;
     sent.number = received_;
   }
-  /// What was sent last will not be brought, and is free on the host.
+  /// Discards the batch that was sent last, and waits until it is free on the host.
   void forget_sent() noexcept {
     ++received_;
     inbox_.wait();
   }
-  /// The batch on the device, copied now unless it was sent before, for what is queued from here on.
+  /// Returns the batch on the device for work that is queued afterwards. Copies it now unless it was sent before.
   template <class Batch>
   [[nodiscard]] Brought<Batch> bring(Batch const& batch) {
     auto& sent = stream().template kept<Sent<Batch>>();
@@ -119,11 +119,11 @@ class Device<CudaSpace> {
     inbox_.open(stream());
     return brought;
   }
-  /// Waits until the batch that was brought is free on the host.
+  /// Waits until the host's copy of the batch is free.
   void release() const noexcept { inbox_.wait(); }
-  /// Does a pass over a batch as it was recorded: where batches compare and this one, in this place, came before. False
-  /// when nothing was done. `heard`, where somebody listens to the pass, has afterwards what it told when it was
-  /// recorded.
+  /// Runs a pass as a recording, from the second pass over an equal batch at the same address; needs batches that can
+  /// be compared. Returns false if nothing was done. Sets `heard`, if not null, to the parameters that the pass
+  /// reported during recording.
   template <class Context, class Batch, class Pass>
   bool repeat(Context& context, Batch const& batch, HeardParameters* heard, Pass const& pass) {
     if constexpr (std::equality_comparable<Batch>) {
@@ -142,12 +142,12 @@ class Device<CudaSpace> {
         if (heard) *heard = outcome->heard;
         return true;
       }
-      context.begin_micro_batch_again();  // a pass that could not be recorded has left its traces
+      context.begin_micro_batch_again();  // a pass that could not be recorded has changed the context
       context.set_written(start.written);
     }
     return false;
   }
-  /// See kernel::Gemm<CudaSpace>.
+  /// Tunes matrix products, see kernel::Gemm<CudaSpace>.
   [[nodiscard]] std::string choose_products() const {
     enter();
     return kernel::Gemm<CudaSpace>::choose_by_time(stream());
@@ -156,7 +156,7 @@ class Device<CudaSpace> {
     enter();
     kernel::Gemm<CudaSpace>::take_choices(stream(), choices);
   }
-  /// Waits for the device; lives until the next call.
+  /// Returns the prediction on the host, valid until the next call. Waits for the device.
   template <class Prediction>
   [[nodiscard]] auto show(Prediction const& prediction) {
     static_assert(MovesToHost<Prediction>,
@@ -193,14 +193,14 @@ class Device<CudaSpace> {
                          "cudaMemsetAsync");
   }
 
-  /// A moment of the stream's work that other streams can wait for; in a recording one of each time that it is done.
+  /// A point in the stream's work that other streams can wait for. In a recording it applies to each replay.
   using Mark = memory::CudaEvent;
   [[nodiscard]] bool is_recorded() const { return memory::is_recorded(stream()); }
-  /// @throws CudaError in a recording, which ends with it: the pass is done plainly
+  /// @throws CudaError during a recording, which then ends; the pass runs without a recording
   void expect_not_recorded(char const* what) const {
     if (is_recorded()) throw CudaError(std::string(what) + " cannot be recorded");
   }
-  /// Waits for the device to come to the mark, and does something else again and again meanwhile.
+  /// Waits until the device reaches the mark, and calls `meanwhile` repeatedly.
   template <class Meanwhile>
   static void await(Mark const& mark, Meanwhile const& meanwhile) {
     for (Backoff backoff; !mark.reached(); meanwhile())
@@ -219,7 +219,7 @@ class Device<CudaSpace> {
     return clock_.now(stream());
   }
   void took(double PhaseSeconds::*phase, Moment begin, Moment end) { clock_.took(phase, begin, end); }
-  /// From here on phases are also written down there; a null one ends it. Waits for the device.
+  /// Also records phases in `timeline`; null ends it. Waits for the device.
   void trace(Timeline* timeline) {
     enter();
     clock_.trace(stream(), timeline);
@@ -245,7 +245,7 @@ class Device<CudaSpace> {
     clock_.settle();
     return end_read();
   }
-  /// The same in two halves: what is queued in between is not waited for.
+  /// Reads the loss in two halves. The second waits only for the first, not for work that is queued in between.
   void begin_read(Loss const& loss) {
     copy(on_host(0), loss.totals, 2 * sizeof(double), cudaMemcpyDeviceToHost);
     read_.record(stream());
@@ -254,11 +254,11 @@ class Device<CudaSpace> {
     memory::wait_for(read_);
     return {on_host(0)[0], on_host(0)[1]};
   }
-  /// The loss of all devices, beside this one's, where a sum leaves it.
+  /// Returns the loss that is summed over all devices, in memory separate from this device's loss.
   [[nodiscard]] Loss const& summed() const noexcept { return summed_; }
-  /// It begins with this device's loss, of what is queued so far.
+  /// Initializes the summed loss with this device's loss of the work queued so far.
   void begin_sum() const { copy(summed_.totals, loss_.totals, 2 * sizeof(double), cudaMemcpyDeviceToDevice); }
-  /// The same added up elsewhere. The one before has been read.
+  /// Sets the summed loss to a sum from the host. The previous sum must have been read.
   [[nodiscard]] Loss const& write_sum(nn::Loss<HostSpace> const& loss) const {
     auto* const from = on_host(2);
     from[0] = loss.sum, from[1] = loss.weight;
@@ -273,7 +273,7 @@ class Device<CudaSpace> {
     std::uint64_t number = 0;
     std::optional<Brought<Batch>> brought;
   };
-  /// All that a pass depends on but for the contents of device memory, and which gradients are written after it.
+  /// State on which a pass depends, except the contents of device memory, and the gradients that are written before it.
   template <class Batch>
   struct PassStart {
     std::optional<Batch> batch;
@@ -304,7 +304,7 @@ class Device<CudaSpace> {
 
   int gpu_;
   memory::Scratch<> shown_;
-  memory::Buffer<double, CudaSpace> totals_{4, memory::CudaResource{}};  // loss and weight of the step, own and summed
+  memory::Buffer<double, CudaSpace> totals_{4, memory::CudaResource{}};  // own and summed loss, with their weights
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));
   memory::CudaStream stream_;
   memory::CudaInbox inbox_;

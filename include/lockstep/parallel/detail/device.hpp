@@ -16,29 +16,29 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// The parameters of which a pass told that their gradients are complete, in that order: offset and size.
+/// Parameters whose gradients a pass has reported as complete, in order: offset and size.
 using HeardParameters = std::vector<std::pair<Index, Index>>;
 
-/// What a replica computes with: where its work is queued, how its memory and the host's meet, and the loss of a step.
-/// Used by one thread at a time.
+/// Device of a replica: the stream for its work, copies between its memory and the host's, and the loss of a step. Used
+/// by one thread at a time.
 template <class Space>
 class Device {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
-/// The host's memory is where everything is already.
+/// Device of the host: everything is already in its memory.
 template <>
 class Device<HostSpace> {
  public:
   using Loss = nn::Loss<HostSpace>;
-  /// A batch of the loader's as the model sees it.
+  /// Type of a loader's batch as the model sees it.
   template <class Batch>
   using Brought = Batch;
 
   explicit Device(Place const& place) : pool_(std::make_unique<ThreadPool>(place.threads)) {}
 
   [[nodiscard]] memory::Stream<HostSpace> stream() const noexcept { return memory::Stream<HostSpace>(*pool_); }
-  /// To be called by a thread before it uses the device.
+  /// Makes the device current in the calling thread.
   void enter() const noexcept {}
 
   template <class Batch>
@@ -46,12 +46,12 @@ class Device<HostSpace> {
     return batch;
   }
   void release() const noexcept {}
-  /// Passes are not recorded: nothing was done.
+  /// Returns false: passes are not recorded.
   template <class Context, class Batch, class Pass>
   [[nodiscard]] bool repeat(Context const&, Batch const&, HeardParameters const*, Pass const&) const noexcept {
     return false;
   }
-  /// What a model predicted, for a metric to look at.
+  /// Returns a model's prediction for a metric.
   template <class Prediction>
   [[nodiscard]] Prediction const& show(Prediction const& prediction) const noexcept {
     return prediction;
@@ -60,9 +60,9 @@ class Device<HostSpace> {
     if (from.data() != to) std::copy(from.begin(), from.end(), to);
   }
   void zero(float* to, Index count) const { std::fill_n(to, count, 0.0f); }
-  /// Passes are not recorded.
+  /// Does nothing: passes are not recorded.
   void expect_not_recorded(char const*) const noexcept {}
-  /// A plain value to the device's memory, and from it.
+  /// Copies a plain value to the device's memory (put) or from it (get).
   template <class T>
   void put(T const& value, T* to) const noexcept {
     *to = value;
@@ -72,29 +72,29 @@ class Device<HostSpace> {
     return *from;
   }
 
-  struct Mark {};  // nothing is queued
+  struct Mark {};  // work is not queued
 
-  /// A moment of the work that is queued.
+  /// A point in time of the queued work.
   using Moment = double;
   [[nodiscard]] Moment now() const noexcept { return Clock::seconds(); }
   void took(double PhaseSeconds::*phase, Moment begin, Moment end) noexcept {
     phases_.*phase += end - begin;
     if (timeline_) timeline_->add({.name = name_of(phase), .begin = begin, .end = end});
   }
-  /// Of a phase that was told, so many seconds were spent waiting for other replicas.
+  /// Counts `seconds` of a phase as communication, since they were spent in waits for other replicas.
   void waited(double PhaseSeconds::*phase, double seconds) noexcept {
     phases_.*phase -= seconds;
     phases_.communication += seconds;
   }
-  /// From here on phases are also written down there; a null one ends it.
+  /// Also records phases in `timeline`; null ends it.
   void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
-  /// Since the last call.
+  /// Returns the seconds since the last call.
   [[nodiscard]] PhaseSeconds take_phases() noexcept { return std::exchange(phases_, {}); }
 
-  /// The loss starts anew.
+  /// Resets the loss.
   void begin_step() noexcept { loss_ = {}; }
   void add_loss(Loss const& loss) noexcept { loss_ += loss; }
-  /// f(totals) on the step's sum and weight.
+  /// Calls f(totals) with the step's loss sum and weight.
   template <class F>
   void change_loss(F const& f) {
     double totals[] = {loss_.sum, loss_.weight};
@@ -103,7 +103,7 @@ class Device<HostSpace> {
   }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
   [[nodiscard]] nn::Loss<HostSpace> const& read(Loss const& loss) const noexcept { return loss; }
-  /// The same in two halves: on a device, what is queued in between is not waited for.
+  /// Reads the loss in two halves. On a device, work that is queued in between is not waited for.
   void begin_read(Loss const& loss) noexcept { read_ = loss; }
   [[nodiscard]] nn::Loss<HostSpace> const& end_read() const noexcept { return read_; }
 

@@ -11,8 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Measures how long a stream is at what is queued on it. The host waits for nothing: what the marks say is asked when
-/// it has come to them anyway.
+/// Measures how long a stream takes for its queued work. Does not block the host: marks are read only when the host
+/// waits for them anyway.
 class DeviceClock {
  public:
   DeviceClock() = default;
@@ -23,7 +23,7 @@ class DeviceClock {
     if (zero_) cudaEventDestroy(zero_);
   }
 
-  /// A mark in the stream; valid until the next `settle`.
+  /// Returns a mark in the stream, valid until the next `settle`.
   [[nodiscard]] std::size_t now(memory::Stream<CudaSpace> stream) {
     if (used_ == events_.size()) events_.push_back(created());
     memory::check_cuda(cudaEventRecord(events_[used_], stream.get()), "cudaEventRecord");
@@ -34,8 +34,8 @@ class DeviceClock {
     if (timeline_)
       timeline_->add({.name = name_of(phase), .begin = static_cast<double>(begin), .end = static_cast<double>(end)});
   }
-  /// From here on phases are also written down there, by their marks, as whoever else writes there does: `settle` makes
-  /// seconds of them. A null one ends it. Waits for the stream.
+  /// Also records phases in `timeline`. All entries hold marks until `settle` converts them to seconds. Null ends the
+  /// recording. Waits for the stream.
   void trace(memory::Stream<CudaSpace> stream, Timeline* timeline) {
     settle();
     timeline_ = timeline;
@@ -47,7 +47,7 @@ class DeviceClock {
     settled_ = timeline->size();
   }
 
-  /// Adds up what has been marked. Waits for the last mark.
+  /// Adds up all marked phases. Waits for the last mark.
   void settle() {
     if (used_ > 0) memory::check_cuda(cudaEventSynchronize(events_[used_ - 1]), "cudaEventSynchronize");
     for (auto const& span : spans_) phases_.*span.phase += between(events_[span.begin], events_[span.end]);
@@ -59,7 +59,7 @@ class DeviceClock {
     settle();
     return std::exchange(phases_, {});
   }
-  /// Whether it is time to settle: marks take memory.
+  /// Returns whether to call `settle`, since marks take memory.
   [[nodiscard]] bool is_full() const noexcept { return used_ > 1024; }
 
  private:
@@ -87,7 +87,7 @@ class DeviceClock {
   std::vector<cudaEvent_t> events_;
   std::size_t used_ = 0;
   Timeline* timeline_ = nullptr;
-  std::size_t settled_ = 0;     // of its spans
+  std::size_t settled_ = 0;     // number of its spans in seconds
   cudaEvent_t zero_ = nullptr;  // an event at a known time
   double zero_seconds_ = 0;
   std::vector<Phase> spans_;

@@ -8,12 +8,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Whether a metric counts what the model predicts; else it counts a part of the loss.
+/// Whether a metric uses predictions; else it uses a part of the loss.
 template <class Metric>
 inline constexpr bool counts_predictions = !requires(Metric & metric) {
   metric.add_loss(nn::Loss<HostSpace>{});
 };
-/// Whether it looks at predictions alone, of samples of which there may be no loss.
+/// Whether a metric uses only predictions, so that samples may have no loss.
 template <class Metric>
 inline constexpr bool wants_no_loss = requires {
   requires Metric::wants_no_loss;
@@ -39,7 +39,8 @@ template <class Device, class Context, class... Metric>
   return device.read(loss);
 }
 
-/// The loss of a batch that was brought to the device, and what metrics count of it. None where nobody wants it.
+/// Evaluates a batch on the device and passes the results to the metrics. Returns its loss, or zero if no metric needs
+/// it.
 template <class Device, class Model, class Context, class Brought, class Batch, class... Metric>
 [[nodiscard]] nn::Loss<HostSpace> evaluated(Device& device, Model const& model, Context& context,
                                             Brought const& brought, Batch const& batch, Metric&... metrics) {

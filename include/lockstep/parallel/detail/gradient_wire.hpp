@@ -14,7 +14,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// An arena of gradients that ranks sum where they are.
+/// A gradient arena that ranks sum in place.
 struct InPlace {
   float* gradients = nullptr;
 
@@ -26,31 +26,31 @@ struct InPlace {
   void widen(ArenaPart const&) const noexcept {}
 };
 
-/// Where ranks sum an arena of gradients: in the arena itself or, rounded to 16 bits, in a second one beside it. The
-/// same element has the same place in both, so that buckets, parts and rows are cut without regard to it.
+/// Memory in which ranks sum a gradient arena: the arena itself or, rounded to 16 bits, a second one. Elements have
+/// equal indices in both, so that buckets, parts and rows do not depend on the format.
 template <class Space>
 class GradientWire {
  public:
-  /// `sent` holds an element of 16 bits, bfloat16 or float16, for each of the arena's; with float32 nothing.
+  /// @param sent a bfloat16 or float16 for each element of the arena; empty for float32
   GradientWire(ElementType type, float* gradients, memory::Block sent, memory::Stream<Space> stream) noexcept
       : type_(type), gradients_(gradients), sent_(std::move(sent)), stream_(stream) {}
 
   [[nodiscard]] ElementType type() const noexcept { return type_; }
   [[nodiscard]] bool rounds() const noexcept { return type_ != ElementType::float32; }
-  /// Where element i is summed.
+  /// Returns the address at which element i is summed.
   [[nodiscard]] std::byte* at(Index i) const noexcept {
     auto* const first = rounds() ? sent_.data() : reinterpret_cast<std::byte*>(gradients_);
     return first + static_cast<std::size_t>(i) * size_of(type_);
   }
-  /// Beyond the arena's.
+  /// Returns the bytes in addition to the arena.
   [[nodiscard]] std::size_t bytes() const noexcept { return sent_.bytes(); }
 
-  /// What this rank has found is now what is summed.
+  /// Rounds this rank's gradients into the memory that is summed.
   void round(ArenaPart const& part) const {
     if (type_ == ElementType::bfloat16) convert(gradients_, sent<bfloat16>(), part);
     if (type_ == ElementType::float16) convert(gradients_, sent<float16>(), part);
   }
-  /// The sum is now what the arena has.
+  /// Converts the sum to float32 in the arena.
   void widen(ArenaPart const& part) const {
     if (type_ == ElementType::bfloat16) convert(sent<bfloat16>(), gradients_, part);
     if (type_ == ElementType::float16) convert(sent<float16>(), gradients_, part);

@@ -6,7 +6,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// The bytes of rank `root` become everybody's, once all that was started before is complete.
+/// Copies the bytes of rank `root` to all ranks, after all operations that were started before.
 template <class Communicator>
 void broadcast_bytes(Communicator& communicator, void* data, std::size_t bytes, int root = 0) {
   comm::Piece piece{.type = ElementType::uint8,
@@ -18,7 +18,7 @@ void broadcast_bytes(Communicator& communicator, void* data, std::size_t bytes, 
   communicator.finish();
 }
 
-/// out[rank * bytes ...] = in of each rank, once all that was started before is complete.
+/// Gathers out[rank * bytes ...] = `in` of each rank, after all operations that were started before.
 template <class Communicator>
 void all_gather_bytes(Communicator& communicator, void const* in, void* out, std::size_t bytes) {
   comm::Piece piece{.type = ElementType::uint8,

@@ -15,12 +15,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Who steps which part of the arena, and what ranks do together because of it.
+/// Assigns parts of the arena to ranks, and implements the collectives of a sharded optimizer.
 template <class Communicator>
 class OptimizerShards {
  public:
-  /// The arena is cut as the gradients' buckets are, of about `bucket` elements; for one of `ranks`, all of it is the
-  /// rank's own.
+  /// Splits the arena as gradient buckets are split, into parts of about `bucket` elements. With one rank, the rank
+  /// owns all of it.
   OptimizerShards(Communicator& communicator, int ranks, Index size, Index bucket,
                   std::span<kernel::TouchedRows const> tables)
       : communicator_(communicator), rank_(communicator.rank()), ranks_(ranks) {
@@ -30,9 +30,9 @@ class OptimizerShards {
     });
   }
 
-  /// Whether there is anything that other ranks step.
+  /// Returns whether other ranks update any part.
   [[nodiscard]] bool deals() const noexcept { return deals_; }
-  /// What this rank steps, in order.
+  /// Returns the parts that this rank updates, in order.
   [[nodiscard]] std::vector<ArenaPart> parts() const {
     std::vector<ArenaPart> parts;
     for (auto const& range : ranges_) {
@@ -45,7 +45,7 @@ class OptimizerShards {
     return parts;
   }
 
-  /// The norm of gradients of which each rank has the sums of its own parts.
+  /// Returns the gradient norm. Each rank must have the sums of its own parts.
   /// @shape gradients, the arena   @collective   @determinism bitwise, equal to GlobalNorm::of the whole sum
   [[nodiscard]] optim::GlobalNorm norm(memory::Stream<HostSpace> stream,
                                        TensorView<float const, 1, HostSpace> gradients,
@@ -56,7 +56,7 @@ class OptimizerShards {
       Squares::run_blocks<float>(stream, gradients, tables, begin / Squares::block, Squares::blocks_of(end),
                                  squares_.data());
     };
-    Index begin = 0;  // of what all ranks have: the first one's work
+    Index begin = 0;  // start of the next range that all ranks have; rank 0 sums these
     for (auto const& range : ranges_) {
       if (!range.dealt) continue;
       auto const own = range.part(rank_, ranks_);
@@ -66,13 +66,13 @@ class OptimizerShards {
     }
     if (rank_ == 0) sum(begin, gradients.size());
     comm::Piece piece{
-        .type = ElementType::float64, .data = squares_.data(), .count = std::ssize(squares_)};  // the others have zeros
+        .type = ElementType::float64, .data = squares_.data(), .count = std::ssize(squares_)};  // zeros for other parts
     communicator_.start(piece);
     communicator_.finish();
     return {Squares::total(squares_)};
   }
 
-  /// Everybody gets the parts of all, of any arena of the layout.   @collective
+  /// All-gathers the ranks' parts in any arena of the layout.   @collective
   void gather(float* arena) {
     pieces_.clear();
     for (auto const& range : ranges_) {
@@ -92,7 +92,7 @@ class OptimizerShards {
   int rank_, ranks_;
   std::vector<ArenaRange> ranges_;
   bool deals_ = false;
-  std::vector<double> squares_;  // of each block of the gradients, the sum
+  std::vector<double> squares_;  // sum of squares of each block of the gradients
   std::vector<comm::Piece> pieces_;
 };
 

@@ -12,22 +12,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// The sums of a device's gradients where the communicator's memory is the device's. A bucket is full when the kernels
-/// that fill it are queued, or recorded: a mark behind them tells its sum, which is queued beside them, when to begin.
-/// No sum is started within a pass. The first launch of a kernel may wait for all that the device has to do, and would
-/// for the peers of a sum, of whom nobody could say that they do not come.
+/// Sums gradients in device memory, with a communicator for that memory. A bucket is full once the kernels that fill it
+/// are queued or recorded. A mark after them starts the bucket's sum, which runs on a stream of its own.
+/// No sum is started during a pass. The first launch of a kernel may wait for all work of the device. With a sum in
+/// progress it would wait for peers, and a missing peer could not be reported.
 template <class Communicator, class DeviceReplica>
 class QueuedSums {
   using Wire = GradientWire<typename DeviceReplica::Space>;
 
  public:
-  /// All of them outlive this object.
+  /// All arguments must outlive this object.
   QueuedSums(Communicator& communicator, DeviceReplica& replica, GradientBuckets& buckets, Wire const& wire)
       : communicator_(communicator), replica_(replica), buckets_(buckets), wire_(wire), marks_(buckets.size() + 1) {
-    wire_.round(buckets_.all_of(0));  // once while nobody sums: start_rest may round for the first time
+    wire_.round(buckets_.all_of(0));  // loads the kernel while no sum is in progress: start_rest may use it first
   }
 
-  /// The last pass of a step, whose sums begin beside it: they are started once it is queued.
+  /// Runs the last pass of a step, then starts the sums, which overlap with it.
   template <class Batch>
   void run(Batch const& batch, MicroStep const& step) {
     replica_.run(
@@ -38,7 +38,7 @@ class QueuedSums {
     for (auto const& [offset, count] : heard_)
       fill(offset, count, [this](std::size_t i, comm::Piece& piece) { communicator_.start_after(piece, marks_[i]); });
   }
-  /// What no pass has filled leaves behind the last of them, and then the loss. Waits for the passes.
+  /// Starts the sums of buckets that no pass has filled, then of the loss. Waits for the passes.
   void start_rest() {
     replica_.zero_unused();
     for (auto i = buckets_.started(); i < buckets_.size(); ++i) wire_.round(buckets_.all_of(i));
@@ -50,7 +50,7 @@ class QueuedSums {
     communicator_.start_after(totals_, end);
     replica_.device().await(end, [this] { communicator_.progress(); });
   }
-  /// Once all of them are complete: the sums are where the optimizer reads them.
+  /// Converts complete sums to float32, where the optimizer reads them.
   void widen() const {
     for (std::size_t i = 0; wire_.rounds() && i < buckets_.size(); ++i) wire_.widen(buckets_.own_of(i));
   }
@@ -76,7 +76,7 @@ class QueuedSums {
   DeviceReplica& replica_;
   GradientBuckets& buckets_;
   Wire const& wire_;
-  std::vector<typename DeviceReplica::Mark> marks_;  // of each bucket, and of the end of the passes
+  std::vector<typename DeviceReplica::Mark> marks_;  // one for each bucket, and one for the end of the passes
   HeardParameters heard_;
   comm::Piece totals_;
 };

@@ -13,8 +13,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// When the gradients of a replica could leave, were there ranks to sum them with: the buckets of a session without a
-/// communicator, which tell what ranks would give. A host's; of a device only when work was queued would be known.
+/// Records when parts of the gradients become ready, for sessions without a communicator. The report shows how well
+/// several ranks could overlap their sums. Only on the host: on a device only the times of queueing would be known.
 template <class DeviceReplica>
 class ReadyParts {
   static constexpr bool on_host = DeviceReplica::Space::host_accessible;
@@ -26,7 +26,7 @@ class ReadyParts {
         buckets_({replica.gradient_data(), static_cast<std::size_t>(replica.size())},
                  static_cast<std::size_t>(replica.size() / parts) * sizeof(float), replica.touched()) {}
 
-  /// Forward and backward of the replica's shards.
+  /// Runs forward and backward of the replica's shards.
   template <class Batch>
   void run(std::span<Batch const> batches, MicroStep const& step) {
     if (!on_host || !step.last) {
@@ -43,7 +43,7 @@ class ReadyParts {
     ended_ = Clock::seconds();
   }
 
-  /// Of the last step; none before it.
+  /// Returns the times of the last step; empty before it.
   [[nodiscard]] std::vector<BucketTimes> times() const {
     if (!on_host || ended_ == 0) return {};
     auto times = buckets_.times();

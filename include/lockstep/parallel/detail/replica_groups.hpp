@@ -17,16 +17,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Where the threads of one process, one for each of its devices, meet within a pass. No thread waits for one whose
-/// pass is over: what ended it is thrown to all.
+/// Exchange point of one process's threads, one for each device, within a pass. No thread waits for a thread whose pass
+/// is over: all get the exception that ended it.
 class Meeting {
  public:
   explicit Meeting(int size) : given_(static_cast<std::size_t>(size)) {}
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(given_.size()); }
-  /// While no thread is in a pass.
+  /// Starts a pass. Call it while no thread is in a pass.
   void begin() noexcept { arrived_ = left_ = 0, failure_ = nullptr; }
-  /// The calling thread's pass is over: by `failure`, or in good order.
+  /// Ends the calling thread's pass, after `failure` or normally.
   void leave(std::exception_ptr const& failure = nullptr) noexcept {
     std::lock_guard const lock(mutex_);
     ++left_;
@@ -34,20 +34,20 @@ class Meeting {
     if (arrived_ > 0) fail(parted());
   }
 
-  /// What a thread gives: so many bytes, for an exchange of a kind.
+  /// Contribution of a thread: its bytes, and the kind of exchange.
   struct Given {
     void const* data = nullptr;
     std::size_t bytes = 0;
     char const* kind = "";
   };
-  /// f(given) once all threads are here, with what each has given; nobody goes on before all are done with it.
-  /// @throws what ended another thread's pass; CollectiveMismatch when one came to its end without failing, or to
+  /// Calls f(given) with all contributions once all threads have arrived. Returns once all threads are done with them.
+  /// @throws the exception that ended another thread's pass; CollectiveMismatch if a pass ended normally, or is in
   /// another exchange
   template <class F>
   void exchange(int rank, Given const& mine, F&& f) {
     given_[static_cast<std::size_t>(rank)] = mine;
     meet();
-    for (auto const& other : given_)  // alike on all
+    for (auto const& other : given_)  // equal on all threads
       if (other.kind != given_[0].kind || other.bytes != given_[0].bytes)
         throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - given_.data()) + " has come to " +
                                  text(other) + " and device 0 to " + text(given_[0]) + rule);
@@ -100,7 +100,7 @@ class Meeting {
   std::vector<Given> given_;
 };
 
-/// How the threads at a Meeting exchange what lies on the host.
+/// Exchanges host memory between the threads of a Meeting.
 class ByThreads {
  public:
   ByThreads(Meeting& meeting, int rank) noexcept : meeting_(&meeting), rank_(rank) {}
@@ -131,7 +131,7 @@ class ByThreads {
   int rank_;
 };
 
-/// How ranks exchange what lies where their communicator sums, once what they have started before is complete.
+/// Exchanges memory in the communicator's space between ranks, after all operations that were started before.
 template <comm::Communicator Communicator>
 class ByRanks {
  public:
@@ -162,7 +162,7 @@ class ByRanks {
   Communicator* communicator_;
 };
 
-/// A replica's place among those that `By` joins. A device's memory goes over the host, unless `By` takes it as it is.
+/// A replica's group, connected by `By`. Copies a device's memory to the host and back, unless as_it_is.
 template <class By, class Device, bool as_it_is>
 class ReplicaGroup final : public nn::ReplicaGroup {
  public:
@@ -183,7 +183,7 @@ class ReplicaGroup final : public nn::ReplicaGroup {
   void reduce_scatter(float const* in, float* out, Index count) override { sum(in, out, count); }
   void reduce_scatter(double const* in, double* out, Index count) override { sum(in, out, count); }
 
-  /// A pass begins; whether there was an exchange in it until now.
+  /// Begins a pass (begin_pass). Returns whether it had an exchange so far (has_met).
   void begin_pass() noexcept { met_ = false; }
   [[nodiscard]] bool has_met() const noexcept { return met_; }
 
@@ -221,7 +221,7 @@ class ReplicaGroup final : public nn::ReplicaGroup {
   std::vector<std::byte> in_host_, out_host_;
 };
 
-/// That of a replica which computes several shards one after the other: they are many, and cannot meet.
+/// Group of a replica that computes several shards in turns: they cannot exchange data within a pass.
 class ShardsInTurns final : public nn::ReplicaGroup {
  public:
   explicit ShardsInTurns(int shards) noexcept : shards_(shards) {}

@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// A replica's loss scale, where its context and the optimizer's step find it: in its space. There is none, unless
-/// activations are float16.
+/// A replica's loss scale in the replica's space, for its context and the optimizer. Empty unless activations are
+/// float16.
 template <class Scalar, class Space>
 class ReplicaLossScale {
  public:
@@ -28,7 +28,7 @@ class ReplicaLossScale<float16, Space> {
     set(device, optim::LossScaler{}.begin());
   }
   [[nodiscard]] State* data() noexcept { return state_.data(); }
-  /// Wait for the device.
+  /// Copies the state to the device (set) or from it (get). Both wait for the device.
   template <class Device>
   void set(Device const& device, State const& state) {
     device.put(state, data());

@@ -13,13 +13,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// In the tree that the host sums in. Replicas that share a GPU are summed by one kernel, where they are a branch of
-/// the tree. Branches on several GPUs meet on the left one's, all at the same time: what lies elsewhere is copied over
-/// first.
+/// Sums in the host's tree. One kernel sums replicas that share a GPU and form a subtree. Subtrees on several GPUs are
+/// summed on the left one's GPU, all in parallel, after a copy of the right ones.
 template <class Replica>
 class ReplicaSum<Replica, CudaSpace> {
  public:
-  /// Both outlive this object.
+  /// Both arguments must outlive this object.
   ReplicaSum(DeviceThreads&, std::span<std::unique_ptr<Replica> const> replicas) : replicas_(replicas) {
     for (auto const& replica : replicas) {
       replica->device().enter();
@@ -32,12 +31,12 @@ class ReplicaSum<Replica, CudaSpace> {
   }
   ReplicaSum(ReplicaSum const&) = delete;
   ReplicaSum& operator=(ReplicaSum const&) = delete;
-  /// To give a GPU's memory back is not to wait for the others, which may be copying it.
+  /// Waits for all replicas: they may still copy memory that is freed next.
   ~ReplicaSum() {
     for (auto const& replica : replicas_) cudaStreamSynchronize(replica->stream().get());
   }
 
-  /// Queued on all streams; the first replica's has the sums.
+  /// Queues the sums on all streams. The first replica has the result.
   nn::Loss<CudaSpace> gather(Index size) {
     for (auto const& replica : replicas_) {
       replica->zero_unused();
@@ -48,8 +47,8 @@ class ReplicaSum<Replica, CudaSpace> {
     return first().device().summed();
   }
 
-  /// Every replica takes the values of the first, and its loss scale, on its own stream: here tables have dense
-  /// gradients.
+  /// Copies the first replica's values and loss scale to every replica, on the replica's own stream. Tables have dense
+  /// gradients here.
   void spread(bool) {
     auto& from = first();
     record(0);
@@ -64,7 +63,7 @@ class ReplicaSum<Replica, CudaSpace> {
   }
 
  private:
-  /// Copies between two GPUs go over the host unless one may read the other's memory.
+  /// Enables direct copies between two GPUs if possible; otherwise they go through the host.
   static void let_read(Replica& reader, Replica& read) {
     if (reader.device().gpu() == read.device().gpu()) return;
     int can = 0;
@@ -74,18 +73,18 @@ class ReplicaSum<Replica, CudaSpace> {
     reader.device().enter();
     auto const status = cudaDeviceEnablePeerAccess(read.device().gpu(), 0);
     if (status == cudaErrorPeerAccessAlreadyEnabled)
-      cudaGetLastError();  // the runtime would tell it again
+      cudaGetLastError();  // clears the error, which the runtime would report again
     else
       memory::check_cuda(status, "cudaDeviceEnablePeerAccess");
   }
   [[nodiscard]] Replica& first() const noexcept { return *replicas_[0]; }
-  /// What is queued for a replica so far, for others to wait for.
+  /// Marks the work that is queued for a replica so far, for other streams to wait for.
   void record(std::size_t i) {
     replicas_[i]->device().enter();
     done_[i].record(replicas_[i]->stream());
   }
 
-  /// Replicas [begin, begin + count), into the first of them.
+  /// Sums replicas [begin, begin + count) into the first of them.
   void sum(std::size_t begin, std::size_t count, Index size) {
     if (count < 2) return;
     if (share_a_gpu(begin, count)) return add(begin, 1, count, size);
@@ -99,7 +98,7 @@ class ReplicaSum<Replica, CudaSpace> {
       if (replicas_[begin + i]->device().gpu() != replicas_[begin]->device().gpu()) return false;
     return true;
   }
-  /// Replicas begin, begin + stride, …: `count` of them, by one kernel, and by one for their losses.
+  /// Sums `count` replicas begin, begin + stride, … with one kernel for gradients and one for losses.
   void add(std::size_t begin, std::size_t stride, std::size_t count, Index size) {
     auto& to = *replicas_[begin];
     gradients_.assign(1, to.gradient_data());
@@ -115,7 +114,7 @@ class ReplicaSum<Replica, CudaSpace> {
     kernel::sum_into_first<float>(to.stream(), gradients_, size);
     kernel::sum_into_first<double>(to.stream(), losses_, 2);
   }
-  /// Numbers of another replica where this one's GPU can read them.
+  /// Returns another replica's numbers in memory that this replica's GPU can read.
   template <class T>
   [[nodiscard]] T* near(std::size_t left, Replica& from, T* numbers, Index count) {
     auto& to = *replicas_[left];
@@ -126,7 +125,7 @@ class ReplicaSum<Replica, CudaSpace> {
     copy(to.stream(), numbers, reinterpret_cast<T*>(block.data()), count);
     return reinterpret_cast<T*>(block.data());
   }
-  /// Between any two GPUs.
+  /// Copies between any two GPUs.
   template <class T>
   static void copy(memory::Stream<CudaSpace> stream, T const* from, T* to, Index count) {
     auto const bytes = static_cast<std::size_t>(count) * sizeof(T);

@@ -15,24 +15,24 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Sums what the replicas of one process have found into the first of them, and gives the others its values.
+/// Sums gradients and losses of one process's replicas into the first one, and copies its values to the others.
 /// @determinism bitwise: the balanced binary tree over replicas
 template <class Replica, class Space = typename Replica::Space>
 class ReplicaSum {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
-/// Each device's thread sums an equal part.
+/// On the host each device's thread sums an equal part.
 template <class Replica>
 class ReplicaSum<Replica, HostSpace> {
  public:
-  /// Both outlive this object.
+  /// Both arguments must outlive this object.
   ReplicaSum(DeviceThreads& threads, std::span<std::unique_ptr<Replica> const> replicas)
       : threads_(threads), replicas_(replicas) {
     for (auto const& replica : replicas) gradients_.push_back(replica->gradient_data());
   }
 
-  /// Afterwards the first replica has all gradients' sums.
+  /// Sums all gradients into the first replica's.
   /// @returns the loss of all
   nn::Loss<HostSpace> gather(Index size) {
     auto const count = static_cast<int>(replicas_.size());
@@ -54,8 +54,8 @@ class ReplicaSum<Replica, HostSpace> {
             tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
   }
 
-  /// Every replica takes the values of the first, and its loss scale. Where `rows_stay`, rows that nobody has touched
-  /// are alike already, and large tables cost no more than what was looked up in them.
+  /// Copies the first replica's values and loss scale to every replica. With `rows_stay`, skips rows that no replica
+  /// has touched, since they are equal already. The cost of large tables is then proportional to the touched rows.
   void spread(bool rows_stay) {
     threads_.run([&](int device) {
       auto &from = *replicas_[0], &to = *replicas_[static_cast<std::size_t>(device)];
@@ -69,7 +69,7 @@ class ReplicaSum<Replica, HostSpace> {
   }
 
  private:
-  /// The rows that any device has touched, of all tables.
+  /// Computes the union of the rows that any device has touched, for all tables.
   void unite_rows() {
     united_.clear();
     for (std::size_t i = 0; i < replicas_[0]->touched().size(); ++i) {

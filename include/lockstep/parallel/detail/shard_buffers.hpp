@@ -11,25 +11,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// The buffers of every shard of a replica, which computes with those of one at a time, in a place that stays the same.
-/// A single shard's are in that place alone.
+/// Buffers of every shard of a replica. The replica computes with one shard's buffers at a time, at a fixed address.
+/// With a single shard, only this address is used.
 template <class Space>
 class ShardBuffers {
  public:
   ShardBuffers(int shards, Index size) : shards_(shards), size_(size), all_(shards == 1 ? 0 : shards * size) {}
 
-  /// From here on a shard's are at hand.
+  /// Makes a shard's buffers current.
   void take(Device<Space> const& device, int shard, float* at_hand) {
     if (shard == shard_ || size_ == 0) return;
     kernel::Move<Space>::template run<float>(device.stream(), at_hand, of(shard_), size_);
     shard_ = shard;
     kernel::Move<Space>::template run<float>(device.stream(), of(shard), at_hand, size_);
   }
-  /// All shards take these.
+  /// Sets the buffers of all shards.
   void set(Device<Space> const& device, std::span<float const> buffers) {
     for (int shard = 0; shards_ > 1 && shard < shards_; ++shard) device.write(buffers, of(shard));
   }
-  /// Between passes: over all shards, of which there are several. Nobody's are valid until they are set.
+  /// Returns the mean over several shards, between passes. Invalidates all shards' buffers until they are set.
   [[nodiscard]] std::span<float> mean(Device<Space> const& device) {
     auto const all = all_.on_host(device);
     std::vector<float*> each;
@@ -46,7 +46,7 @@ class ShardBuffers {
 
   int shards_;
   Index size_;
-  Arena<Space> all_;  // while a shard's buffers are at hand, its place here is old
+  Arena<Space> all_;  // the current shard's part is outdated
   int shard_ = 0;
 };
 

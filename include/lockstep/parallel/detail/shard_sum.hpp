@@ -17,17 +17,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Sums what one replica finds for its shards, one after the other, as though each had a replica of its own: in the
-/// tree of core/tree_sum.hpp. A shard's gradients are written where the replica's always are; sums that wait for their
-/// right side are kept as the digits of a binary counter are, so that n shards need log2(n) more arenas. Where a step
-/// has several micro-batches, every shard also needs one of its own, in which what it has found waits for the next.
+/// Sums one replica's gradients over its shards, in turns, bit-identical to one replica per shard, in the tree of
+/// core/tree_sum.hpp. Each shard's gradients are written in the replica's arena. Pending sums are kept like the digits
+/// of a binary counter, so n shards need log2(n) more arenas. For steps of several micro-batches every shard also needs
+/// an arena for its gradients between micro-batches.
 /// @determinism bitwise
 template <class Space>
 class ShardSum {
  public:
   using Stream = memory::Stream<Space>;
 
-  /// `shards` is a power of two; the bits of `tables` outlive this object.
+  /// @param shards a power of two
+  /// @param tables their bits must outlive this object
   ShardSum(int shards, Index size, std::span<kernel::TouchedRows const> tables)
       : shards_(static_cast<unsigned>(shards)), size_(size), tables_(tables.begin(), tables.end()) {
     for (unsigned n = 1; n < shards_; n *= 2) waiting_.push_back(make());
@@ -38,7 +39,7 @@ class ShardSum {
     return (waiting_.size() + own_.size()) * static_cast<std::size_t>(size_) * sizeof(float);
   }
 
-  /// Keeps what a shard has found so far, until its next micro-batch. `written` says of which parameters.
+  /// Saves a shard's gradients until its next micro-batch. `written` flags the parameters that have some.
   /// @shape gradients [size]   @shape totals [2]
   void set_aside(Stream stream, int shard, float const* gradients, double const* totals,
                  std::span<std::uint8_t const> written) {
@@ -49,7 +50,7 @@ class ShardSum {
     copy(stream, gradients, own.gradients.data());
     kernel::Move<Space>::template run<double>(stream, totals, own.totals.data(), 2);
   }
-  /// Brings it back.   @returns of which parameters it is
+  /// Restores a shard's gradients.   @returns flags of the parameters that have some
   [[nodiscard]] std::span<std::uint8_t const> take_up(Stream stream, int shard, float* gradients,
                                                       double* totals) const {
     auto const& own = own_[static_cast<std::size_t>(shard)];
@@ -59,16 +60,16 @@ class ShardSum {
     return own.written;
   }
 
-  /// What is added from here on is all that was found for this shard.
+  /// Selects the sums of this shard. The following calls of `add` pass all of the shard's gradients.
   void begin(int shard) {
     auto const k = static_cast<unsigned>(shard);
     terms_.clear();
-    auto const before = static_cast<std::size_t>(std::popcount(k));      // sums that wait
-    auto const complete = static_cast<std::size_t>(std::countr_one(k));  // of which this shard completes the last
+    auto const before = static_cast<std::size_t>(std::popcount(k));      // pending sums
+    auto const complete = static_cast<std::size_t>(std::countr_one(k));  // sums that this shard completes
     for (std::size_t j = 1; j <= complete; ++j) terms_.push_back(&waiting_[before - j]);
     kept_ = k + 1 < shards_ ? &waiting_[before - complete] : nullptr;
   }
-  /// To be called before `add` comes to tables: all sides get the rows that any of them has touched.
+  /// Unites the touched rows of all operands. Call it before `add` for tables.
   void unite(float* gradients) {
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       for (auto* term : terms_) take_union(tables_[i], term->tables[i].words, gradients);
@@ -76,23 +77,24 @@ class ShardSum {
     }
     if (kept_) copy_rows(tables_, kept_->tables);
   }
-  /// Elements [begin, end) of the replica's arena, all of which are written; after the last shard they are the sum.
+  /// Adds elements [begin, end) of the replica's arena, all of which are written. After the last shard they hold the
+  /// sum.
   void add(Stream stream, float* gradients, Index begin, Index end) const {
     sum(stream, gradients, begin, end, [](Node& node) { return node.gradients.data(); });
   }
-  /// Loss and weight. @shape totals [2]
+  /// Adds loss and weight. @shape totals [2]
   void add_totals(Stream stream, double* totals) const {
     sum(stream, totals, 0, 2, [](Node& node) { return node.totals.data(); });
   }
 
  private:
-  /// What some shards have found.
+  /// Sum over some shards.
   struct Node {
     memory::Buffer<float, Space> gradients;
     memory::Buffer<double, Space> totals;
-    std::vector<std::uint64_t> rows;          // of all tables, as they are touched
-    std::vector<kernel::TouchedRows> tables;  // which those are
-    std::vector<std::uint8_t> written;        // of a shard that is set aside
+    std::vector<std::uint64_t> rows;          // bits of touched rows, for all tables
+    std::vector<kernel::TouchedRows> tables;  // the tables, with these bits
+    std::vector<std::uint8_t> written;        // flags of a saved shard
   };
 
   [[nodiscard]] Node make() const {
@@ -134,8 +136,8 @@ class ShardSum {
   Index size_;
   std::vector<kernel::TouchedRows> tables_;
   std::vector<Node> waiting_, own_;
-  std::vector<Node*> terms_;  // of the sum that the shard at hand completes, the nearest first
-  Node* kept_ = nullptr;      // where that sum goes
+  std::vector<Node*> terms_;  // operands of the sum that the current shard completes, the nearest first
+  Node* kept_ = nullptr;      // destination of that sum
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

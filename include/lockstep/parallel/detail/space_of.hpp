@@ -4,7 +4,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Where the memory lies that a communicator allocates: on the host, unless it says otherwise.
+/// Space of a communicator's memory: the host, unless the communicator defines `Space`.
 template <class Communicator>
 struct SpaceOf {
   using type = HostSpace;

@@ -10,7 +10,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Neither the weight nor the norm comes to the host: nobody waits.
+/// Computes the scalars on the device. Weight and norm are not copied to the host, so the host does not wait.
 template <>
 class MakeStepScalars<CudaSpace> {
  public:
@@ -19,10 +19,10 @@ class MakeStepScalars<CudaSpace> {
   MakeStepScalars() = default;
   MakeStepScalars(MakeStepScalars const&) = delete;
   MakeStepScalars& operator=(MakeStepScalars const&) = delete;
-  /// The last step's scalars may be on their way to the host.
+  /// Waits, since the last step's scalars may still be copied to the host.
   ~MakeStepScalars() { made_.await(); }
 
-  /// Never null: whether the step changes anything is known on the device alone.
+  /// Never returns null: only the device knows whether the step changes anything.
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
                                                             UpdateSettings const& settings, nn::Loss<Space> const& loss,
                                                             TensorView<float, 1, Space> gradients,
@@ -46,7 +46,7 @@ class MakeStepScalars<CudaSpace> {
     }
     return scalars_.data();
   }
-  /// As on the host. Waits for the scalars, not for what they are used for.
+  /// Returns as on the host. Waits for the scalars, not for the update that uses them.
   template <class Device>
   [[nodiscard]] bool skipped(Device const&) const {
     if (!told_) return false;
@@ -69,7 +69,7 @@ class MakeStepScalars<CudaSpace> {
   memory::Buffer<double, Space> squares_{1, memory::CudaResource{}};
   memory::Block pinned_ = memory::PinnedResource{}.allocate(sizeof(optim::StepScalars<Space>));
   mutable memory::CudaEvent made_;
-  mutable bool told_ = false;  // whether the last step has measured anything
+  mutable bool told_ = false;  // whether the last step has measured a norm
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

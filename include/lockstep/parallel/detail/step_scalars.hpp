@@ -14,9 +14,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Makes a step's scalars where the optimizer reads them: from the settings, the whole step's loss and, for clipping
-/// and where there is a loss scale, the gradients of its sum. They are those of all ranks or devices, and a number that
-/// is not finite stays so in any sum: all come to the same.
+/// Computes a step's scalars where the optimizer reads them. Inputs are the settings, the loss of the whole step and,
+/// for clipping or a loss scale, the summed gradients. These are equal on all ranks and devices, and a sum preserves
+/// nonfinite numbers. Thus all ranks make the same decision.
 template <class Space>
 class MakeStepScalars {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
@@ -27,7 +27,7 @@ class MakeStepScalars<HostSpace> {
  public:
   using Space = HostSpace;
 
-  /// Null when the step changes nothing.
+  /// Returns null if the step changes nothing.
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
                                                             UpdateSettings const& settings, nn::Loss<Space> const& loss,
                                                             TensorView<float, 1, Space> gradients,
@@ -37,7 +37,7 @@ class MakeStepScalars<HostSpace> {
     return complete(settings, loss, measures ? optim::GlobalNorm::of(stream, gradients, tables) : optim::GlobalNorm(),
                     scale);
   }
-  /// The same where the norm has been measured, if it clips or there is a scale, which is moved on.
+  /// Computes the scalars with a given norm, which clipping or a loss scale uses. Updates the loss scale.
   [[nodiscard]] optim::StepScalars<Space> const* complete(UpdateSettings const& settings, nn::Loss<Space> const& loss,
                                                           optim::GlobalNorm const& norm,
                                                           optim::LossScaler::State* scale) {
@@ -56,12 +56,12 @@ class MakeStepScalars<HostSpace> {
     }
     return scalars_.active() ? &scalars_ : nullptr;
   }
-  /// Whether the last step was skipped, for a loss or gradients that are not finite.
+  /// Returns whether the last step was skipped because its loss or gradients are not finite.
   template <class Device>
   [[nodiscard]] bool skipped(Device const&) const noexcept {
     return scalars_.skip;
   }
-  /// Of the last step's mean gradient, before it was clipped; 0 where nobody needed it.
+  /// Returns the norm of the last step's mean gradient before clipping, or 0 if it was not needed.
   template <class Device>
   [[nodiscard]] double gradient_norm(Device const&) const noexcept {
     return scalars_.norm;

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Adds to a table's touched rows those of `words`, a bit per row, with the gradient zero: what others have touched can
-/// then be summed with what this replica has.
+/// Adds the rows of `words`, a bit per row, to a table's touched rows, with zero gradients. Other replicas' gradients
+/// of these rows can then be added.
 inline void take_union(kernel::TouchedRows const& table, std::uint64_t const* words, float* gradients) {
   auto const mine = table.bits();
   for (std::size_t word = 0; word < mine.size(); ++word) {

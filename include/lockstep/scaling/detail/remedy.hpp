@@ -8,18 +8,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
 
-/// What could be changed, and what that should give.
+/// A possible change and its expected gain.
 struct Remedy {
-  double gain = 0;  ///< of samples per second: 0.1 makes it 1.1 times as fast; 0: not known
+  double gain = 0;  ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
   std::string says;
 };
 
-/// The best first.
+/// Sorts remedies, the best first.
 inline void sort(std::vector<Remedy>& remedies) {
   std::stable_sort(remedies.begin(), remedies.end(), [](auto const& a, auto const& b) { return a.gain > b.gain; });
 }
 
-/// A line for each.
+/// Returns one line per remedy.
 [[nodiscard]] inline std::string lines(std::vector<Remedy> const& remedies) {
   std::string out;
   for (auto const& remedy : remedies) {

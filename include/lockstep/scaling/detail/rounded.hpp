@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
 
-/// A figure for people, with so many digits behind the point.
+/// Returns a number with `digits` decimals.
 [[nodiscard]] inline std::string rounded(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
