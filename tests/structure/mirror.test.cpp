@@ -14,7 +14,7 @@ namespace {
 /// Headers without a test of their own, each with the reason.
 std::map<std::string_view, std::string_view> const untested{};
 
-/// Headers of more than 400 lines, each with the reason.
+/// Headers of more than 600 lines, each with the reason.
 std::map<std::string_view, std::string_view> const long_headers{};
 
 std::string test_of(std::string const& header) {
@@ -64,11 +64,11 @@ TEST_CASE("exemptions are needed and give a reason") {
   }
 }
 
-TEST_CASE("a header has at most 400 lines") {
+TEST_CASE("a header has at most 600 lines") {
   auto const headers = library_headers();
   for (auto const& header : headers) {
     auto const lines = lines_of(source_root / "include/lockstep" / header).size();
-    CHECK_MESSAGE(lines <= (long_headers.contains(header) ? 600u : 400u), header, " has ", lines, " lines");
+    CHECK_MESSAGE(lines <= (long_headers.contains(header) ? 1000u : 600u), header, " has ", lines, " lines");
   }
   CHECK(headers.size() >= 9);
 }
