@@ -12,12 +12,12 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
 
-// Converts to whatever a member is, but never to the aggregate itself: that would count a copy as one member.
+// Converts to any member type, but never to the aggregate itself: such a conversion would count a copy as one member.
 template <class Owner>
 struct AnyMember {
   template <class T>
   requires(!std::same_as<std::remove_cvref_t<T>, Owner>) operator T() const {
-    __builtin_unreachable();  // asked for its type only; without a body clang misses one
+    __builtin_unreachable();  // only its type is used; without a body clang misses one
   }
 };
 
@@ -26,21 +26,21 @@ consteval bool takes_members(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), AnyMember<T>{})...}; };
 }
 
-// Converts to the bases of an aggregate alone.
+// Converts only to the bases of an aggregate.
 template <class Owner>
 struct AnyBase {
   template <class T>
   requires(std::is_base_of_v<T, Owner> && !std::same_as<T, Owner>) operator T() const { __builtin_unreachable(); }
 };
 
-/// Whether what braces count begins with a base class.
+/// Whether brace initialization counts a base class as the first member.
 template <class T>
 consteval bool has_base() {
   return requires { T{AnyBase<T>{}}; };
 }
 
-/// Whether the members that braces count are all members, and no elements of a C array that braces may leave out: in
-/// parentheses nothing is left out. (nvcc has these, and finds none that convert.)
+/// Whether all counted members are real members, not elements of a C array. Braces may leave out the elements of a C
+/// array, parentheses may not. (nvcc defines the macro for initialization in parentheses, but finds no conversions.)
 template <class T, std::size_t... I>
 consteval bool takes_members_one_by_one([[maybe_unused]] std::index_sequence<I...> all) {
 #if defined(__cpp_aggregate_paren_init) && !defined(__CUDACC__)
@@ -71,16 +71,16 @@ consteval std::size_t count_members() {
 }  // namespace detail
 
 /// A struct whose members Lockstep can list without a macro: a default-constructible aggregate without a base class. It
-/// holds no C arrays, whose elements the language's rules for braces count as members; use std::array.
+/// holds no C arrays, because brace initialization counts their elements as members; use std::array.
 template <class T>
 concept Aggregate =
     std::is_aggregate_v<T> && !std::is_array_v<T> && !detail::standard_array<T> && std::default_initializable<T>;
 
-/// The number of members of an aggregate; 33 stands for "more than 32".
+/// The number of members of an aggregate; 33 means "more than 32".
 template <Aggregate T>
 inline constexpr std::size_t member_count = detail::count_members<std::remove_const_t<T>>();
 
-/// References to the members of an aggregate, in order of declaration, constant when the aggregate is.
+/// Returns references to the members of an aggregate, in order of declaration; constant if the aggregate is.
 template <class T>
 requires Aggregate<std::remove_const_t<T>>
 constexpr auto members(T& all) noexcept {
@@ -136,7 +136,7 @@ constexpr auto members(T& all) noexcept {
 #undef LOCKSTEP_TIE
 }
 
-/// The types of an aggregate's members, as `std::tuple<Member&...>`.
+/// Types of an aggregate's members, as `std::tuple<Member&...>`.
 template <Aggregate T>
 using MembersOf = decltype(members(std::declval<T&>()));
 

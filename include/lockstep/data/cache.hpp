@@ -31,7 +31,7 @@ std::size_t bytes_beyond_elements(Elements const& elements) noexcept {
   return out;
 }
 
-/// The memory of a member beyond its own size, and that of what it holds.
+/// Returns the heap bytes of a member, including the heap bytes of its elements.
 template <class T>
 std::size_t bytes_beyond(T const& member) noexcept {
   [[maybe_unused]] auto const of_all = [](auto const&... each) { return (std::size_t{0} + ... + bytes_beyond(each)); };
@@ -68,9 +68,9 @@ std::size_t bytes_beyond(T const& member) noexcept {
 
 }  // namespace detail
 
-/// Keeps samples in memory once they were read, as many as a budget of bytes allows: those come without reading again,
-/// the others as before. What is kept stays: in shuffled epochs each sample is used equally often, and dropping one for
-/// another would gain nothing. Copies share the cache. Thread-safe, without a lock.
+/// Keeps samples in memory after their first read, up to a budget of bytes. Samples beyond the budget are read each
+/// time. Kept samples are never evicted: shuffled epochs use each sample equally often, so eviction would gain nothing.
+/// Copies share the cache. Thread-safe and lock-free.
 template <Dataset D>
 class Cache {
   static_assert(detail::ReadsAnywhere<D>,
@@ -82,7 +82,7 @@ class Cache {
  public:
   using Sample = SampleOf<D>;
 
-  /// @throws ConfigError when the budget is negative
+  /// @throws ConfigError if the budget is negative
   Cache(D dataset, Index budget_bytes) : dataset_(std::move(dataset)), kept_(std::make_shared<Kept>(dataset_.size())) {
     if (budget_bytes < 0)
       throw ConfigError("Cache: the budget is " + std::to_string(budget_bytes) + " bytes; it must be at least 0");
@@ -91,7 +91,7 @@ class Cache {
 
   [[nodiscard]] Index size() const { return dataset_.size(); }
   [[nodiscard]] Sample get(Index i) const { return kept_or_read(i, dataset_); }
-  /// Reads with a reader of the dataset's; lives no longer than this.
+  /// Reads with a reader of the dataset. Valid while the Cache lives.
   class Worker {
    public:
     [[nodiscard]] Sample get(Index i) { return of_->kept_or_read(i, reader_); }
@@ -104,7 +104,7 @@ class Cache {
     Cache const* of_;
   };
   [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
-  /// Bytes of the budget that are still free.
+  /// Returns the bytes of the budget that are still free.
   [[nodiscard]] Index bytes_left() const noexcept { return kept_->left.load(std::memory_order_relaxed); }
   [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
   [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
@@ -134,7 +134,7 @@ class Cache {
   }
   void keep(Slot& slot, Sample const& sample) const {
     if (bytes_left() <= 0) return;
-    auto copy = std::make_unique<Sample const>(sample);  // fits closely, however roomy the original was
+    auto copy = std::make_unique<Sample const>(sample);  // the copy has no spare capacity, even if the original has
     auto const bytes = static_cast<Index>(sizeof(Sample) + detail::bytes_beyond(*copy));
     auto left = bytes_left();
     do {

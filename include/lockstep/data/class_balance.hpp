@@ -15,7 +15,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Number of training samples of each class, and the loss weights that balance rare and frequent classes:
+/// Counts the training samples of each class and computes loss weights that balance rare and frequent classes.
 /// `ClassBalance{labels, {"rest", "walk"}}.weights()` fits `CrossEntropyOptions::class_weights`.
 class ClassBalance {
  public:
@@ -34,8 +34,8 @@ class ClassBalance {
   [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
   [[nodiscard]] std::vector<Index> const& counts() const noexcept { return counts_; }
   [[nodiscard]] Index samples() const noexcept { return std::accumulate(counts_.begin(), counts_.end(), Index{0}); }
-  /// Weight of each class: samples / (classes * samples of the class); 0 for a class without samples. The mean weight
-  /// of all samples is 1 if every class has samples.
+  /// Returns the weight of each class: samples / (classes * samples of the class); 0 for a class without samples. The
+  /// mean weight of all samples is 1 if every class has samples.
   [[nodiscard]] std::vector<float> weights() const {
     auto const each_share = static_cast<double>(samples()) / static_cast<double>(counts_.size());
     std::vector<float> weights;
@@ -43,7 +43,7 @@ class ClassBalance {
       weights.push_back(count == 0 ? 0.0f : static_cast<float>(each_share / static_cast<double>(count)));
     return weights;
   }
-  /// Text table with a line for each class: number, name, samples, share of all samples, weight.
+  /// Returns a text table with a line for each class: number, name, samples, share of all samples, weight.
   [[nodiscard]] std::string table() const {
     std::size_t width = 4;
     for (auto const& name : names_) width = std::max(width, name.size());

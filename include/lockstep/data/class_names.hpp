@@ -22,14 +22,14 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 class ClassNames {
  public:
   ClassNames() = default;
-  /// @throws DataError if a name is there twice
+  /// @throws DataError if a name occurs twice
   explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
     for (auto const& name : names_)
       if (!labels_.emplace(name, static_cast<std::int32_t>(labels_.size())).second)
         throw DataError("ClassNames: the class \"" + name + "\" is there twice; name each class once");
   }
-  /// The classes that the labels of a data set name. If all labels are whole numbers below 4096: "0" to the largest, in
-  /// order of size; otherwise the different labels, sorted.
+  /// Returns the classes of a dataset's labels. If all labels are whole numbers below 4096, the classes are "0" to the
+  /// largest label. Otherwise they are the distinct labels, sorted.
   [[nodiscard]] static ClassNames of_labels(std::vector<std::string> labels) {
     std::sort(labels.begin(), labels.end());
     labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
@@ -46,14 +46,14 @@ class ClassNames {
 
   [[nodiscard]] Index size() const noexcept { return std::ssize(names_); }
   [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
-  /// The label of a class by its name, else by its number; nothing if there is no such class.
+  /// Returns the label of a class by its name, or else by its number; nothing if there is no such class.
   [[nodiscard]] std::optional<std::int32_t> find(std::string const& text) const {
     if (auto const found = labels_.find(text); found != labels_.end()) return found->second;
     auto const number = number_of(text);
     return number && *number < size() ? number : std::nullopt;
   }
-  /// For messages about a label that `find` does not know: label "wlak" is none of the 4 classes; the nearest is
-  /// "walk".
+  /// Returns a message about a label that `find` does not know, such as: label "wlak" is none of the 4 classes; the
+  /// nearest is "walk".
   [[nodiscard]] std::string why_unknown(std::string const& text) const {
     return "label \"" + text + "\" is none of the " + std::to_string(size()) + " classes" +
            (names_.empty() ? "" : "; the nearest is \"" + nearest(text, names_) + "\"");
@@ -62,7 +62,7 @@ class ClassNames {
  private:
   static constexpr std::int32_t most_by_number = 4096;
 
-  /// A whole number of 0 or more.
+  /// Returns the whole number that `text` holds, or nothing if `text` is not a whole number of at least 0.
   [[nodiscard]] static std::optional<std::int32_t> number_of(std::string_view text) noexcept {
     std::int32_t number = -1;
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -11,16 +11,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// What is known of a batch before its samples are written: one entry per row. The spans live as long as the batch.
+/// Facts about a batch that are known before its samples are written: one entry per row. The spans live as long as the
+/// batch.
 template <class Sample>
 struct BatchPlan {
   std::span<SampleExtent<Sample> const> extents;  // [rows]
-  std::span<Index const> positions;               // [rows], places in the epoch's global order
+  std::span<Index const> positions;               // [rows], positions in the epoch's global order
   Index epoch = 0;
 };
 
-/// Makes batches in two phases, so that each byte is copied once. `plan` fixes the batch's layout in a slab that is
-/// reused; then `row` writes samples into their rows, several threads at once, each row by one.
+/// Makes batches in two phases, so that each byte is copied once. First, `plan` lays out the batch in a reused slab.
+/// Then `row` writes samples into their rows. Several threads write at once, one thread per row.
 template <class C, class D>
 concept Collate = Dataset<D> && std::default_initializable<typename C::template Batch<D, HostSpace>> &&
     requires(C const& collate, BatchPlan<SampleOf<D>> const& plan, Slab& slab,
@@ -29,14 +30,14 @@ concept Collate = Dataset<D> && std::default_initializable<typename C::template 
   collate.row(batch, row, sample);
 };
 
-/// A collate that works on the whole batch once all its rows are written: `finish` is called by one thread.
+/// A collate that processes the whole batch after all its rows are written. One thread calls `finish`.
 template <class C, class D>
 concept FinishesBatches = Collate<C, D> &&
     requires(C const& collate, Slab& slab, typename C::template Batch<D, HostSpace>& batch) {
   collate.finish(batch, slab);
 };
 
-/// A dataset that knows a sample's extent without reading it and reads it straight into the collate's row.
+/// A dataset that knows a sample's extent without reading the sample, and reads it directly into the collate's row.
 template <class D, class C>
 concept ReadsIntoRows = Collate<C, D> &&
     requires(D const& dataset, C const& collate, Index i, Index row, typename C::template Batch<D, HostSpace>& batch) {

@@ -9,9 +9,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A few samples as a batch, with its memory: without a loader. Row r is sample r, at the position first + r, by which
-/// dropout draws: ranks and devices that make batches of their own each begin elsewhere.
-/// @throws what the collate throws
+/// Collates a few samples into a batch without a loader, and owns its memory. Row r is sample r, at position first + r.
+/// Dropout is keyed on the position, so ranks and devices that make batches themselves need different values of
+/// `first`.
+/// @throws any exception of the collate
 template <class C, class Sample>
 class Collated {
   using Dataset = InMemoryDataset<Sample>;
@@ -28,11 +29,11 @@ class Collated {
     for (std::size_t row = 0; row < samples.size(); ++row) collate.row(batch_, static_cast<Index>(row), samples[row]);
     if constexpr (FinishesBatches<C, Dataset>) collate.finish(batch_, slab_);
   }
-  // The batch refers to the vectors' memory, which moves with them.
+  // Moving is safe: the batch refers to the vectors' memory, which moves with them.
   Collated(Collated&&) noexcept = default;
   Collated& operator=(Collated&&) noexcept = default;
 
-  /// Lives as long as this object.
+  /// Returns the batch. Valid as long as this object.
   [[nodiscard]] Batch const& batch() const noexcept { return batch_; }
 
  private:

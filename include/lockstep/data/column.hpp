@@ -17,7 +17,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// What a tensor can be made of: integers, floating-point numbers, bool and enums.
+/// An element type of tensors: an integer, a floating-point number, bool or an enum.
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
@@ -37,7 +37,7 @@ struct ArrayColumn {
   bool operator==(ArrayColumn const&) const = default;
 };
 
-/// A number that may be absent, from `std::optional<T>`; absent ones read as the collate's padding value.
+/// A number that may be absent, from `std::optional<T>`; absent numbers read as the collate's padding value.
 template <Number T, class Space>
 struct OptionalColumn {
   TensorView<T const, 1, Space> values;      // [rows]
@@ -50,46 +50,46 @@ namespace detail {
 class Zeros;  // defined in detail/zeros.hpp
 }
 
-/// The end of a sequence at which padding stands.
+/// The end of a sequence at which the padding is.
 enum class Side { end, start };
 
-/// Sequences padded to one length: of numbers, from `std::vector<T>`, or of N numbers each, from
+/// Sequences padded to one length. Their elements are numbers, from `std::vector<T>`, or N numbers each, from
 /// `std::vector<std::array<T, N>>`.
 template <Number T, class Space, std::size_t N = 0>
 struct PaddedColumn {
   static constexpr int rank = N == 0 ? 2 : 3;
   TensorView<T const, rank, Space> values;           // [rows, length] or [rows, length, N]
   TensorView<std::int32_t const, 1, Space> lengths;  // [rows], each at most `length`
-  TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty unless asked for
-  SegmentPlan const* plan = nullptr;                 // of the ids' slots, padding left out; null unless asked for
+  TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty by default
+  SegmentPlan const* plan = nullptr;                 // of the ids' slots without padding; null by default
   Side side = Side::end;                             // where the padding is
-  detail::Zeros* zeros = nullptr;                    // the collate's own: what it knows of the memory
-  Index first_run = 0;                               // among these, of the first row
+  detail::Zeros* zeros = nullptr;                    // the collate's record of zero bytes in the slab
+  Index first_run = 0;                               // number of the first row's run in `zeros`
 
   bool operator==(PaddedColumn const&) const = default;
 };
 
-/// Sequences one after the other, without padding: sequence r is the elements [offsets[r], offsets[r + 1]): of numbers,
-/// from `std::vector<T>`, or of N numbers each, from `std::vector<std::array<T, N>>`. The offsets are what
-/// FlashAttention calls cu_seqlens.
+/// Concatenated sequences without padding: sequence r is the elements [offsets[r], offsets[r + 1]). Elements are
+/// numbers, from `std::vector<T>`, or N numbers each, from `std::vector<std::array<T, N>>`. FlashAttention calls the
+/// offsets cu_seqlens.
 template <Number T, class Space, std::size_t N = 0>
 struct RaggedColumn {
   static constexpr int rank = N == 0 ? 1 : 2;
   TensorView<T const, rank, Space> values;    // [total] or [total, N], total = offsets[rows]
   TensorView<Index const, 1, Space> offsets;  // [rows + 1], ascending from 0
   Index longest = 0;                          // elements of the longest sequence
-  SegmentPlan const* plan = nullptr;          // of the ids; null unless asked for
+  SegmentPlan const* plan = nullptr;          // of the ids; null by default
 
   bool operator==(RaggedColumn const&) const = default;
 };
 
-/// What variable-length members of a batch's samples become.
+/// The column type for variable-length members of samples.
 enum class Sequences {
   padded,  ///< PaddedColumn
   ragged,  ///< RaggedColumn
 };
 
-/// Texts one after the other: text r is the characters [offsets[r], offsets[r + 1]).
+/// Concatenated strings: string r is the characters [offsets[r], offsets[r + 1]).
 template <class Space>
 struct TextColumn {
   TensorView<char const, 1, Space> characters;  // [offsets[rows]]
@@ -102,8 +102,8 @@ struct TextColumn {
   bool operator==(TextColumn const&) const = default;
 };
 
-/// The same column in another space, `Move::Space`: every tensor is what `move(view)` gives for it. Segment plans are
-/// the host's and stay behind.
+/// Returns the column in another space, `Move::Space`: `move(view)` returns the copy of each tensor. Segment plans
+/// belong to the host and are not copied.
 template <Number T, class Space, class Move>
 [[nodiscard]] NumberColumn<T, typename Move::Space> moved(NumberColumn<T, Space> const& column, Move const& move) {
   return {move(column.values)};
@@ -131,7 +131,7 @@ template <class Space, class Move>
   return {move(column.characters), move(column.offsets)};
 }
 
-/// The columns of an aggregate; defined in columns.hpp.
+/// Columns of an aggregate; defined in columns.hpp.
 template <class Sample, class Space = HostSpace, Sequences sequences = Sequences::padded>
 class Columns;
 
@@ -185,7 +185,7 @@ struct ColumnFor<T, Space, sequences> {
 template <class Member>
 concept Collatable = detail::ColumnFor<Member, HostSpace, Sequences::padded>::collatable;
 
-/// The column that a member of type `Member` becomes.
+/// The column type of a member of type `Member`.
 template <Collatable Member, class Space, Sequences sequences = Sequences::padded>
 using ColumnOf = typename detail::ColumnFor<Member, Space, sequences>::type;
 

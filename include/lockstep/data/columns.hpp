@@ -12,7 +12,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
 
-// A template of its own per member, so that the compiler's note beside the sentence names sample, member and type.
+// A separate template for each member, so that the compiler's note next to the message names sample, member and type.
 template <class Sample, std::size_t Member, class Type>
 struct CheckMember {
   static constexpr bool value = Collatable<Type>;
@@ -23,7 +23,7 @@ struct CheckMember {
       "member (counted from 0) and type stand in this line's CheckMember<Sample, member, type>");
 };
 
-/// The columns of a sample; none where one of its members has none, so that no more is said than the sentence above.
+/// The columns of a sample; empty if one of its members has no column, so that the message above is the only error.
 template <class Sample, class Members, class Space, Sequences sequences,
           class = std::make_index_sequence<std::tuple_size_v<Members>>>
 struct ColumnTuple {
@@ -35,14 +35,14 @@ requires(CheckMember<Sample, I, Member>::value&&...) struct ColumnTuple<Sample, 
   using type = std::tuple<ColumnOf<Member, Space, sequences>...>;
 };
 
-/// Only its members' addresses are used, to find a member's place from a pointer to member.
+/// Only the addresses of its members are used, to find a member's place from a pointer to member.
 template <class Sample>
 inline Sample const prototype{};
 
 }  // namespace detail
 
-/// A batch of samples, column by column: `batch[&Article::tokens]` is the column of all samples' tokens. The type of a
-/// column follows from the member's type: see column.hpp. A view: the memory belongs to whoever made it.
+/// A batch of samples, column by column: `batch[&Article::tokens]` is the column of all samples' tokens. The member's
+/// type determines the column's type: see column.hpp. A view: the collate's slab owns the memory.
 /// @cost `operator[]` compares the addresses of members of the same type, at run time
 template <class Sample, class Space, Sequences sequences>
 class Columns {
@@ -56,23 +56,23 @@ class Columns {
   Columns(Index rows, TensorView<Index const, 1, Space> positions, Index epoch) noexcept
       : rows_(rows), epoch_(epoch), positions_(positions) {}
 
-  /// The number of samples, 0 included.
+  /// Returns the number of samples; it may be 0.
   [[nodiscard]] Index rows() const noexcept { return rows_; }
-  /// Each row's position in the epoch's global order: what random numbers are keyed on.
+  /// Returns each row's position in the epoch's global order. Random numbers are keyed on it.
   [[nodiscard]] TensorView<Index const, 1, Space> positions() const noexcept { return positions_; }  // [rows]
   [[nodiscard]] Index epoch() const noexcept { return epoch_; }
 
-  /// The column of a member; for a nested aggregate, its columns.
+  /// Returns the column of a member; for a nested aggregate, its columns.
   template <class Member>
   [[nodiscard]] ColumnOf<Member, Space, sequences> const& operator[](Member Sample::*member) const noexcept {
     return find(member, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
   }
 
-  /// All columns in the order of the members: for collates, which write them.
+  /// Returns all columns in the order of the members, for collates, which write them.
   [[nodiscard]] Tuple& columns() noexcept { return columns_; }
   [[nodiscard]] Tuple const& columns() const noexcept { return columns_; }
 
-  /// Whether the batches are of the same memory, whatever it holds, and alike in all else.
+  /// Whether both batches refer to the same memory and are equal otherwise. Does not compare the memory's content.
   bool operator==(Columns const&) const = default;
 
  private:
@@ -97,8 +97,8 @@ class Columns {
   Tuple columns_;
 };
 
-/// The same batch in another space, `Move::Space`: every tensor is what `move(view)` gives for it. A batch type of the
-/// user's own is brought to a device if such a function stands beside it.
+/// Returns the batch in another space, `Move::Space`: `move(view)` returns the copy of each tensor. Define such a
+/// function in the namespace of your own batch type to copy its batches to a device.
 template <class Sample, class Space, Sequences sequences, class Move>
 [[nodiscard]] Columns<Sample, typename Move::Space, sequences> moved(Columns<Sample, Space, sequences> const& batch,
                                                                      Move const& move) {

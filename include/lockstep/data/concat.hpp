@@ -20,11 +20,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Datasets of one sample type, one after the other: `Concat{a, b, c}` of types that may differ, or `Concat{shards}` of
-/// a std::vector of any number of one type. What all of them offer, it offers: references, extents, rows read in place,
-/// groups; where one has readers for the loader's workers, so has it. Those that draw samples get the loader's key.
-/// Copies share the datasets.
-/// @throws ConfigError when the vector is empty
+/// Concatenates datasets of one sample type: `Concat{a, b, c}` of types that may differ, or `Concat{shards}` of a
+/// std::vector of any number of one type. Offers references, extents, rows read in place and groups if all its datasets
+/// offer them. Has readers for the loader's workers if one dataset has them. Datasets that draw samples get the
+/// loader's key. Copies share the datasets.
+/// @throws ConfigError if the vector is empty
 template <class First, class... Rest>
 class Concat {
   using Of = detail::PartsOf<First, Rest...>;
@@ -56,7 +56,7 @@ class Concat {
   void read_into(Index i, Row<Sample> row) const requires(Of::in_place) {
     visit<void>(i, [&](auto const& part, Index k) { part.read_into(k, row); });
   }
-  /// Reads with a reader of each dataset's.
+  /// Reads with a reader of each dataset.
   class Worker {
    public:
     [[nodiscard]] Got get(Index i) {
@@ -107,8 +107,8 @@ class Concat {
  private:
   struct Held {
     Parts parts;
-    std::vector<Index> ends{};     // of each part, where it ends
-    std::vector<Index> groups{0};  // of each part, those before it; then all
+    std::vector<Index> ends{};     // end of each part
+    std::vector<Index> groups{0};  // number of groups before each part, then of all
 
     [[nodiscard]] std::size_t part(Index i) const noexcept {
       return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end() - 1, i) - ends.begin());

@@ -26,18 +26,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// What a DataLoader is made of.
+/// Valid template arguments of a DataLoader.
 template <class D, class S, class C>
 concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
 
-/// Turns a dataset into batches, in the sampler's order, ahead of their use. Worker threads live as long as the loader
-/// and go on over the borders of epochs; batches arrive in order, the same ones for any number of workers; a batch in
+/// Makes batches of a dataset in the sampler's order, and prefetches them. Worker threads live as long as the loader
+/// and continue across epoch boundaries. Batches arrive in order and are equal for any number of workers. A batch in
 /// use is never overwritten. Each micro-step delivers one separately collated batch per shard of this process's Split.
 ///
-/// An exception from a sample arrives as a DataError, with the original nested, at the batch that holds the sample; the
-/// next call delivers the next batch; OnFailure skips or substitutes instead. `start` and `next` are for one thread at
-/// a time. A sample that hangs cannot be broken off: a deadline names it, and the destructor waits for it.
-/// @cost no allocation per batch once the largest has been seen, where the dataset's `get` makes none
+/// An exception from a sample arrives as a DataError, with the original nested, at the batch that holds the sample. The
+/// next call delivers the next batch. OnFailure skips or substitutes the sample instead. Call `start` and `next` from
+/// one thread at a time. A sample that hangs cannot be interrupted: a deadline names it, and the destructor waits for
+/// it.
+/// @cost no allocation per batch once the largest has been seen, if the dataset's `get` does not allocate
 /// @determinism bitwise, for any number of workers
 template <class D, class S, class C>
 class DataLoader {
@@ -50,7 +51,7 @@ class DataLoader {
   using Sample = SampleOf<D>;
   using Batch = typename C::template Batch<D, HostSpace>;
 
-  /// The batches of one micro-step, until destroyed. They stay valid when the loader is started anew or destroyed.
+  /// Holds the batches of one micro-step until destroyed. They stay valid if the loader is restarted or destroyed.
   class [[nodiscard]] Held {
    public:
     Held(Held&& other) noexcept = default;
@@ -64,21 +65,22 @@ class DataLoader {
       if (slot_) core_->release(slot_.get());
     }
 
-    /// Samples in the batches.
+    /// Returns the number of samples in the batches.
     [[nodiscard]] Index rows() const noexcept {
       Index rows = 0;
       for (auto const& shard : slot_->shards) rows += shard.rows;
       return rows;
     }
-    /// One batch per shard of the Split, in the shards' order.
+    /// Returns one batch per shard of the Split, in the shards' order.
     [[nodiscard]] std::span<Batch const> batches() const noexcept { return slot_->batches; }
-    /// Which samples of the dataset stand in the rows of one of them.
+    /// Returns the numbers, in the dataset, of the samples in the rows of one batch.
     [[nodiscard]] std::span<Index const> samples(std::size_t shard) const noexcept {
       auto const& of = slot_->shards[shard];
       return std::span(of.indices).first(static_cast<std::size_t>(of.rows));
     }
     [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
-    /// "sample 17 (clips/17.npy)": what stands in the row with this position, for messages; empty when none has it.
+    /// Returns the name of the row with this position, for messages: "sample 17 (clips/17.npy)". Empty if no row has
+    /// it.
     [[nodiscard]] std::string name_at(Index position) const {
       for (auto const& shard : slot_->shards)
         for (std::size_t k = 0; k < static_cast<std::size_t>(shard.rows); ++k)
@@ -86,7 +88,7 @@ class DataLoader {
       return {};
     }
     [[nodiscard]] Index step() const noexcept { return slot_->step; }
-    /// That the loader was started with.
+    /// Returns the split that the loader was started with.
     [[nodiscard]] Split const& split() const noexcept { return slot_->split; }
 
    private:
@@ -98,7 +100,7 @@ class DataLoader {
     std::shared_ptr<typename Core::Slot> slot_;
   };
 
-  /// @throws ConfigError when an option is out of range
+  /// @throws ConfigError if an option is out of range
   DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
     require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
             "within [1, 2^31)");
@@ -151,26 +153,27 @@ class DataLoader {
   ~DataLoader() { leave(); }
 
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
-  /// Samples in an epoch.
+  /// Returns the number of samples in an epoch.
   [[nodiscard]] Index samples() const { return detail::samples_of(core_->order()); }
-  /// Micro-steps in an epoch, alike on all ranks: ceil(samples / (batch_size * split.all)), or the floor for
-  /// Tail::drop; of a BatchOrder's batches, ceil(batches / split.all).
+  /// Returns the number of micro-steps in an epoch, equal on all ranks: ceil(samples / (batch_size * split.all)), or
+  /// the floor for Tail::drop. For a BatchOrder: ceil(batches / split.all).
   [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split, 0).steps(); }
 
-  /// From the next start on, batches lie in memory of this resource: page-locked memory, for those that go to a device.
+  /// Sets the memory resource of batches from the next start on, such as page-locked memory for copies to a device.
   void use(memory::AnyHostResource memory) { core_->use(memory); }
 
-  /// From the next start on: whether batches are made, whatever the options said.
+  /// Sets whether batches are made, from the next start on. Overrides the option.
   void replay(Replay replay) noexcept { replay_ = replay; }
-  /// Writes down in `timeline`, under a lock of the loader's, what workers do to which batch and how many batches stand
-  /// ready when one is asked for; a null one ends it, after which nobody writes there any more.
+  /// Records the jobs of workers in `timeline`, and the number of ready batches at each `next`. Holds the loader's lock
+  /// while it records. Null stops recording; `timeline` is not written after the call.
   void trace(Timeline* timeline) { core_->trace(timeline); }
 
-  /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
-  /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read. The thread that
-  /// starts is the one that takes the batches.
-  /// @throws ConfigError when the place does not exist, the dataset's size has changed, the sampler's order is for
-  /// another batch size or number of shards, or this is a fork of the process that made the loader
+  /// Starts delivery at a micro-step of an epoch, until the end of the epoch before `last_epoch`. Drops batches that
+  /// were prefetched under an earlier start; held batches stay valid. Waits for samples that are being read. The thread
+  /// that calls `start` must also call `next`.
+  /// @throws ConfigError if the micro-step does not exist, or the dataset's size has changed
+  /// @throws ConfigError if the sampler's order is for another batch size or number of shards
+  /// @throws ConfigError in a fork of the process that made the loader
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
@@ -178,12 +181,12 @@ class DataLoader {
     core_->start(split, epoch, 0, step, last_epoch, replay_);
   }
 
-  /// The place before a micro-step of an epoch.
+  /// Returns the state before a micro-step of an epoch.
   [[nodiscard]] LoaderState state_before(Split const& split, Index epoch, Index step) const {
     return {epoch, core_->layout(split, epoch).begin(step), samples(), fingerprint()};
   }
-  /// Where to go on after a micro-step. A BatchOrder's batches are what its position counts: they can be shared by
-  /// another number of ranks, and are made the same way.
+  /// Returns the state from which to resume after a micro-step. For a BatchOrder, the position counts batches: another
+  /// number of ranks can share them, and their content is equal.
   [[nodiscard]] LoaderState state_after(Held const& held) const {
     LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
     if (held.step() + 1 >= held.slot_->layout.steps()) {
@@ -192,20 +195,21 @@ class DataLoader {
     }
     return out;
   }
-  /// Begins delivery where a state says, for any split, batch size and workers: in the epoch's rest, micro-steps count
-  /// from the state's position on. Takes no longer for a later place.
-  /// @throws DataError when the state is of other data or another order, ConfigError as `start`
+  /// Starts delivery at a state, for any split, batch size and number of workers. In the rest of the epoch, micro-steps
+  /// count from the state's position. Takes constant time for any position.
+  /// @throws DataError if the state belongs to other data or another order
+  /// @throws ConfigError as `start`
   void resume(Split split, LoaderState const& state, Index last_epoch) {
     check(state);
     check(split, state.epoch, last_epoch);
     taker_ = std::this_thread::get_id();
     core_->start(split, state.epoch, state.position, 0, last_epoch, replay_);
   }
-  /// 16 hexadecimal digits, alike for loaders that deliver as many samples in the same order. Reads none of them.
+  /// Returns 16 hexadecimal digits, equal for loaders that deliver as many samples in the same order. Reads no sample.
   [[nodiscard]] std::string order_fingerprint() const {
     return data::order_fingerprint(static_cast<Index>(core_->dataset().size()), core_->order());
   }
-  /// @throws DataError when the state is of other data or another order
+  /// @throws DataError if the state belongs to other data or another order
   void check(LoaderState const& state) const {
     if (state.fingerprint != fingerprint() || state.samples != samples()) {
       throw DataError("DataLoader: the state is of " + std::to_string(state.samples) + " samples with fingerprint " +
@@ -215,10 +219,11 @@ class DataLoader {
     }
   }
 
-  /// The next micro-step's batches, in order; waits until they are ready.
-  /// @throws DataError when one of their samples cannot be made, with its name, epoch and step; or when the deadline
-  /// has passed, with the samples that workers are at: call again to wait on
-  /// @throws ConfigError when no batch is left, all are held, or another thread has started
+  /// Returns the next micro-step's batches, in order; waits until they are ready.
+  /// @throws DataError if one of their samples cannot be made, with the sample's name, epoch and step
+  /// @throws DataError if the deadline passes, with the samples that workers are reading or writing; call again to
+  /// continue waiting
+  /// @throws ConfigError if no batch is left, all are held, or another thread called `start`
   Held next() {
     expect_own_process();
     if (taker_ != std::this_thread::get_id() && taker_ != std::thread::id())
@@ -227,9 +232,9 @@ class DataLoader {
           "loader; each rank makes one of its own, inside of launch::run, and takes the batches where it starts");
     return Held(core_, core_->next());
   }
-  /// The same for a stream of unknown length: none once no rank has a row left; rows whose samples failed and are
-  /// skipped count here. All ranks call it the same number of times; `sum_over_ranks(rows)` gives the sum of what they
-  /// call it with.
+  /// Returns the next micro-step of a stream of unknown length, or nothing when no rank has a row left. Rows whose
+  /// failed samples are skipped count. Collective: all ranks call it equally often. `sum_over_ranks(rows)` returns the
+  /// sum of all ranks' arguments.
   template <class SumOverRanks>
   std::optional<Held> next_while_any(SumOverRanks&& sum_over_ranks) {
     std::optional<Held> out(next());
@@ -237,14 +242,14 @@ class DataLoader {
     return out;
   }
 
-  /// Who has waited for whom, over the loader's life; `stats().verdict()` says it in a sentence.
+  /// Returns the waiting times over the loader's life; `stats().verdict()` summarizes them in a sentence.
   [[nodiscard]] LoaderStats stats() const { return core_->stats(); }
 
  private:
   static constexpr Index max_rows = (Index{1} << 31) - 1;
   static constexpr int most_threads = 1024, most_slots = 1024;
 
-  /// Made when first asked for: it may be of all the data.
+  /// Computed on first use: it may read all data.
   [[nodiscard]] std::string const& fingerprint() const {
     if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order(), core_->options().seed);
     return fingerprint_;
@@ -255,7 +260,7 @@ class DataLoader {
                         ", whose workers process " + std::to_string(::getpid()) +
                         " does not have; make loaders after the fork");
   }
-  /// In a fork nobody waits for workers, which it lacks: what they share with it is never given back.
+  /// A fork has no workers, so it does not wait for them; it leaks the memory that it shares with them.
   void leave() noexcept {
     if (!core_) return;
     if (::getpid() == process_)
@@ -303,7 +308,7 @@ class DataLoader {
   std::thread::id taker_{};
 };
 
-/// Says what is wrong, of anything else, and nothing more.
+/// Reports why the arguments are invalid, without further errors.
 template <class D, class S, class C>
 requires(!Loadable<D, S, C>) class DataLoader<D, S, C> {
   static_assert(Dataset<D>,

@@ -26,15 +26,16 @@ template <Order O>
 
 }  // namespace detail
 
-/// 16 hexadecimal digits that change when the order does that so many samples are visited in: of some of its places.
+/// Returns 16 hexadecimal digits that change with the number of samples and with the order. Reads a few positions of
+/// it.
 template <Order O>
 [[nodiscard]] std::string order_fingerprint(Index samples, O const& order) {
   return hexadecimal(detail::hash_of_order(samples, order));
 }
 
-/// 16 hexadecimal digits that change when a dataset or the order it is visited in does: of the number of samples, some
-/// places of the order, where the dataset offers it, its own fingerprint and, where it draws samples, the seed that it
-/// draws from. Reads no sample.
+/// Returns 16 hexadecimal digits that change with a dataset and the order in which it is visited. Depends on the number
+/// of samples, some positions of the order, and the dataset's own fingerprint, if any. If the dataset draws samples,
+/// also depends on the seed that it draws from. Reads no sample.
 template <Dataset D, Order O>
 [[nodiscard]] std::string fingerprint(D const& dataset, O const& order, std::uint64_t seed = 0) {
   auto hash = detail::hash_of_order(static_cast<Index>(dataset.size()), order);

@@ -18,7 +18,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// What `hold_out` gives.
+/// Result of `hold_out`.
 template <Dataset D>
 struct HeldOut {
   Subset<D> training;
@@ -31,9 +31,9 @@ inline void check_fraction(double fraction) {
     throw ConfigError("hold_out: the fraction is " + std::to_string(fraction) + "; it must be between 0 and 1");
 }
 
-/// Which of so many units are held out: ceil(fraction * units), but never all.
+/// Chooses which of `units` units are held out: ceil(fraction * units), but never all.
 inline std::vector<bool> drawn(Index units, double fraction, std::uint64_t key) {
-  constexpr double but_for_rounding = 1 - 1e-12;  // 0.07 of 100 are 7
+  constexpr double but_for_rounding = 1 - 1e-12;  // rounding tolerance: 0.07 of 100 is 7
   auto const wanted = static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * but_for_rounding));
   KeyedPermutation const shuffled(units, key);
   std::vector<bool> held(static_cast<std::size_t>(units));
@@ -49,16 +49,16 @@ HeldOut<D> part_by(D const& dataset, IsHeld const& is_held) {
 }
 }  // namespace detail
 
-/// Parts a dataset by chance, by the seed alone: ceil(fraction * size) samples for evaluation, the rest for training,
-/// both in the dataset's order. A dataset with groups is parted by group: ceil(fraction * those that have samples) of
-/// them are held out whole.
-/// @throws ConfigError when `fraction` is not within (0, 1)
-/// @throws DataError when there are fewer than two samples, or groups, to part
+/// Splits a dataset at random, determined by the seed alone: ceil(fraction * size) samples for evaluation, the rest for
+/// training. Both parts keep the dataset's order. A dataset with groups is split by group: ceil(fraction * groups)
+/// whole groups are held out, not counting groups without samples.
+/// @throws ConfigError unless 0 < fraction < 1
+/// @throws DataError if there are fewer than two samples, or groups, to split
 template <Dataset D>
 [[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed) {
   detail::check_fraction(fraction);
   Index units = dataset.size();
-  std::vector<Index> number;  // of each group among those that have samples, -1 for the others
+  std::vector<Index> number;  // of each group among those with samples; -1 without
   if constexpr (GroupedDataset<D>) {
     number.assign(static_cast<std::size_t>(dataset.groups()), -1);
     for (Index i = 0; i < dataset.size(); ++i) number[static_cast<std::size_t>(dataset.group(i))] = 0;
@@ -80,12 +80,11 @@ template <Dataset D>
   });
 }
 
-/// The same of each class by itself (stratified), so that both parts have rare classes too: ceil(fraction * its
-/// samples), but for a class of one sample, which is trained on. `classes` are those of the samples, as a
-/// ClassBalancedSampler has them. For datasets without groups, which it would part.
-/// @throws ConfigError when `fraction` is not within (0, 1), classes and samples differ in number, or a class is
-/// negative
-/// @throws DataError when no class has two samples
+/// Splits each class separately (stratified), so that both parts have rare classes too: holds out ceil(fraction * its
+/// samples). The sample of a class with only one is used for training. `classes` holds the class of each sample, as for
+/// ClassBalancedSampler. For datasets without groups, because it would divide groups.
+/// @throws ConfigError unless 0 < fraction < 1, if classes and samples differ in number, or if a class is negative
+/// @throws DataError if no class has two samples
 template <Dataset D>
 requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed,
                                                                std::vector<std::int32_t> const& classes) {
@@ -104,7 +103,7 @@ requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset,
         "data of their own");
   return detail::part_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
 }
-/// Says so.
+/// Rejects a dataset with groups at compile time.
 template <GroupedDataset D>
 HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed, std::vector<std::int32_t> const&) {
   static_assert(

@@ -12,27 +12,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Samples held in memory: those of a vector, or all of another dataset, read once. `get` gives a reference, so that a
-/// collate copies each byte once. Copies share the samples. Thread-safe: nothing changes after construction. The groups
-/// of another dataset are not kept: `hold_out` comes first.
+/// Samples held in memory: from a vector, or all samples of another dataset, read once. `get` returns a reference, so
+/// that a collate copies each byte once. Copies share the samples. Thread-safe: nothing changes after construction.
+/// Groups of another dataset are lost: call `hold_out` first.
 template <class Sample>
 class InMemoryDataset {
  public:
   explicit InMemoryDataset(std::vector<Sample> samples)
       : samples_(std::make_shared<std::vector<Sample> const>(std::move(samples))) {}
 
-  /// Reads every sample of `dataset`, in order. @throws what `dataset.get` throws
+  /// Reads every sample of `dataset`, in order. @throws any exception of `dataset.get`
   template <class D>
-  requires(!std::derived_from<D, InMemoryDataset> && Dataset<D>)  // the first part keeps the concept from asking itself
+  requires(!std::derived_from<D, InMemoryDataset> && Dataset<D>)  // the first part keeps the concept from depending on
+                                                                  // itself
       explicit InMemoryDataset(D const& dataset)
       : InMemoryDataset(read(dataset)) {}
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(samples_->size()); }
   [[nodiscard]] Sample const& get(Index i) const noexcept { return (*samples_)[static_cast<std::size_t>(i)]; }
-  /// Of every byte of every sample, where these are made of numbers, enums, std::string, std::array, std::optional,
-  /// std::vector and nested aggregates. For others, derive a dataset that has a fingerprint: without one a run is
-  /// resumed with whatever samples there are.
-  /// @cost a pass over all samples; a DataLoader asks once, when its first state is made or resumed
+  /// Returns a hash of every byte of every sample. Available if samples consist of numbers, enums, std::string,
+  /// std::array, std::optional, std::vector and nested aggregates. For others, derive a dataset that has a fingerprint;
+  /// without one, a run can resume with different samples.
+  /// @cost a pass over all samples; a DataLoader calls it once, when it makes or resumes its first state
   [[nodiscard]] std::uint64_t fingerprint() const noexcept requires detail::HasContent<Sample> {
     std::uint64_t hash = samples_->size();
     for (Sample const& sample : *samples_) hash = detail::hash_on(hash, sample);

@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A place in the data, to go on from: everything before `position` in the epoch's order has been used. It says nothing
-/// of ranks, workers or batch sizes, all of which may be others when training goes on.
+/// A position in the data from which to resume: everything before `position` in the epoch's order has been used. Does
+/// not depend on ranks, workers or batch sizes, all of which may change on resume.
 struct LoaderState {
   static constexpr int version = 1;
 
@@ -20,7 +20,7 @@ struct LoaderState {
   Index samples = 0;        ///< in an epoch
   std::string fingerprint;  ///< of dataset and order, in hexadecimal digits
 
-  /// One line of JSON, below 256 bytes.
+  /// Returns one line of JSON, below 256 bytes.
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
     out.begin_object().member("version", version).member("epoch", epoch).member("position", position);
@@ -28,7 +28,7 @@ struct LoaderState {
     return std::move(out).text();
   }
 
-  /// @throws DataError when the text is no state, or one of another version
+  /// @throws DataError if the string is not a state, or has another version
   [[nodiscard]] static LoaderState from_json(std::string_view text) {
     auto const value = json::parse(text, "the loader's state");
     if (auto const found = value.at("version").integer(); found != version) {

@@ -7,27 +7,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// What a DataLoader has done since it was made, to say who waits for whom.
+/// Counters and times of a DataLoader since its construction, to find whether training or data loading is the
+/// bottleneck.
 struct LoaderStats {
-  double read_seconds = 0, plan_seconds = 0, write_seconds = 0, finish_seconds = 0;  ///< all workers together
-  double idle_seconds = 0;        ///< workers had nothing to do, all together
-  double wait_seconds = 0;        ///< `next` waited for a batch
+  double read_seconds = 0, plan_seconds = 0, write_seconds = 0, finish_seconds = 0;  ///< sums over all workers
+  double idle_seconds = 0;        ///< time in which workers had nothing to do, sum over all workers
+  double wait_seconds = 0;        ///< time in which `next` waited for a batch
   double elapsed_seconds = 0;     ///< since the first `start`
   Index delivered = 0;            ///< micro-steps
-  Index samples = 0;              ///< in them
-  Index ready = 0;                ///< micro-steps that stood ready when `next` was called, summed over its calls
+  Index samples = 0;              ///< in the delivered micro-steps
+  Index ready = 0;                ///< micro-steps that were ready when `next` was called, summed over its calls
   Index slots = 0;                ///< micro-steps that the ring can hold
-  int workers = 0;                ///< threads at present
-  Index bytes = 0;                ///< that the batches in the ring need, at most so far
+  int workers = 0;                ///< current number of threads
+  Index bytes = 0;                ///< memory of the batches in the ring, maximum so far
   Index skipped = 0;              ///< samples left out by OnFailure::skip
   Index substituted = 0;          ///< samples replaced by OnFailure::substitute
-  std::string last_failure = {};  ///< why, of the latest of these
+  std::string last_failure = {};  ///< reason for the latest skipped or replaced sample
 
   [[nodiscard]] double busy_seconds() const noexcept {
     return read_seconds + plan_seconds + write_seconds + finish_seconds;
   }
 
-  /// Who waits for whom, and what to do, in a sentence.
+  /// Returns a sentence that says whether training or loading waits, and recommends a change.
   [[nodiscard]] std::string verdict() const {
     if (delivered == 0 || elapsed_seconds <= 0) return "no batch has been asked for yet";
     auto const waits = percent(wait_seconds / elapsed_seconds);

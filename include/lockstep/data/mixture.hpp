@@ -21,8 +21,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Several datasets of one type, mixed by weight: of each 1,000 samples in a row, dataset d gives its share, rounded,
-/// wherever one starts to count, and goes through all of its own samples before one comes again.
+/// Mixes several datasets of one type by weight. In any 1,000 consecutive samples, dataset d has its rounded share. A
+/// dataset uses all of its samples before it repeats one.
 /// @cost constant time per sample
 template <Dataset D>
 class Mixture {
@@ -34,9 +34,9 @@ class Mixture {
  public:
   using Sample = SampleOf<D>;
 
-  /// `samples`: how long the mixture is; 0: as long as all datasets together.
-  /// @throws ConfigError when datasets and weights differ in number, a weight is not positive and finite or too small
-  /// for 1 sample in 1,000, or a dataset is empty
+  /// @param samples length of the mixture; 0: the sum of the datasets' sizes
+  /// @throws ConfigError if datasets and weights differ in number, or a dataset is empty
+  /// @throws ConfigError if a weight is not positive and finite, or too small for 1 sample in 1,000
   Mixture(std::vector<D> datasets, std::vector<double> const& weights, Index samples = 0, std::uint64_t seed = 0)
       : size_(samples) {
     require(!datasets.empty() && datasets.size() == weights.size(),
@@ -54,7 +54,7 @@ class Mixture {
     require(std::isfinite(total), "the sum of the weights is infinite; make them smaller");
     auto plan = std::make_shared<Plan>();
     plan->datasets = std::move(datasets);
-    // The period's first share of each dataset is the integer next to the cumulated weight: the shares add up.
+    // The cumulative weight, rounded, is the end of each dataset's share of a period, so that the shares add up.
     double sum = 0;
     Index begin = 0;
     std::vector<Turn> turns;
@@ -89,7 +89,7 @@ class Mixture {
   void read_into(Index i, Row<Sample> row) const requires detail::ReadsInPlace<D> {
     plan_->read_into(plan_->datasets, i, row);
   }
-  /// Reads with a reader of each dataset's.
+  /// Reads with a reader of each dataset.
   class Worker {
    public:
     [[nodiscard]] decltype(auto) get(Index i) { return plan_->get(readers_, i); }
@@ -109,14 +109,14 @@ class Mixture {
     std::vector<detail::SampleReader<D>> readers_;
   };
   [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
-  /// The dataset that sample i is of, and its number there.
+  /// Returns the dataset that sample i comes from, and the sample's number in it.
   [[nodiscard]] std::pair<Index, Index> source(Index i) const { return plan_->source(i); }
   [[nodiscard]] std::string name(Index i) const {
     auto const [dataset, sample] = source(i);
     auto const d = static_cast<std::size_t>(dataset);
     return detail::name_in_part(plan_->datasets[d], sample, d);
   }
-  /// Of the datasets, their shares and the seed.
+  /// Returns a hash of the datasets' fingerprints, their shares and the seed.
   [[nodiscard]] std::uint64_t fingerprint() const {
     auto hash = plan_->key;
     for (std::size_t d = 0; d < plan_->datasets.size(); ++d)
@@ -141,7 +141,7 @@ class Mixture {
       auto const turn = i / period * share[d] + place;
       return {dataset, turn % static_cast<Index>(datasets[d].size())};
     }
-    // Of the datasets or of readers of them.
+    // @param readers the datasets, or readers of them
     template <class Readers, class... Key>
     [[nodiscard]] decltype(auto) get(Readers& readers, Index i, Key const&... drawn) const {
       auto const [dataset, sample] = source(i);

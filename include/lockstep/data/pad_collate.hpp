@@ -14,27 +14,28 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Makes a batch of any aggregate: one column per member (column.hpp lists the kinds), variable-length members padded
-/// to one length. The columns lie in one slab, each aligned to 64 bytes; nothing is allocated once the largest batch
-/// has been seen.
-/// @cost one copy per byte, and the padding, less what zeros stand in the memory from the batch before
-/// @throws ConfigError from `plan` when `value` is not a value of a padded member's type, or another option is out of
+/// Makes a batch of any aggregate: one column per member (column.hpp lists the kinds). Variable-length members are
+/// padded to one length. The columns are in one slab, each aligned to 64 bytes. Allocates nothing once the largest
+/// batch has been seen.
+/// @cost one copy per byte, and writing the padding, except padding bytes that are zero since the previous batch
+/// @throws ConfigError from `plan` if `value` is not a value of a padded member's type, or another option is out of
 /// range
-/// @throws DataError when a sample's length is not the announced one, or above `length`
+/// @throws DataError if a sample's length differs from the announced length, or is above `length`
 struct PadCollate {
-  /// What stands where a sample is shorter than its row, and for an absent optional.
+  /// Value of padding and of absent optionals.
   double value = 0;
-  Index multiple = 1;                               ///< rows are as long as the longest sample, rounded up to this
-  Index length = 0;                                 ///< rows are this long, 0: as above
-  Side side = Side::end;                            ///< where padding stands
-  Mask mask = Mask::none;                           ///< `column.mask` beside `column.lengths`
+  Index multiple = 1;                               ///< rows are as long as the longest sample, rounded up to a
+                                                    ///< multiple of this
+  Index length = 0;                                 ///< fixed length of rows; 0: as above
+  Side side = Side::end;                            ///< where the padding is
+  Mask mask = Mask::none;                           ///< `column.mask` in addition to `column.lengths`
   SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
 
   template <class D, class Space>
   using Batch = Columns<SampleOf<D>, Space>;
 
-  /// Whether a sample fits, before its batch is laid out: it is told by itself then, or skipped.
-  /// @throws DataError when a sample's length is above `length`
+  /// Checks whether a sample fits before its batch is laid out, so that only this sample fails or is skipped.
+  /// @throws DataError if a sample's length is above `length`
   template <std::size_t count>
   void check(std::array<Index, count> const& lengths) const {
     for (auto const each : lengths)
@@ -43,7 +44,7 @@ struct PadCollate {
                         std::to_string(length) + "; shorten the samples or raise `length`");
   }
 
-  /// Fixes the layout of a batch; its memory is taken from `slab`, which is rewound.
+  /// Lays out a batch in memory of `slab`, which is rewound.
   template <class Sample>
   [[nodiscard]] Columns<Sample, HostSpace> plan(BatchPlan<Sample> const& plan, Slab& slab) const {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
@@ -54,7 +55,7 @@ struct PadCollate {
     return detail::plan_columns<Sequences::padded>(plan, slab, rules());
   }
 
-  /// Copies a sample into its row. Rows may be written at the same time.
+  /// Copies a sample into its row. Several threads may write different rows at once.
   template <class Sample>
   void row(Columns<Sample, HostSpace> const& batch, Index row, Sample const& sample) const {
     auto const told = rules();
@@ -62,14 +63,14 @@ struct PadCollate {
     detail::put(batch, row, sample, told);
   }
 
-  /// A row for a dataset to fill: padded, the rest as it was.
+  /// Returns a row for a dataset to fill. Its padding is written, the rest is unchanged.
   template <class Sample>
   [[nodiscard]] Row<Sample> open_row(Columns<Sample, HostSpace> const& batch, Index row) const {
     detail::pad(batch, row, rules());
     return {batch, row};
   }
 
-  /// Adds what needs all rows.
+  /// Adds segment plans, which need all rows.
   template <class Sample>
   void finish(Columns<Sample, HostSpace>& batch, Slab& slab) const {
     detail::finish(batch, slab, rules());

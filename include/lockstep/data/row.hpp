@@ -13,7 +13,7 @@ class Row;
 
 namespace detail {
 
-// The batch that a collate hands out is read-only; the slab beneath it is the collate's own to write.
+// The batch that a collate returns is read-only, but the collate may write the slab that holds it.
 template <class T, int Rank>
 T* writable(TensorView<T const, Rank, HostSpace> view) noexcept {
   return const_cast<T*>(view.data);
@@ -58,9 +58,10 @@ Row<Nested> cell(Columns<Nested, HostSpace, sequences> const& columns, Index row
 
 }  // namespace detail
 
-/// Where a dataset writes one sample, whatever the collate. `row[&Sample::member]` is a reference to a number, a span
-/// of a std::array's, a std::vector's (those of std::array: all numbers in a row) or a std::string's elements, of
-/// exactly the announced length, {value, present} of an optional, or the Row of a nested aggregate.
+/// The place in which a dataset writes one sample, for any collate. `row[&Sample::member]` is, by type of the member:
+/// number: a reference. std::array, std::vector, std::string: a span of its elements, of exactly the announced length;
+/// for a std::vector of std::array, a span of all its numbers. std::optional: {value, present}. Nested aggregate: its
+/// Row.
 template <class Sample>
 class Row {
  public:

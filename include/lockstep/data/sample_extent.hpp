@@ -47,9 +47,9 @@ void measure(T const& member, Index*& out) noexcept {
 
 }  // namespace detail
 
-/// What the layout of a batch depends on: the length of each variable-length member (std::vector, std::string), in
-/// order of declaration, nested aggregates in place. A dataset that knows it without reading the sample offers
-/// `extent(i)`.
+/// The sizes that the layout of a batch depends on: the length of each variable-length member (std::vector,
+/// std::string). In order of declaration, nested aggregates in place. A dataset that knows it without reading the
+/// sample offers `extent(i)`.
 template <class Sample>
 struct SampleExtent {
   static constexpr std::size_t count = detail::count_lengths<Sample>();
@@ -58,7 +58,7 @@ struct SampleExtent {
   friend bool operator==(SampleExtent const&, SampleExtent const&) = default;
 };
 
-/// The extent of a sample at hand.
+/// Returns the extent of a sample.
 template <class Sample>
 [[nodiscard]] SampleExtent<Sample> extent_of(Sample const& sample) noexcept {
   SampleExtent<Sample> extent;

@@ -9,13 +9,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// What a sample's random numbers are keyed on: its place in the epoch's order, never a worker, rank or thread. A
-/// dataset that draws numbers, for augmentation say, offers `get(i, key)` beside `get(i)`; the loader calls the former.
+/// Key of a sample's random numbers: its position in the epoch's order, never a worker, rank or thread. A dataset that
+/// draws numbers, for example for augmentation, offers `get(i, key)` in addition to `get(i)`. The loader calls `get(i,
+/// key)`.
 struct SampleKey {
   std::uint64_t seed = 0;
   Index epoch = 0, position = 0;
 
-  /// A generator of its own for each name: `key.random("crop")(counter)`.
+  /// Returns a separate generator for each name: `key.random("crop")(counter)`.
   [[nodiscard]] constexpr Philox random(std::string_view stage) const noexcept {
     return Philox(mix(mix(stage), seed, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(position)));
   }

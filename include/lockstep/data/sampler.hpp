@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The order of every epoch as a pure function: `size()` positions, and `in(epoch)`, cheap to make, which maps a
-/// position in [0, size()) to the number of a sample. Resuming is arithmetic; nothing depends on ranks, workers or
+/// The order of every epoch as a pure function: `size()` positions, and `in(epoch)`. `in(epoch)` is cheap to make and
+/// maps a position in [0, size()) to the number of a sample. Resume is arithmetic. Nothing depends on ranks, workers or
 /// threads.
 template <class O>
 concept Order = std::copy_constructible<O> && requires(O const& order, Index epoch, Index position) {
@@ -16,16 +16,16 @@ concept Order = std::copy_constructible<O> && requires(O const& order, Index epo
   { order.in(epoch)(position) } -> std::convertible_to<Index>;
 };
 
-/// Chooses the order in which a dataset is visited: `over(dataset)` gives an Order.
+/// Chooses the order in which a dataset is visited: `over(dataset)` returns an Order.
 template <class S, class D>
 concept Sampler = Dataset<D> && std::copy_constructible<S> && requires(S const& sampler, D const& dataset) {
   { sampler.over(dataset) } -> Order;
 };
 
-/// An order that falls into batches of the sampler's own making, by what their samples cost for instance, of at most
-/// `max_rows()` samples each: how many there are is the same in every epoch. Position batch * max_rows() + row is a
-/// row of a batch; where the batch is shorter, it stands for another of its rows and is no sample of the epoch. Then
-/// `size() == batches() * max_rows()`, and `samples()` says how many samples an epoch has.
+/// An order that the sampler divides into batches, for example by the cost of their samples. Each batch has at most
+/// `max_rows()` samples; the number of batches is equal in every epoch. Position batch * max_rows() + row is a row of a
+/// batch. If the batch is shorter, the position repeats another of its rows and is not a sample of the epoch. Therefore
+/// `size() == batches() * max_rows()`, and `samples()` returns the number of samples in an epoch.
 template <class O>
 concept BatchOrder = Order<O> && requires(O const& order, Index epoch, Index batch) {
   { order.samples() } -> std::convertible_to<Index>;

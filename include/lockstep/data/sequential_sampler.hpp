@@ -4,7 +4,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Every sample in the dataset's own order, the same in each epoch: for evaluation.
+/// Visits every sample in the dataset's order, equal in each epoch: for evaluation.
 struct SequentialSampler {
   class Order {
    public:

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Every sample once per epoch, in an order that the seed and the epoch choose among all.
+/// Visits every sample once per epoch, in a random order determined by the seed and the epoch.
 /// @cost constant memory and constant time per position, any length to 2^48
 struct ShuffledSampler {
   std::uint64_t seed = 0;
@@ -20,7 +20,8 @@ struct ShuffledSampler {
     [[nodiscard]] KeyedPermutation in(Index epoch) const { return KeyedPermutation(size_, key(epoch)); }
 
    private:
-    // Named apart from every other use of the seed; ordered, so that (seed 0, epoch 1) and (seed 1, epoch 0) differ.
+    // The string separates this use of the seed from others. The arguments are ordered, so that (seed 0, epoch 1) and
+    // (seed 1, epoch 0) differ.
     [[nodiscard]] std::uint64_t key(Index epoch) const noexcept {
       return mix(mix("lockstep.data.shuffled_sampler"), seed_, static_cast<std::uint64_t>(epoch));
     }

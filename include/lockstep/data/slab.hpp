@@ -11,18 +11,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The memory of one batch, reused from batch to batch: a bump arena, and segment plans with their storage.
+/// The memory of one batch, reused by later batches: a bump arena, and segment plans with their storage.
 class Slab : public memory::Scratch<memory::AnyHostResource> {
  public:
-  /// A loader has many: where batches are of a few bytes, a page each will do.
+  /// The first block is one page: a loader has many slabs, and batches may be small.
   explicit Slab(memory::AnyHostResource resource = {}) : Scratch(resource, std::size_t{1} << 12) {}
 
-  /// A plan to build, valid until `rewind`; its storage is that of an earlier batch's.
+  /// Returns a plan to build, valid until `rewind`. Reuses the storage of an earlier batch's plan.
   [[nodiscard]] SegmentPlan& take_segment_plan() {
     if (taken_ == plans_.size()) plans_.push_back(std::make_unique<SegmentPlan>());
     return *plans_[taken_++];
   }
-  /// What is known of the memory, for the collate.
+  /// Returns the record of zero bytes in this memory, for the collate.
   [[nodiscard]] detail::Zeros& zeros() noexcept { return zeros_; }
 
   void rewind() {

@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Which shards of every global batch this process takes: [first, first + count) of `all`. A shard is one device's
-/// part; under parallel::Reproducible, one of several.
+/// The shards of every global batch that this process takes: [first, first + count) of `all`. By default a device has
+/// one shard; under parallel::Reproducible, one or more.
 struct Split {
   int first = 0;
   int count = 1;
@@ -16,17 +16,17 @@ struct Split {
   friend bool operator==(Split const&, Split const&) = default;
 };
 
-/// What becomes of samples that do not fill a global batch.
+/// Handling of samples that do not fill a global batch.
 enum class Tail {
   exact,  ///< each sample once; shards may get fewer rows than others, or none (the default)
-  pad,    ///< the order starts again until every shard has equally many rows
+  pad,    ///< the order starts again until all shards have the same number of rows
   drop,   ///< an incomplete global batch is left out of the epoch
 };
 
-/// How the positions [0, samples) of an epoch's order fall into micro-steps and shards: micro-step s takes the
-/// positions [s * batch_size * shards, (s + 1) * batch_size * shards), and shard r of it those that leave the remainder
-/// r when divided by the number of shards. So the global sequence does not depend on the number of shards of equal
-/// total batch. An epoch that is resumed counts its micro-steps from the position `first` on.
+/// Divides the positions [0, samples) of an epoch's order into micro-steps and shards. Micro-step s takes the positions
+/// [s * batch_size * shards, (s + 1) * batch_size * shards). Shard r takes those with remainder r modulo `shards`.
+/// Therefore the global sequence does not depend on the number of shards if the total batch is equal. A resumed epoch
+/// counts its micro-steps from the position `first`.
 class EpochLayout {
  public:
   EpochLayout() = default;
@@ -36,17 +36,17 @@ class EpochLayout {
         first_(first),
         end_(first + end(std::max<Index>(samples - first, 0), batch_size * shards, shards, tail)) {}
 
-  /// Micro-steps in an epoch, alike on all ranks.
+  /// Returns the number of micro-steps in an epoch, equal on all ranks.
   [[nodiscard]] Index steps() const noexcept { return (end_ - first_ + global_batch() - 1) / global_batch(); }
-  /// The rows of a shard in a micro-step; 0 where the epoch's rest is shorter than the number of shards.
+  /// Returns the rows of a shard in a micro-step; 0 if the epoch's rest has fewer samples than there are shards.
   [[nodiscard]] Index rows(Index step, int shard) const noexcept {
     return (end(step) - begin(step) - shard + shards_ - 1) / shards_;
   }
-  /// The position of a row; at or past the number of samples where Tail::pad starts the order again.
+  /// Returns the position of a row. If Tail::pad starts the order again, it is at or above the number of samples.
   [[nodiscard]] Index position(Index step, int shard, Index row) const noexcept {
     return begin(step) + shard + row * shards_;
   }
-  /// The positions [begin, end) of a micro-step.
+  /// Return the first position of a micro-step, and the position after its last.
   [[nodiscard]] Index begin(Index step) const noexcept { return first_ + step * global_batch(); }
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(end_, begin(step) + global_batch()); }
 

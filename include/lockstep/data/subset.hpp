@@ -18,7 +18,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Chosen samples of a dataset: get(i) = dataset.get(indices[i]). Copies share the indices.
+/// Selected samples of a dataset: get(i) = dataset.get(indices[i]). Copies share the indices.
 template <Dataset D>
 class Subset {
   static_assert(detail::ReadsAnywhere<D>,
@@ -26,7 +26,7 @@ class Subset {
                 "other; part what the stream is made of");
 
  public:
-  /// @throws ConfigError when an index is none of the dataset's; says which, and where it stands
+  /// @throws ConfigError if an index is not in [0, dataset.size()), with the index and its place
   Subset(D dataset, std::vector<Index> indices)
       : dataset_(std::move(dataset)), indices_(std::make_shared<std::vector<Index> const>(std::move(indices))) {
     auto const size = static_cast<Index>(dataset_.size());
@@ -42,7 +42,7 @@ class Subset {
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
     return dataset_.get(original(i), key);
   }
-  /// The number that a sample has in the whole dataset.
+  /// Returns the number of a sample in the whole dataset.
   [[nodiscard]] Index original(Index i) const noexcept { return (*indices_)[static_cast<std::size_t>(i)]; }
   [[nodiscard]] SampleExtent<SampleOf<D>> extent(Index i) const requires detail::ReadsInPlace<D> {
     return dataset_.extent(original(i));
@@ -50,7 +50,7 @@ class Subset {
   void read_into(Index i, Row<SampleOf<D>> row) const requires detail::ReadsInPlace<D> {
     dataset_.read_into(original(i), row);
   }
-  /// Reads with a reader of the dataset's.
+  /// Reads with a reader of the dataset.
   class Worker {
    public:
     [[nodiscard]] decltype(auto) get(Index i) { return reader_.get(original(i)); }

@@ -13,9 +13,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A dataset seen through a function: get(i) = function(dataset.get(i)), computed each time; InMemoryDataset keeps the
-/// results. The function is called from several threads at once. One that also takes a SampleKey draws from it:
-/// augmentation; asked without a loader, it gets the key of epoch 0 and position i.
+/// Applies a function to a dataset's samples: get(i) = function(dataset.get(i)), computed on each call. InMemoryDataset
+/// keeps the results. Several threads call the function at once. A function that also takes a SampleKey can draw from
+/// it, for augmentation. Without a loader, it gets the key of epoch 0 and position i.
 template <Dataset D, class F>
 class Transform {
   using Input = decltype(std::declval<D const&>().get(Index{}));
@@ -45,7 +45,7 @@ class Transform {
       return function_(detail::get_of_part(dataset_, i, key));
     }
   }
-  /// Of a stream: the next of its lane, as Streamed's.
+  /// Returns the next sample of a stream's lane, as Streamed::take.
   [[nodiscard]] auto take(SampleKey const& key) const requires detail::ReadsForward<D> {
     std::optional<std::remove_cvref_t<decltype(get(Index{}))>> out;
     if (auto sample = dataset_.take(key)) {
@@ -59,7 +59,7 @@ class Transform {
   }
   void rewind(Index epoch, Index position) const requires detail::ReadsForward<D> { dataset_.rewind(epoch, position); }
   [[nodiscard]] Index lanes() const requires detail::ReadsForward<D> { return dataset_.lanes(); }
-  /// Reads with a reader of the dataset's; lives no longer than this.
+  /// Reads with a reader of the dataset. Valid while the Transform lives.
   class Worker {
    public:
     [[nodiscard]] decltype(auto) get(Index i) {

@@ -20,9 +20,9 @@ struct Zipped {
   B second{};
 };
 
-/// Sample i of two datasets side by side. Where both draw random numbers, stages of one name draw the same ones: a
-/// picture and its mask are cropped alike.
-/// @throws ConfigError when their lengths differ
+/// Pairs sample i of two datasets. If both draw random numbers, stages with equal names draw equal numbers: an image
+/// and its mask are cropped equally.
+/// @throws ConfigError if their lengths differ
 template <Dataset A, Dataset B>
 class Zip {
   static_assert(
@@ -45,7 +45,7 @@ class Zip {
   [[nodiscard]] Sample get(Index i, SampleKey const& key) const requires(DrawsSamples<A> || DrawsSamples<B>) {
     return {detail::get_of_part(first_, i, key), detail::get_of_part(second_, i, key)};
   }
-  /// Reads with a reader of each dataset's.
+  /// Reads with a reader of each dataset.
   class Worker {
    public:
     [[nodiscard]] Sample get(Index i) { return {first_.get(i), second_.get(i)}; }
@@ -67,7 +67,7 @@ class Zip {
   [[nodiscard]] std::uint64_t fingerprint() const {
     return mix(detail::fingerprint_of_part(first_), detail::fingerprint_of_part(second_));
   }
-  /// Those of the first, where it has groups, else those of the second.
+  /// Returns the groups of the first dataset if it has groups, or else of the second.
   [[nodiscard]] Index groups() const requires(GroupedDataset<A> || GroupedDataset<B>) {
     if constexpr (GroupedDataset<A>)
       return first_.groups();
