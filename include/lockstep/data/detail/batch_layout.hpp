@@ -9,8 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// What EpochLayout is to positions, to the batches of a BatchOrder: micro-step s takes the batches [s * shards,
-/// (s + 1) * shards), one for each shard, the first `first` batches aside. `begin` and `end` count batches.
+/// Counterpart of EpochLayout for the batches of a BatchOrder. Micro-step s takes the batches [s * shards, (s + 1) *
+/// shards), one for each shard, counted from batch `first`. `begin` and `end` count batches.
 template <class O>
 class BatchLayout {
  public:
@@ -46,7 +46,7 @@ struct LayoutType<O> {
   using type = BatchLayout<O>;
 };
 
-/// How an order's epochs fall into micro-steps and shards.
+/// The layout type that divides an order's epochs into micro-steps and shards.
 template <class O>
 using LayoutOf = typename LayoutType<O>::type;
 
@@ -59,7 +59,7 @@ LayoutOf<O> layout_of(O const& order, DataLoaderOptions const& options, Split co
   }
 }
 
-/// Samples in an epoch.
+/// Returns the number of samples in an epoch.
 template <class O>
 Index samples_of(O const& order) {
   if constexpr (BatchOrder<O>) {

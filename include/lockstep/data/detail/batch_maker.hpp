@@ -19,7 +19,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// What workers do outside the loader's mutex: reads samples, collates them, and sees to those that fail.
+/// The work that workers do without holding the loader's mutex: reads samples, collates them, and handles failed
+/// samples.
 template <class D, class O, class C>
 struct BatchMaker {
   using Job = LoaderJob<D, C, LayoutOf<O>>;
@@ -31,7 +32,7 @@ struct BatchMaker {
   C collate;
   DataLoaderOptions options;
 
-  /// Does a job. False when it was broken off, because `generation` is not what it was.
+  /// Does a job. Returns false if it stopped early because `generation` differs from `was`.
   bool run(Job& job, Worker& worker, std::atomic<std::uint64_t> const& generation, std::uint64_t was) const {
     auto& shard = *job.shard;
     auto& batch = job.slot->batches[static_cast<std::size_t>(&shard - job.slot->shards.data())];
@@ -61,7 +62,8 @@ struct BatchMaker {
           throw;  // not the sample's fault
         } catch (...) {
           if (reads_forward && phase == Phase::read && options.on_failure == OnFailure::raise) {
-            job.failure.merge({std::current_exception(), row});  // and on: others' samples lie behind this one
+            job.failure.merge({std::current_exception(), row});  // and continue: samples of other threads follow this
+                                                                 // one in the stream
             continue;
           }
           if (!can_mend(job)) throw;
@@ -74,14 +76,14 @@ struct BatchMaker {
     }
     return true;
   }
-  /// Turns a batch with failed rows into one without them, or with others in their place; says how many.
+  /// Removes the failed rows of a batch, or replaces their samples; returns the number of failed rows.
   Index mend(Job& job) const {
     auto& shard = *job.shard;
     auto const count = static_cast<Index>(shard.failed.size()) - shard.absent;
     if (reads_forward || options.on_failure == OnFailure::skip) {
       shard.remove_failed();
       if (job.phase == Phase::read) {
-        shard.advance();  // the batch is planned for what is left
+        shard.advance();  // the batch is planned for the remaining rows
         return count;
       }
     } else {
@@ -93,16 +95,16 @@ struct BatchMaker {
 
  private:
   static constexpr bool reads_forward = ReadsForward<D>;
-  static constexpr int most_substitutes = 16;  // tried for one sample
+  static constexpr int most_substitutes = 16;  // attempts for one sample
 
-  /// Tells who waits for the worker what it is at.
+  /// Records the sample that the worker is processing, for messages of a waiting thread.
   static void say(Worker& worker, Shard const& shard, Index row) noexcept {
     worker.index.store(shard.indices[static_cast<std::size_t>(row)], std::memory_order_relaxed);
     worker.position.store(shard.positions[static_cast<std::size_t>(row)], std::memory_order_relaxed);
   }
-  /// Whether a failed row is seen to once the phase is over. What cannot be read is substituted in `read` already.
+  /// Whether a failed row is handled after the phase. Samples that cannot be read are substituted in `read` already.
   [[nodiscard]] bool can_mend(Job const& job) const noexcept {
-    if (reads_forward && job.phase != Phase::read) return false;  // what was read cannot be read again
+    if (reads_forward && job.phase != Phase::read) return false;  // a stream's sample cannot be read again
     return options.on_failure == OnFailure::skip ||
            (options.on_failure == OnFailure::substitute && job.phase == Phase::write &&
             job.shard->restarts < most_substitutes);
@@ -111,7 +113,7 @@ struct BatchMaker {
     return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + what_of(error);
   }
 
-  /// Which samples the job's rows are.
+  /// Chooses the samples of the job's rows.
   void choose(Job& job) const {
     auto& shard = *job.shard;
     auto const begin = static_cast<std::size_t>(job.begin), end = static_cast<std::size_t>(job.end);
@@ -136,7 +138,7 @@ struct BatchMaker {
     if constexpr (!reads_forward)
       for (std::size_t k = 0; k < indices.size(); ++k) check_index(indices[k], job.slot->epoch, positions[begin + k]);
   }
-  /// @throws DataError when an order says which sample is next, and the dataset has no such one
+  /// @throws DataError if the order returns an index that the dataset does not have
   void check_index(Index index, Index epoch, Index position) const {
     expect<DataError>(index >= 0 && index < dataset.size(), [&] {
       return "DataLoader: the sampler's order has sample " + std::to_string(index) + " at position " +
@@ -163,8 +165,8 @@ struct BatchMaker {
       substitute(job, row, attempt);
     }
   }
-  /// Another sample for a row, which epoch and position choose: of its batch, where the sampler has seen to what its
-  /// samples cost together.
+  /// Replaces a row's sample by another one, chosen by epoch and position. For a BatchOrder, chooses from the row's
+  /// batch, because the sampler has limited the cost of that batch.
   void substitute(Job& job, Index row, int attempt) const {
     auto const k = static_cast<std::size_t>(row);
     auto const draw = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),

@@ -16,8 +16,8 @@
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/slab.hpp>
 
-// What a collate does with each kind of column: `lay_out` takes its memory, `pad` fills what a row's sample will not
-// cover, `put` copies a member into its row, `finish` works on the column once its rows are written.
+// Functions of a collate for each kind of column. `lay_out` takes its memory, `pad` fills the part of a row that its
+// sample does not cover. `put` copies a member into its row, `finish` processes the column after its rows are written.
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 template <Number T, class Sample>
@@ -32,7 +32,7 @@ void lay_out(ArrayColumn<T, N, HostSpace>& column, Index rows, Lengths<Sample>&,
 template <Number T, class Sample>
 void lay_out(OptionalColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab,
              CollateRules const& rules) {
-  static_cast<void>(padding_as<T>(rules));  // refused here, before any row is written
+  static_cast<void>(padding_as<T>(rules));  // throws here, before any row is written
   column.values = {slab.take_elements<T>(rows), {rows}};
   column.present = {slab.take_elements<bool>(rows), {rows}};
 }
@@ -52,7 +52,7 @@ void lay_out(Columns<Nested, HostSpace, sequences>& columns, Index rows, Lengths
 }
 
 template <class Column>
-void pad(Column const&, Index, CollateRules const&) noexcept {}  // nothing is left over
+void pad(Column const&, Index, CollateRules const&) noexcept {}  // the sample covers the whole row
 template <Number T>
 void pad(OptionalColumn<T, HostSpace> const& column, Index row, CollateRules const& rules) {
   cell(column, row).value = padding_as<T>(rules);
@@ -75,7 +75,7 @@ void put(ArrayColumn<T, N, HostSpace> const& column, Index row, std::array<T, N>
 template <Number T>
 void put(OptionalColumn<T, HostSpace> const& column, Index row, std::optional<T> const& value,
          CollateRules const&) noexcept {
-  if (!value) return;  // padded already
+  if (!value) return;  // `pad` has written it
   cell(column, row).value = *value;
   cell(column, row).present = true;
 }
@@ -101,7 +101,7 @@ void finish(Columns<Nested, HostSpace, sequences>& columns, Slab& slab, CollateR
   std::apply([&](auto&... column) { (finish(column, slab, rules), ...); }, columns.columns());
 }
 
-/// The plan of both collates: a batch whose columns lie in the slab.
+/// Lays out a batch for both collates: all columns are in the slab.
 template <Sequences sequences, class Sample>
 Columns<Sample, HostSpace, sequences> plan_columns(BatchPlan<Sample> const& plan, Slab& slab,
                                                    CollateRules const& rules) {

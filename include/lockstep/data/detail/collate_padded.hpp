@@ -18,7 +18,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// The length that rows are padded to. @throws DataError when a sample is longer than the fixed one
+/// Returns the length that rows are padded to. @throws DataError if a sample is longer than the fixed length
 inline Index padded_length(CollateRules const& rules, Index longest, Index longest_row) {
   if (rules.length == 0) return (longest + rules.multiple - 1) / rules.multiple * rules.multiple;
   if (longest <= rules.length) return rules.length;
@@ -27,7 +27,7 @@ inline Index padded_length(CollateRules const& rules, Index longest, Index longe
                   "; shorten the samples or raise `length`");
 }
 
-/// From here on it is worth knowing which of a row's bytes are zero already.
+/// Rows of at least this size are worth tracking which of their bytes are already zero.
 inline constexpr Index worth_knowing_bytes = Index{1} << 12;
 
 template <Number T>
@@ -39,7 +39,7 @@ bool all_bytes_zero(T value) noexcept {
 template <Number T, std::size_t N, class Sample>
 void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
              CollateRules const& rules) {
-  auto const value = padding_as<T>(rules);  // refused here, before any row is written
+  auto const value = padding_as<T>(rules);  // throws here, before any row is written
   auto* const out = slab.template take_elements<std::int32_t>(rows);
   Index longest = 0, longest_row = 0;
   lengths.take(rules, [&](Index row, Index length) {
@@ -99,7 +99,7 @@ void finish(PaddedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules cons
     if (rules.segment_plans == SegmentPlans::none) return;
     auto const slots = column.values.size();
     auto* const ids = slab.template take_elements<std::int32_t>(slots);
-    std::fill_n(ids, slots, -1);  // a plan leaves negative ids out
+    std::fill_n(ids, slots, -1);  // a plan leaves out negative ids
     for (Index row = 0; row < column.values.extent[0]; ++row) {
       auto const used = cell(column, row);
       std::copy(used.begin(), used.end(), ids + (used.data() - column.values.data));

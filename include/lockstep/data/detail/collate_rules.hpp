@@ -13,15 +13,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Whether a batch's columns have a mask beside their lengths.
+/// Whether a batch's columns have a mask in addition to their lengths.
 enum class Mask { none, build };
 
-/// Whether sequences of std::int32_t get a segment plan, which the backward pass of an embedding sums by on the host.
+/// Whether sequences of std::int32_t get a segment plan, for the backward pass of an embedding on the host.
 enum class SegmentPlans { none, build };
 
 namespace detail {
 
-/// What a collate was told, for the functions that treat one column.
+/// Options of a collate, for the functions that process one column.
 struct CollateRules {
   char const* who;
   double value = 0;
@@ -31,7 +31,7 @@ struct CollateRules {
   SegmentPlans segment_plans = SegmentPlans::none;
 };
 
-/// The padding value as an element. @throws ConfigError when an integer type does not have it
+/// Returns the padding value as an element. @throws ConfigError if an integer type cannot represent it
 template <Number T>
 T padding_as(CollateRules const& rules) {
   if constexpr (std::is_enum_v<T>) {
@@ -51,7 +51,7 @@ T padding_as(CollateRules const& rules) {
   }
 }
 
-/// The lengths that one variable-length member of the batch's samples announced.
+/// The announced lengths of the samples' variable-length members, taken member by member.
 template <class Sample>
 struct Lengths {
   std::span<SampleExtent<Sample> const> extents;

@@ -10,7 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Goes on with a hash that began as the number of all bytes; parts but the last are of whole words of eight bytes.
+/// Continues a hash over the next part of a content. The hash starts as the number of all bytes. All parts except the
+/// last have a multiple of eight bytes.
 inline std::uint64_t content_hash(std::string_view part, std::uint64_t hash) noexcept {
   for (std::size_t at = 0; at < part.size(); at += sizeof hash) {
     std::uint64_t word = 0;
@@ -20,7 +21,7 @@ inline std::uint64_t content_hash(std::string_view part, std::uint64_t hash) noe
   return hash;
 }
 
-/// Changes with any byte of a content. Eight bytes at a time: far less than parsing them takes.
+/// Returns a hash that changes with any byte of a content. Processes eight bytes at a time, much faster than parsing.
 inline std::uint64_t content_hash(std::string_view content) noexcept { return content_hash(content, content.size()); }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -10,7 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Who keeps `next` waiting for a slot longer than its deadline: what the first `threads` workers are at.
+/// Returns the message for a `next` that waits longer than its deadline: the current work of the first `threads`
+/// workers.
 template <class D, class Workers, class Slot>
 [[nodiscard]] std::string late_batch(D const& dataset, Workers const& workers, std::size_t threads, Slot const& slot,
                                      double deadline_seconds) {

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>  // brings durations; all of <chrono> would be dear to compile
+#include <condition_variable>  // for durations; including all of <chrono> is expensive to compile
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,9 +29,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// The machinery of a DataLoader: slots wait in `queue_` in the order of delivery; workers claim runs of rows, from the
-/// front of the queue first, so that a slow sample holds up its own batch only and the next batch is always the nearest
-/// to being ready. One mutex guards the bookkeeping; samples are read and written outside it.
+/// Scheduler of a DataLoader. Slots wait in `queue_` in the order of delivery. Workers claim runs of rows from the
+/// front of the queue first: a slow sample delays only its own batch, and the next batch is always closest to ready.
+/// One mutex guards the bookkeeping; samples are read and written without it.
 template <class D, class O, class C>
 class LoaderCore {
  public:
@@ -58,26 +58,26 @@ class LoaderCore {
     return layout_of(order(), options(), split, epoch, first);
   }
 
-  /// Where batches lie that are made from the next start on.
+  /// Sets the memory resource of batches from the next start on.
   void use(memory::AnyHostResource memory) {
     std::lock_guard lock(mutex_);
     memory_ = memory;
   }
 
-  /// Writes down in `timeline` what workers do to which batch, and how many stand ready; a null one ends it.
+  /// Records workers' jobs and the number of ready batches in `timeline`; null stops recording.
   void trace(Timeline* timeline) noexcept {
     std::lock_guard lock(mutex_);
     timeline_ = timeline;
   }
 
-  /// Delivery begins at a micro-step of an epoch whose micro-steps are counted from the position `first`.
+  /// Starts delivery at a micro-step of an epoch whose micro-steps are counted from the position `first`.
   void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay) {
     std::unique_lock lock(mutex_);
     cancel(lock);
     while (static_cast<int>(threads_.size()) < options().workers) add_worker();
     if (workers_.empty()) workers_.push_back(std::make_unique<Worker>(dataset()));
     for (auto& slot : slots_) {
-      // What the user still holds stays theirs alone.
+      // The slot that the user still holds is replaced, not reused.
       bool const fits = slot && slot->shards.size() == static_cast<std::size_t>(split.count) && slot->memory == memory_;
       if (!fits || slot->held) slot = std::make_shared<Slot>(max_rows(), split.count, memory_);
       slot->whole = false;
@@ -97,7 +97,7 @@ class LoaderCore {
     work_.notify_all();
   }
 
-  /// The next micro-step, ready. @throws DataError of the sample that failed; what follows is unaffected
+  /// Returns the next micro-step, ready. @throws DataError of the failed sample; later micro-steps are unaffected
   std::shared_ptr<Slot> next() {
     std::unique_lock lock(mutex_);
     if (queue_.empty()) {
@@ -137,17 +137,17 @@ class LoaderCore {
   void release(Slot* slot) noexcept {
     std::lock_guard lock(mutex_);
     slot->held = false;
-    if (owner(slot) != slots_.end()) recycle(slot);  // a start since then has replaced it
+    if (owner(slot) != slots_.end()) recycle(slot);  // a later start may have replaced it
   }
 
-  /// Ends the threads; what is held stays valid.
+  /// Ends the threads; held batches stay valid.
   void stop() noexcept {
     std::vector<std::thread> threads;
     {
       std::unique_lock lock(mutex_);
       cancel(lock);
       stopped_ = true;
-      threads.swap(threads_);  // here, as other threads may let go of what they hold
+      threads.swap(threads_);  // under the lock: other threads may release their batches
       work_.notify_all();
     }
     for (auto& thread : threads) thread.join();
@@ -167,7 +167,7 @@ class LoaderCore {
   using Job = LoaderJob<D, C, LayoutOf<O>>;
   using Worker = LoaderWorker<D>;
 
-  /// Of one batch: an epoch may be smaller than the batch size.
+  /// Maximum rows of one batch: an epoch may be smaller than the batch size.
   [[nodiscard]] Index max_rows() const noexcept {
     return std::min(options().batch_size, static_cast<Index>(order().size()));
   }
@@ -187,7 +187,7 @@ class LoaderCore {
   void add_worker_if_possible() {
     try {
       add_worker();
-    } catch (ConfigError const&) {  // those that there are will do
+    } catch (ConfigError const&) {  // the existing workers suffice
     }
   }
   [[nodiscard]] bool all_busy() const noexcept {
@@ -204,7 +204,7 @@ class LoaderCore {
     }
   }
 
-  /// Claims and does one job; false when there is none.
+  /// Claims and does one job; returns false if there is no job.
   bool run_one(std::unique_lock<std::mutex>& lock, Worker& worker) {
     auto job = claim();
     if (!job.slot) return false;
@@ -253,7 +253,7 @@ class LoaderCore {
     }
     return {};
   }
-  /// Small samples are claimed in runs, and yet every worker gets some of each batch.
+  /// Returns the number of rows to claim at once: several small samples, but some of each batch for every worker.
   [[nodiscard]] Index run_length(Index rows) const noexcept {
     auto const workers = static_cast<Index>(threads_.size());
     return workers == 0 ? rows : std::max<Index>(1, rows / (4 * workers));
@@ -282,7 +282,7 @@ class LoaderCore {
     return std::find_if(slots_.begin(), slots_.end(), [&](auto const& each) { return each.get() == slot; });
   }
 
-  /// The slot that `next` would give, or null while it is being made.
+  /// Returns the slot that `next` would return, or null while it is being made.
   [[nodiscard]] Slot* deliverable() const noexcept {
     auto* const front = queue_.front();
     if (options().delivery == Delivery::ordered || front->ready()) return front->ready() ? front : nullptr;
@@ -299,7 +299,7 @@ class LoaderCore {
     if (!ready_.wait_for(lock, limit, is_ready))
       throw DataError(late_batch(dataset(), workers_, threads_.size(), *queue_.front(), seconds));
   }
-  /// Queues the next micro-steps until `most` are queued, no slot is free, or the ring would outgrow its budget.
+  /// Queues the next micro-steps until `most` are queued, no slot is free, or the ring would exceed its budget.
   void assign(std::size_t most) noexcept {
     while (!free_.empty() && queue_.size() < most && epoch_ < last_epoch_) {
       if (!queue_.empty() && !within_budget()) return;
@@ -337,10 +337,10 @@ class LoaderCore {
     for (auto const& slot : slots_) bytes += slot ? std::max(slot->bytes, slot->expected_bytes) : 0;
     return bytes;
   }
-  /// Whether the slot that is next to be used may take as much as the largest so far.
+  /// Whether the budget allows the next free slot to grow to the largest size so far.
   [[nodiscard]] bool within_budget() const noexcept {
     if (options().budget_bytes == 0) return true;
-    if (largest_bytes_ == 0) return false;  // the first batch tells
+    if (largest_bytes_ == 0) return false;  // unknown before the first batch
     auto const growth = std::max<Index>(largest_bytes_ - free_.back()->bytes, 0);
     return ring_bytes() + growth <= options().budget_bytes;
   }
@@ -355,13 +355,13 @@ class LoaderCore {
     work_.notify_all();
   }
 
-  /// Breaks off what is being made and waits for the workers to let go of it.
+  /// Cancels unfinished batches and waits until no worker uses them.
   void cancel(std::unique_lock<std::mutex>& lock) {
     generation_.fetch_add(1, std::memory_order_relaxed);
     queue_.clear();
     last_epoch_ = epoch_;  // nothing is left to queue
     idle_.wait(lock, [&] { return active_ == 0; });
-    free_.clear();  // not before: meanwhile others may have let go of what they held
+    free_.clear();  // not earlier: other threads may have released batches during the wait
   }
 
   [[noreturn]] void refuse_next() const {
@@ -387,7 +387,7 @@ class LoaderCore {
   LayoutOf<O> layout_;                           // of epoch_
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue
   std::atomic<std::uint64_t> generation_{0};
-  int active_ = 0;  // jobs outside the mutex
+  int active_ = 0;  // jobs that run without the mutex
   bool stopped_ = false;
   Index largest_bytes_ = 0;  // of a slot
   double started_ = 0;

@@ -19,18 +19,18 @@ struct LoaderJob {
   Index begin = 0, end = 0;
   RowFailure failure{};
   std::vector<Index> failed{};  // rows to skip or to substitute
-  Index absent = 0;             // among these, those that do not exist
+  Index absent = 0;             // failed rows whose samples do not exist
   Index substituted = 0;
   std::string last_failure{};
 };
 
-/// A thread that makes batches, or the caller of `next` in its place.
+/// State of a thread that makes batches, or of the caller of `next` if there are no threads.
 template <class D>
 struct LoaderWorker {
   SampleReader<D> reader;
-  Phase phase = Phase::done;     // done: without work
-  double since = 0;              // of the phase
-  std::atomic<Index> index{-1};  // of the sample at hand
+  Phase phase = Phase::done;     // done: idle
+  double since = 0;              // start of the phase
+  std::atomic<Index> index{-1};  // of the current sample
   std::atomic<Index> position{-1};
 
   explicit LoaderWorker(D const& dataset) : reader(dataset) {}

@@ -21,10 +21,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// What happens to a batch, in this order. Rows are read and written by several workers; one plans, one finishes.
+/// Phases of a batch, in this order. Several workers read and write rows; one worker plans, one finishes.
 enum class Phase { read, plan, write, finish, done };
 
-/// A failure in a batch: of the row with the lowest position, so that which one is told does not depend on timing.
+/// A failure in a batch. Keeps the failure of the row with the lowest position, so that the report does not depend on
+/// timing.
 struct RowFailure {
   std::exception_ptr error;
   Index row = -1;  // -1: the batch as a whole
@@ -34,7 +35,7 @@ struct RowFailure {
   }
 };
 
-/// What was thrown, in words.
+/// Returns the message of an exception.
 inline std::string what_of(std::exception_ptr const& error) {
   try {
     std::rethrow_exception(error);
@@ -45,20 +46,20 @@ inline std::string what_of(std::exception_ptr const& error) {
   }
 }
 
-/// One batch being made, its slab and its bookkeeping, all reused. What is `claimed` and `finished` counts rows of the
-/// present phase.
+/// One batch in progress, its slab and its bookkeeping, all reused. `claimed` and `finished` count rows of the current
+/// phase.
 template <class D, class C>
 struct LoaderShard {
   using Sample = SampleOf<D>;
   using Reader = SampleReader<D>;
   static constexpr bool reads_into_rows = ReadsIntoRows<D, C> && !DrawsSamples<D>;
   static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<D const&>().get(Index{}))>;
-  /// Samples that are there already, so that nobody waits for one in particular.
+  /// Samples are in memory already, so no sample can delay the batch.
   static constexpr bool at_hand = by_reference&& noexcept(std::declval<D const&>().get(Index{}));
   using Kept = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
 
   Slab slab;
-  memory::Block position_memory;  // goes where the slab's memory goes
+  memory::Block position_memory;  // from the slab's memory resource
   std::span<Index> positions;
   std::vector<Index> indices;
   std::vector<SampleExtent<Sample>> extents;
@@ -66,14 +67,14 @@ struct LoaderShard {
 
   int shard = 0;
   Index rows = 0;
-  Index begun = 0;  // rows that the batch was to have
+  Index begun = 0;  // planned number of rows
   Phase phase = Phase::done;
   Index claimed = 0, finished = 0;
   RowFailure failure;
   std::vector<Index> failed;  // rows to skip or to substitute
-  Index absent = 0;           // among these, those that do not exist
-  Index bytes = 0;            // that the slab had needed when last seen
-  int restarts = 0;           // since the batch was begun; from the first on, its indices stand
+  Index absent = 0;           // failed rows whose samples do not exist
+  Index bytes = 0;            // of the slab when last counted
+  int restarts = 0;           // of this batch; from the first restart on, the indices are kept
 
   LoaderShard(Index batch_size, memory::AnyHostResource memory)
       : slab(memory),
@@ -96,11 +97,11 @@ struct LoaderShard {
     phase = next;
     claimed = finished = 0;
   }
-  /// How much there is to claim in this phase.
+  /// Returns the number of units to claim in this phase.
   [[nodiscard]] Index total() const noexcept {
     return phase == Phase::done ? 0 : phase == Phase::plan || phase == Phase::finish ? 1 : rows;
   }
-  /// After the last of a phase has finished.
+  /// Enters the next phase. Called after the last row of a phase has finished.
   void advance() noexcept {
     constexpr auto last = FinishesBatches<C, D> ? Phase::finish : Phase::done;
     auto const after_plan = rows == 0 ? last : Phase::write;
@@ -109,13 +110,13 @@ struct LoaderShard {
           : phase == Phase::plan                  ? after_plan
                                                   : last);
   }
-  /// Makes the batch anew from the indices at hand.
+  /// Restarts the batch with its current indices.
   void restart() noexcept {
     ++restarts;
     failed.clear();
     enter(rows == 0 ? Phase::plan : Phase::read);
   }
-  /// Closes the gaps that the failed rows leave.
+  /// Closes the gaps of the failed rows.
   void remove_failed() {
     std::sort(failed.begin(), failed.end());
     auto gap = failed.begin();
@@ -136,7 +137,7 @@ struct LoaderShard {
     failed.clear();
   }
 
-  /// False when there is no such sample: a stream has ended.
+  /// Returns false if there is no such sample because a stream has ended.
   bool read(Reader& reader, Index row, SampleKey const& key) {
     auto const k = static_cast<std::size_t>(row);
     if constexpr (ReadsForward<D>) {
@@ -175,7 +176,7 @@ struct LoaderShard {
   }
 };
 
-/// One micro-step of the ring: a batch for each local device.
+/// One micro-step of the ring: a batch for each local shard.
 template <class D, class C, class Layout>
 struct LoaderSlot {
   using Batch = typename C::template Batch<D, HostSpace>;
@@ -186,10 +187,10 @@ struct LoaderSlot {
   Layout layout;
   Split split;
   Index epoch = 0, step = 0;
-  Index bytes = 0;           // that the slabs have needed, as far as is known
-  Index expected_bytes = 0;  // while it is queued: it may need as much as others did
+  Index bytes = 0;           // used by the slabs so far
+  Index expected_bytes = 0;  // while it is queued: estimate from other slots
   int unfinished = 0;        // shards
-  std::size_t open = 0;      // before this one, no shard has anything to claim
+  std::size_t open = 0;      // shards before this one have nothing to claim
   bool held = false;
   bool whole = false;  // was delivered, and can be again
 
@@ -212,19 +213,19 @@ struct LoaderSlot {
       shards[static_cast<std::size_t>(i)].begin(split.first + i, layout.rows(step, split.first + i));
     }
   }
-  /// The shard may have something to claim again.
+  /// Marks that the shard may have rows to claim again.
   void reopen(LoaderShard<D, C> const& shard) noexcept {
     open = std::min(open, static_cast<std::size_t>(&shard - shards.data()));
   }
   [[nodiscard]] bool ready() const noexcept { return unfinished == 0; }
-  /// Rows whose samples there are, those that failed among them.
+  /// Returns the number of rows whose samples exist, including failed samples.
   [[nodiscard]] Index found() const noexcept {
     Index out = 0;
     for (auto const& shard : shards) out += shard.begun - shard.absent;
     return out;
   }
 
-  /// The shard whose failure comes first in the epoch's order, or null.
+  /// Returns the shard whose failure is first in the epoch's order, or null.
   [[nodiscard]] LoaderShard<D, C> const* failed() const noexcept {
     LoaderShard<D, C> const* first = nullptr;
     for (auto const& shard : shards) {

@@ -24,7 +24,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data::detail {
   return "";
 }
 
-/// What one of `workers` has done by now.
+/// Returns the span of a job that one of `workers` has done.
 template <class Job, class Worker, class Workers>
 [[nodiscard]] Span span_of(Job const& job, Worker const& worker, double now, Workers const& workers) noexcept {
   auto const place =
@@ -38,7 +38,7 @@ template <class Job, class Worker, class Workers>
           .kind = Span::Kind::batch};
 }
 
-/// How many micro-steps stand ready.
+/// Returns the number of micro-steps that are ready, as a level.
 [[nodiscard]] inline Span queue_level(Index ready) noexcept {
   auto const now = Clock::seconds();
   return {.name = "batches ready", .begin = now, .end = now, .amount = ready, .kind = Span::Kind::level};

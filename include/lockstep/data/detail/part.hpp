@@ -11,10 +11,10 @@
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-// What datasets that are made of others pass on.
+// Operations that composed datasets forward to their parts.
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Offers extents and reads samples straight into rows; whether a collate can use that, it says itself.
+/// Offers extents and reads samples directly into rows. A collate may not support this.
 template <class D>
 concept ReadsInPlace = Dataset<D> && Aggregate<SampleOf<D>> &&
     requires(D const& dataset, Index i, Row<SampleOf<D>> row) {
@@ -22,7 +22,7 @@ concept ReadsInPlace = Dataset<D> && Aggregate<SampleOf<D>> &&
   dataset.read_into(i, row);
 };
 
-/// The part's sample, drawn where the part draws.
+/// Returns the part's sample. If the part draws, it draws from the key.
 template <Dataset D>
 decltype(auto) get_of_part(D const& dataset, Index i, SampleKey const& key) {
   if constexpr (DrawsSamples<D>) {
@@ -41,7 +41,7 @@ std::string name_of_part(D const& dataset, Index i) {
   }
 }
 
-/// The same among several.
+/// Returns the name of a sample of one of several parts.
 template <Dataset D>
 std::string name_in_part(D const& dataset, Index i, std::size_t part) {
   if constexpr (NamesSamples<D>) {

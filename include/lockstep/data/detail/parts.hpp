@@ -11,7 +11,7 @@
 #include <lockstep/data/detail/part.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 
-// Several datasets of one sample type: some of types of their own, in a tuple, or any number of one type, in a vector.
+// Several datasets of one sample type: datasets of different types in a tuple, or any number of one type in a vector.
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 template <class D>
@@ -46,7 +46,7 @@ void for_each_part(std::tuple<D...> const& parts, F&& f) {
   std::apply([&](auto const&... each) { (f(each), ...); }, parts);
 }
 
-/// f of the part at a place.
+/// Returns f(part) for the part at `place`.
 template <class R, std::size_t Place = 0, class Parts, class F>
 R with_part(Parts& parts, std::size_t place, F&& f) {
   if constexpr (requires { parts[place]; }) {
@@ -58,7 +58,7 @@ R with_part(Parts& parts, std::size_t place, F&& f) {
   }
 }
 
-/// A reader of each part.
+/// Returns a reader of each part.
 template <class D>
 std::vector<SampleReader<D>> readers_of(std::vector<D> const& parts) {
   return {parts.begin(), parts.end()};

@@ -11,7 +11,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// The last few tables that were made, by key: for orders that sort an epoch, or a window of it. Thread-safe.
+/// Cache of the latest tables by key, for orders that sort an epoch or a window of it. Thread-safe.
 class RecentTables {
  public:
   using Table = std::shared_ptr<std::vector<Index> const>;
@@ -19,7 +19,7 @@ class RecentTables {
 
   explicit RecentTables(std::size_t most) : most_(most) { tables_.reserve(most); }
 
-  /// The table of a key, made with `make(table)` unless it is at hand.
+  /// Returns the table of a key; makes it with `make(table)` if it is not in the cache.
   template <class Make>
   [[nodiscard]] Table get(Key key, Make&& make) {
     std::lock_guard lock(mutex_);

@@ -16,7 +16,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Numbers, side by side: every byte counts. (A long double has some that do not; a pointer is another in each run.)
+/// Types whose every byte is part of their value: numbers, and arrays of numbers. Excludes long double, which has
+/// unused bytes, and pointers, which differ between runs.
 template <class T>
 inline constexpr bool plain_bytes = std::is_enum_v<T> || (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>);
 template <class T, std::size_t N>
@@ -27,7 +28,7 @@ inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
 
-/// Not of aggregates that containers hold: these need not be such as can be listed.
+/// Excludes aggregates inside containers, because their members may not be listable.
 template <class T>
 consteval bool has_plain_content() {
   if constexpr (plain_bytes<T> || std::is_same_v<T, std::string>) {
@@ -59,11 +60,11 @@ consteval bool has_content() {
   }
 }
 
-/// A value that hash_on can read to its last byte.
+/// A value whose bytes hash_on can read completely.
 template <class T>
 concept HasContent = has_content<T>();
 
-/// Changes with any byte of a value, its lengths included, and with what was hashed before.
+/// Returns a hash that changes with any byte of a value, with its lengths and with the previous hash.
 template <class T>
 std::uint64_t hash_on(std::uint64_t hash, T const& value) noexcept {
   auto const add = [&](void const* first, std::size_t bytes) {

@@ -18,8 +18,8 @@ struct ReaderType<D> {
   using type = decltype(std::declval<D const&>().worker());
 };
 
-/// A dataset whose samples come one after the other and may have ended (data::Streamed): each place that is dealt is
-/// taken once, from where it was rewound to.
+/// A dataset whose samples arrive in order and may end (data::Streamed). Each position is taken once, starting at the
+/// position that it was rewound to.
 template <class D>
 concept ReadsForward = Dataset<D> && requires(D const& dataset, SampleKey const& key, Index epoch, Index position) {
   { dataset.take(key) } -> std::same_as<std::optional<SampleOf<D>>>;
@@ -27,18 +27,18 @@ concept ReadsForward = Dataset<D> && requires(D const& dataset, SampleKey const&
   { dataset.lanes() } -> std::convertible_to<Index>;
 };
 
-/// A dataset whose samples are asked for in any order, as those that choose among them need.
+/// A dataset that returns samples in any order, as required by datasets that choose samples.
 template <class D>
 concept ReadsAnywhere = Dataset<D> && !ReadsForward<D>;
 
-/// What one worker reads samples with: a reader of its own where the dataset makes them, else the dataset.
+/// The object that one worker reads samples with: its own reader if the dataset makes readers, otherwise the dataset.
 template <class D>
 class SampleReader {
  public:
   explicit SampleReader(D const& dataset) : reader_(make(dataset)) {}
 
   [[nodiscard]] decltype(auto) get(Index i) { return reader_.get(i); }
-  /// Drawn where the dataset draws.
+  /// Draws from the key if the dataset draws.
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) {
     if constexpr (requires { reader_.get(i, key); }) {
       return reader_.get(i, key);
@@ -64,7 +64,7 @@ class SampleReader {
   typename ReaderType<D>::type reader_;
 };
 
-/// "sample 17 (clips/17.npy)", for messages.
+/// Returns the name of a sample for messages: "sample 17 (clips/17.npy)".
 template <class D>
 std::string name_of(D const& dataset, Index index) {
   auto number = "sample " + std::to_string(index);

@@ -13,12 +13,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// From here on a copy goes past the caches: its target is not read before it is written, and what others keep in the
-/// caches stays there. Smaller rows are likely to be still in them when they are used.
+/// From this size on, copies bypass the caches. The target is then not read before it is written, and other data stays
+/// in the caches. Smaller rows are likely to be in the caches when they are used.
 inline constexpr std::size_t stream_bytes = std::size_t{64} << 10;
 
 #if defined(__x86_64__)
-/// Writes a cache line past the caches.
+/// Writes a cache line with stores that bypass the caches.
 inline void stream_line(std::byte* to, __m128i a, __m128i b, __m128i c, __m128i d) noexcept {
   auto* const line = reinterpret_cast<__m128i*>(to);
   _mm_stream_si128(line, a);
@@ -32,11 +32,11 @@ inline void stream_line(std::byte* to, std::byte const* from) noexcept {
               _mm_loadu_si128(line + 3));
 }
 
-/// From two places a page and a half apart, with the two that follow asked for meanwhile: the processor looks ahead
-/// within a page only, and has more reads under way where there are two of them. A whole page apart, reads would wait
-/// for the stores before them on some processors (AMD's Zen 3), which compare places within a page: down to a ninth of
-/// the rate, where `to` lies less than 512 bytes behind `from` in its page. `to` begins a cache line.
-/// @return how many bytes were copied, all but less than six pages
+/// Copies from two streams a page and a half apart, and prefetches the next two. The hardware prefetcher works only
+/// within a page, and two streams keep more reads in flight. The distance is not a whole page: some processors (AMD's
+/// Zen 3) compare only addresses within a page, so reads would wait for earlier stores. The rate would drop to a ninth
+/// where `to` is less than 512 bytes after `from` within its page. `to` is aligned to a cache line.
+/// @return the number of bytes copied; fewer than six pages remain
 inline std::size_t stream_pairs(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
   constexpr std::size_t apart = 4096 + 2048, ahead = 2 * apart;
   std::size_t at = 0;
@@ -51,13 +51,13 @@ inline std::size_t stream_pairs(std::byte* to, std::byte const* from, std::size_
   return at;
 }
 
-/// Bytes before the first cache line that begins at `to` or after it.
+/// Returns the number of bytes before the first cache line that begins at or after `to`.
 inline std::size_t before_line(std::byte const* to) noexcept {
   return (64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64;
 }
 #endif
 
-/// memcpy, past the caches where it is large.
+/// memcpy that bypasses the caches for large sizes.
 inline void stream_copy(void* to, void const* from, std::size_t bytes) noexcept {
 #if defined(__x86_64__)
   if (bytes >= stream_bytes) {
@@ -68,14 +68,14 @@ inline void stream_copy(void* to, void const* from, std::size_t bytes) noexcept 
     at += stream_pairs(out + at, in + at, bytes - at);
     for (; at + 64 <= bytes; at += 64) stream_line(out + at, in + at);
     std::memcpy(out + at, in + at, bytes - at);
-    _mm_sfence();  // such stores are not ordered by the mutex that hands the batch over
+    _mm_sfence();  // the mutex that publishes the batch does not order non-temporal stores
     return;
   }
 #endif
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-/// Copies of one value, past the caches where they are many.
+/// Fills a range with one value. Bypasses the caches for large ranges.
 template <class T>
 void stream_fill(T* begin, T* end, T value) noexcept {
 #if defined(__x86_64__)

@@ -9,9 +9,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Where the memory of a batch is known to be zero, because the padding of the batch before stood there: most of the
-/// next one's padding needs not be written. Rows note their own runs, at the same time if they like; runs are reserved
-/// in the order of their addresses, as a slab in one piece hands out its memory.
+/// Records which bytes of a batch's memory are zero because they were padding in the previous batch. Most of the next
+/// batch's padding then needs no write. Each row records its own run; several threads may do so at once. Runs are
+/// reserved in the order of their addresses, because a slab of one block allocates in that order.
 class Zeros {
  public:
   struct Run {
@@ -19,24 +19,24 @@ class Zeros {
     std::byte* end = nullptr;
   };
 
-  /// The next batch begins: what was noted is what is known.
+  /// Starts the next batch: the recorded runs become the known runs.
   void advance() {
     earlier_.swap(noted_);
     noted_.clear();
     std::erase_if(earlier_, [](Run const& run) { return run.begin == run.end; });
   }
-  /// Nothing is known: the memory is another.
+  /// Forgets all runs, because the memory has changed.
   void forget() noexcept {
     earlier_.clear();
     noted_.clear();
   }
-  /// Makes room for the runs of so many rows; returns the number of the first.
+  /// Reserves runs for `rows` rows; returns the number of the first run.
   Index reserve(Index rows) {
     auto const first = noted_.size();
     noted_.resize(first + static_cast<std::size_t>(rows));
     return static_cast<Index>(first);
   }
-  /// Zeroes what is not known to be zero, and notes it all as run `number`.
+  /// Zeroes the bytes of a range that are not known to be zero, and records the range as run `number`.
   void fill(Index number, void* from, void* to) {
     Run const run{static_cast<std::byte*>(from), static_cast<std::byte*>(to)};
     auto* at = run.begin;

@@ -15,16 +15,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// How often each class comes in an epoch.
+/// How often each class occurs in an epoch.
 enum class Balance {
-  repeat_small,     ///< as often as the largest class has samples: those of smaller classes come again (the default)
-  leave_out_large,  ///< as often as the smallest class has samples: other ones of larger classes in each epoch
+  repeat_small,     ///< as often as the largest class has samples; smaller classes repeat samples (the default)
+  leave_out_large,  ///< as often as the smallest class has samples; larger classes use other samples in each epoch
 };
 
-/// Every class equally often: each run of as many positions as there are classes holds one sample of each, shuffled. A
-/// class goes through all of its samples before one comes again.
+/// Visits every class equally often: each run of as many positions as there are classes holds one sample of each,
+/// shuffled. A class uses all of its samples before it repeats one.
 /// @cost constant time per position
-/// @throws ConfigError from `over` when classes and samples differ in number, or a class is negative
+/// @throws ConfigError from `over` if classes and samples differ in number, or a class is negative
 struct ClassBalancedSampler {
   std::vector<std::int32_t> classes;  ///< of each sample; classes without samples are left out
   Balance balance = Balance::repeat_small;
@@ -55,7 +55,7 @@ struct ClassBalancedSampler {
       auto const chosen = KeyedPermutation(count, key("class", epoch, round))(position % count);
       auto const& members = (*members_)[static_cast<std::size_t>(chosen)];
       auto const size = static_cast<Index>(members.size());
-      auto const turn = epoch * rounds_ + round;  // this class has come so often before, over all epochs
+      auto const turn = epoch * rounds_ + round;  // earlier turns of this class, over all epochs
       KeyedPermutation const shuffled(size, key("member", turn / size, chosen));
       return members[static_cast<std::size_t>(shuffled(turn % size))];
     }

@@ -16,14 +16,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Every sample once per epoch, such that those of one global batch are of about equal length: the shuffled order is
-/// cut into windows, each is sorted by length and cut into batches, and these are shuffled. So little is padded, and
-/// samples still meet others in each epoch.
+/// Visits every sample once per epoch, with samples of similar length in each global batch. Cuts the shuffled order
+/// into windows, sorts each window by length, cuts it into batches, and shuffles the batches. This reduces padding, and
+/// samples are still combined differently in each epoch.
 /// @cost a sort per window, kept while it is in use
-/// @throws ConfigError from `over` when lengths and samples differ in number, or an option is below 1
+/// @throws ConfigError from `over` if lengths and samples differ in number, or an option is below 1
 struct LengthBucketedSampler {
   std::vector<std::int32_t> lengths;  ///< of each sample
-  Index global_batch = 1;  ///< samples of a micro-step, or several, over all shards: batch size x ranks x devices
+  Index global_batch = 1;  ///< samples of one or more micro-steps over all shards: batch size x ranks x devices
   Index window = 4096;     ///< samples that are sorted together, rounded up to whole batches
   std::uint64_t seed = 0;
 
@@ -40,10 +40,12 @@ struct LengthBucketedSampler {
           recent_(std::make_shared<detail::RecentTables>(std::size_t{8})) {}
 
     [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lengths_->size()); }
-    /// A loader takes this order where whole micro-steps, over all shards, make that many samples.
+    /// Returns `global_batch`. A loader accepts this order only if it is a multiple of the samples of a micro-step over
+    /// all shards.
     [[nodiscard]] Index global_batch() const noexcept { return global_batch_; }
 
-    /// Position to sample, for one epoch and one thread: it keeps the window that it was asked for last.
+    /// Returns the map from position to sample for one epoch. Use it from one thread: it keeps the window of its last
+    /// call.
     [[nodiscard]] auto in(Index epoch) const {
       return [*this, epoch, at = Index{-1}, table = detail::RecentTables::Table{}](Index position) mutable {
         if (auto const part = position / window_; part != at) {
@@ -60,8 +62,8 @@ struct LengthBucketedSampler {
       KeyedPermutation const shuffled(size(), key("sample", epoch, 0));
       std::vector<std::pair<std::int32_t, Index>> sorted;  // length, then place in the shuffled order
       for (Index p = begin; p < end; ++p) sorted.emplace_back((*lengths_)[static_cast<std::size_t>(shuffled(p))], p);
-      // The short batch, if any, stays the last, as positions must fall into whole batches, and has samples of any
-      // length: who drops it would never see the longest.
+      // A short batch stays last, because positions must form whole batches. It has samples of any length; otherwise a
+      // loader that drops it would never use the longest samples.
       auto const whole = (end - begin) / batch_;
       std::sort(sorted.begin(), sorted.begin() + whole * batch_);
       KeyedPermutation const batches(std::max<Index>(whole, 1), key("batch", epoch, part));

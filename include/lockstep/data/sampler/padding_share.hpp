@@ -9,10 +9,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Returns the share of an epoch's slots that padding would take if each batch were padded to its longest sample, in
-/// [0, 1): what length buckets save. Ragged batches have none.
+/// Returns the share of padding among an epoch's slots if each batch is padded to its longest sample, in [0, 1). Length
+/// buckets save this share. Ragged batches have no padding.
 /// @param order a sampler's order: sampler.over(dataset)   @param lengths of each sample
-/// @param shards ranks or devices, each with a batch of its own of `batch_size` samples
+/// @param shards ranks or devices, each with a separate batch of `batch_size` samples
 template <class Order>
 [[nodiscard]] double padding_share(Order const& order, std::span<std::int32_t const> lengths, Index batch_size,
                                    int shards = 1, Index epoch = 0) {

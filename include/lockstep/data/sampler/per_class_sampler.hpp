@@ -18,18 +18,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Batches of so many samples of each of so many classes, class by class: what triplets, and other losses that need
-/// several samples of a class on one device, are mined from. A micro-step takes one batch for each rank and device; the
-/// loader's batch size is left alone. An epoch has as many batches as there are samples for. Classes take turns, and a
-/// class goes through its samples, but for those that do not fill a turn, before they are shuffled anew.
+/// Makes batches of `samples_per_class` samples for each of `classes_per_batch` classes, class by class. For triplet
+/// losses and other losses that need several samples of a class on one device. A micro-step takes one batch for each
+/// rank and device; leave the loader's batch size at 1. An epoch has as many batches as the samples fill. Classes take
+/// turns. A class uses all its samples, except the rest that does not fill a turn, before it is shuffled again.
 /// @cost constant time per position, memory of one index per sample
-/// @throws ConfigError from `over` when classes and samples differ in number, a class is negative, or a batch has more
-/// classes than there are
+/// @throws ConfigError from `over` if classes and samples differ in number, or a class is negative
+/// @throws ConfigError from `over` if a batch has more classes than there are
 /// @source Hermans, Beyer, Leibe: In defense of the triplet loss for person re-identification (2017), P and K
 struct PerClassSampler {
   std::vector<std::int32_t> classes;  ///< of each sample; classes without samples are left out
   Index classes_per_batch = 1;
-  Index samples_per_class = 1;  ///< those of a class that has fewer come again in the same batch
+  Index samples_per_class = 1;  ///< a class with fewer samples repeats them in the same batch
   std::uint64_t seed = 0;
 
   /// A template so that only programs that use it compile it.
@@ -55,8 +55,8 @@ struct PerClassSampler {
 
    private:
     [[nodiscard]] Index sample(Index epoch, Index position) const {
-      auto const batch = epoch * batches_ + position / rows_;  // of all epochs
-      auto const turn = batch / turns_;                        // in which no class comes twice
+      auto const batch = epoch * batches_ + position / rows_;  // over all epochs
+      auto const turn = batch / turns_;                        // a turn uses no class twice
       auto const place = batch % turns_ * (rows_ / each_) + position % rows_ / each_;
       auto const chosen = KeyedPermutation(std::ssize(*members_), key("class", turn, 0))(place);
       auto const& members = (*members_)[static_cast<std::size_t>(chosen)];
@@ -71,7 +71,7 @@ struct PerClassSampler {
 
     std::uint64_t seed_;
     Index each_, rows_, batches_;
-    Index turns_;  // batches in which every class comes at most once
+    Index turns_;  // batches in which every class occurs at most once
     std::shared_ptr<detail::SamplesByClass const> members_;
   };
 

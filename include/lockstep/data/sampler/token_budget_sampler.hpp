@@ -18,20 +18,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Every sample once per epoch, in batches of about equal cost: padded to its longest sample, a batch has at most
-/// `tokens` tokens (ragged, fewer). Samples sorted by length are cut into buckets within which lengths differ little
-/// and every batch has equally many rows; each epoch shuffles the samples of each bucket, and the batches. So the
-/// number of batches is the same in every epoch, all but one of them are full, and any place of any epoch is found by
-/// arithmetic. A micro-step takes one batch for each rank and device; the loader's batch size is left alone.
-/// @cost memory of one index per sample, a sort when made
-/// @throws ConfigError from `over` when lengths and samples differ in number, a length is negative or above `tokens`,
-/// or an option is out of range
+/// Visits every sample once per epoch, in batches of similar cost. A batch padded to its longest sample has at most
+/// `tokens` tokens; a ragged batch has fewer. Sorts samples by length and cuts them into buckets of similar lengths.
+/// All batches of a bucket have the same number of rows. Each epoch shuffles the samples of each bucket, and the
+/// batches. Therefore the number of batches is equal in every epoch, all batches except one are full, and resume is
+/// arithmetic. A micro-step takes one batch for each rank and device; leave the loader's batch size at 1.
+/// @cost memory of one index per sample, a sort at construction
+/// @throws ConfigError from `over` if lengths and samples differ in number, or an option is out of range
+/// @throws ConfigError from `over` if a length is negative or above `tokens`
 struct TokenBudgetSampler {
   std::vector<std::int32_t> lengths;  ///< of each sample
-  Index tokens = 1;                   ///< in a batch at most, padding included: rows times the longest length
-  double spread = 0.05;               ///< the shortest length of a bucket lies this part below its longest, or closer
-  Index min_batches = 4;              ///< of a bucket, so that rare lengths meet others too, at the cost of padding
-  Index max_rows = 1024;              ///< samples in a batch, however short they are
+  Index tokens = 1;                   ///< of a batch at most, including padding: rows times the longest length
+  double spread = 0.05;               ///< relative difference of the longest and the shortest length in a bucket, at
+                                      ///< most
+  Index min_batches = 4;              ///< of a bucket, so that samples of rare lengths are combined with others; costs
+                                      ///< padding
+  Index max_rows = 1024;              ///< samples in a batch at most
   std::uint64_t seed = 0;
 
   /// A template so that only programs that use it compile it.
@@ -93,7 +95,7 @@ struct TokenBudgetSampler {
       Index first_batch = 0;
     };
     struct Plan {
-      std::vector<Index> sorted;  // samples by falling length
+      std::vector<Index> sorted;  // samples by decreasing length
       std::vector<Bucket> buckets;
       Index batches = 0, max_rows = 1;
     };

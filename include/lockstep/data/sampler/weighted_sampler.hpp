@@ -18,29 +18,31 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Whether a sample that was drawn can be drawn again in the same epoch.
+/// Whether a sample can be drawn again in the same epoch.
 enum class Replacement {
   with,     ///< each position draws sample i with probability weights[i] / sum (the default)
-  without,  ///< no sample comes twice: each position draws among those that are left, by their weights
+  without,  ///< no sample repeats: each position draws from the remaining samples, by their weights
 };
 
 namespace detail {
 
-/// 53 random bits as a number in [0, 1).
+/// Returns 53 random bits as a number in [0, 1).
 [[nodiscard]] inline double unit(std::uint32_t high, std::uint32_t low) noexcept {
   return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
 }  // namespace detail
 
-/// Samples drawn by weight, anew in each epoch.
+/// Draws samples by weight, with different draws in each epoch.
 /// @cost with replacement O(1) per position; without, a sort per epoch, kept
-/// @throws ConfigError from `over` when weights and samples differ in number, a weight is negative or not finite, none
-/// is positive, or more draws without replacement are asked for than there are positive weights
+/// @throws ConfigError from `over` if weights and samples differ in number, or if no weight is positive
+/// @throws ConfigError from `over` if a weight is negative or not finite
+/// @throws ConfigError from `over` if `samples` exceeds the number of positive weights without replacement
 /// @source with: the alias method (Walker 1977; Vose 1991); without: Efraimidis and Spirakis 2006
 struct WeightedSampler {
   std::vector<double> weights;  ///< one per sample, of any sum
-  Index samples = 0;  ///< positions in an epoch; 0: as many as there are samples (of positive weight, without)
+  Index samples = 0;  ///< positions in an epoch; 0: the number of samples (without replacement, of samples of positive
+                      ///< weight)
   Replacement replacement = Replacement::with;
   std::uint64_t seed = 0;
 
@@ -64,7 +66,7 @@ struct WeightedSampler {
     }
 
     [[nodiscard]] Index size() const noexcept { return size_; }
-    /// Position to sample, for one epoch.
+    /// Maps positions to samples for one epoch.
     class Epoch {
      public:
       [[nodiscard]] Index operator()(Index position) const {
@@ -93,7 +95,8 @@ struct WeightedSampler {
     }
 
    private:
-    /// Every column holds one share of probability: of its own sample up to the threshold, of the other above.
+    /// Returns the alias table. A column has an equal share of probability: its sample below the threshold, another
+    /// above.
     static std::vector<Column> columns(std::vector<double> const& weights) {
       auto const total = std::accumulate(weights.begin(), weights.end(), 0.0);
       std::vector<Column> out(weights.size());
@@ -114,13 +117,14 @@ struct WeightedSampler {
           small.push_back(j);
         }
       }
-      // What rounding leaves over is a whole share, unless its weight is zero: that goes to a sample that can be drawn.
+      // Rounding leaves some columns: each gets a whole share, but one of weight zero goes to a sample that can be
+      // drawn.
       auto const any = std::max_element(weights.begin(), weights.end()) - weights.begin();
       for (auto const i : small)
         if (weights[i] == 0) out[i] = {0, static_cast<Index>(any)};
       return out;
     }
-    /// Each sample waits for a time that is exponential with its weight as the rate; the order is that of the times.
+    /// Draws an exponential time with rate weight for each sample; the order of the samples is the order of the times.
     void draw(Philox const& random, std::vector<Index>& table) const {
       std::vector<std::pair<double, Index>> times;
       for (std::size_t i = 0; i < weights_->size(); ++i) {
@@ -129,7 +133,7 @@ struct WeightedSampler {
         if (weight > 0)
           times.emplace_back(-std::log(1 - detail::unit(bits[0], bits[1])) / weight, static_cast<Index>(i));
       }
-      // Not std::partial_sort, which is a heap sort: of very many times it would be slow.
+      // Not std::partial_sort, which is a heap sort and slow for a large number of times.
       auto const drawn = times.begin() + size_;
       std::nth_element(times.begin(), drawn, times.end());
       std::sort(times.begin(), drawn);
