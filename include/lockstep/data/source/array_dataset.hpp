@@ -21,8 +21,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Says which array a member of the samples comes from, and for a vector, where each sample has rows of its own number,
-/// which of them.
+/// Binds a member of the samples to an array. For a vector whose length differs between samples, also gives the rows of
+/// each sample.
 template <class Sample, class Member>
 struct ArrayMember {
   Member Sample::*member;
@@ -34,7 +34,7 @@ ArrayMember(Member Sample::*, FileArray, RowRanges = {}) -> ArrayMember<Sample, 
 
 namespace detail {
 
-/// The numbers of a member, or of its cell in a batch.
+/// Returns the numbers of a member, or of its cell in a batch.
 template <Number T>
 std::span<T> numbers_of(T& value) noexcept {
   return {&value, 1};
@@ -56,26 +56,27 @@ std::span<T> numbers_of(std::span<T, N> values) noexcept {
   return values;
 }
 
-/// Gives a vector the length that so many rows of the array have.
+/// Resizes a vector to the length of `rows` rows of the array.
 template <class Member>
 void make_room(Member& member, FileArray const& array, Index rows) {
   if constexpr (variable_length<Member>) {
     typename Member::value_type element{};
     auto const numbers = static_cast<Index>(numbers_of(element).size());
-    if (numbers == 0 || array.width() % numbers != 0) return;  // the check of the width says so
+    if (numbers == 0 || array.width() % numbers != 0) return;  // the check of the width reports this error
     member.resize(static_cast<std::size_t>(rows * (array.width() / numbers)));
   }
 }
 
 }  // namespace detail
 
-/// Samples whose members are the rows of arrays in files: sample i is row i of each. Every member is bound to one
-/// array: `ArrayDataset{ArrayMember{&Digit::image, open_idx(images)}, ArrayMember{&Digit::label, open_idx(labels)}}`. A
-/// row is read straight into the batch. Sequences of varying length lie one after the other, and are found by what
-/// ArrayMember's third member says: `ArrayMember{&Flight::states, states, RowRanges::of_lengths(lengths)}`.
-/// Copies share the open files. Thread-safe.
-/// @throws DataError at construction when an array's type or width is not the member's, arrays differ in samples, or
-/// ranges reach beyond their array; from reading when a file was shortened meanwhile
+/// Reads samples whose members are rows of arrays in files: sample i is row i of each. Every member is bound to one
+/// array: `ArrayDataset{ArrayMember{&Digit::image, open_idx(images)}, ArrayMember{&Digit::label, open_idx(labels)}}`.
+/// Reads rows directly into the batch. Sequences of varying length are concatenated in their array, and
+/// `ArrayMember::rows` gives their rows: `ArrayMember{&Flight::states, states, RowRanges::of_lengths(lengths)}`. Copies
+/// share the open files. Thread-safe.
+/// @throws DataError from the constructor if an array's type or width differs from the member's
+/// @throws DataError from the constructor if arrays differ in samples, or ranges reach beyond their array
+/// @throws DataError from reading if a file has been shortened since
 template <class Sample, class... Member>
 class ArrayDataset {
   static_assert(sizeof...(Member) == member_count<Sample>,
@@ -103,7 +104,8 @@ class ArrayDataset {
       places.push_back(&member);
     });
     extent_ = extent_of(sample);
-    // Which of the extent's lengths is whose: the one that is there when nobody else's is.
+    // Maps each bound member to its length in the extent: the only positive length of a sample in which only it has
+    // room.
     std::size_t part = 0;
     each([&](auto const& one) {
       Sample alone{};
@@ -137,7 +139,7 @@ class ArrayDataset {
     each([&](auto const& one) { one.array.read_rows(one.rows.first(i), detail::numbers_of(row[one.member])); });
   }
   [[nodiscard]] std::string name(Index i) const {
-    std::string files, last;  // an archive's arrays lie in one
+    std::string files, last;  // arrays of one archive share its path
     each([&](auto const& one) {
       if (one.array.path() == last) return;
       last = one.array.path();
@@ -179,7 +181,7 @@ class ArrayDataset {
 
   std::shared_ptr<std::tuple<ArrayMember<Sample, Member>...> const> bound_;
   SampleExtent<Sample> extent_{};                        // of one row each
-  std::array<std::size_t, sizeof...(Member)> length_{};  // of each bound member, among the extent's
+  std::array<std::size_t, sizeof...(Member)> length_{};  // of each bound member: its place in the extent's lengths
   bool ranges_ = false;
 };
 

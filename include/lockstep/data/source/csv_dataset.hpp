@@ -29,25 +29,26 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// Whether the first row of a CSV file names the columns.
 enum class CsvHeader {
-  automatic,   ///< it does when no number, but something else, stands where the row type wants one; a row type of texts
-               ///< only has no header
-  none,        ///< it is a sample
-  first_line,  ///< it is not a sample
+  automatic,   ///< a header if its number columns hold at least one word and no number; a row type of only strings has
+               ///< no header
+  none,        ///< the first row is a sample
+  first_line,  ///< the first row is not a sample
 };
 
 struct CsvOptions {
   CsvHeader header = CsvHeader::automatic;
   char separator = ',';
-  /// Names of the columns that a row's members take, in the members' order: they are looked for in the first line, in
-  /// any order and among others, whatever `header` says. Empty: the members take all columns as they stand.
+  /// Names of the columns that a row's members take, in the members' order. They are looked up in the first line, in
+  /// any order and among other columns, for any value of `header`. Empty: the members take all columns in the file's
+  /// order.
   std::vector<std::string> columns = {};
-  bool may_be_empty = false;  ///< whether a header without rows is a dataset without samples: one of many parts may be
-  std::uint64_t max_held_bytes = detail::max_held_text;  ///< the rows of a larger file are read when they are asked for
-  /// What stands in the field of a std::optional that has no number, such as "NA"; so does nothing, and "nan".
+  bool may_be_empty = false;  ///< whether a header without rows is an empty dataset, such as one of many parts
+  std::uint64_t max_held_bytes = detail::max_held_text;  ///< rows of a larger file are read on demand
+  /// Strings, such as "NA", that mean no number in the field of a std::optional. Empty fields and "nan" always do.
   std::vector<std::string> missing = {};
-  char list_separator = ' ';  ///< between what a std::vector takes of one field; of blanks several count as one
-  int threads = 1;            ///< that find the rows, unless `columns` are named: the index is the same for any number
-  Progress* progress = nullptr;  ///< shows how far they are; null: nothing does
+  char list_separator = ' ';  ///< between the elements of a std::vector in one field; consecutive blanks count as one
+  int threads = 1;            ///< that index the rows, unless `columns` are named; the index is equal for any number
+  Progress* progress = nullptr;  ///< shows the progress of indexing; null: no display
 };
 
 namespace detail {
@@ -64,11 +65,11 @@ template <class T>
 requires(CsvNumber<T> || std::same_as<T, std::string>) inline constexpr bool is_csv_list<std::vector<T>> = true;
 template <class T>
 concept CsvCell = CsvNumber<T> || is_optional_number<T> || is_csv_list<T> || std::same_as<T, std::string>;
-/// Whether it has numbers, by which a header is told from a sample.
+/// Whether the cell holds numbers, which distinguish a sample from a header.
 template <class T>
 inline constexpr bool is_csv_number = !std::same_as<T, std::string> && !std::same_as<T, std::vector<std::string>>;
 
-/// The columns that a member takes: one, or one for each element.
+/// Returns the cells of a member: one, or one for each element. Each takes a column.
 template <CsvCell T>
 std::span<T, 1> csv_cells(T& member) noexcept {
   return std::span<T, 1>(&member, 1);
@@ -77,13 +78,13 @@ template <CsvCell T, std::size_t N>
 std::span<T, N> csv_cells(std::array<T, N>& member) noexcept {
   return member;
 }
-/// None, of any other member: CsvDataset refuses it.
+/// Returns no cells for any other member type; CsvDataset rejects it.
 template <class T>
 std::span<std::string, 0> csv_cells(T&) noexcept {
   return {};
 }
 
-/// What a member wants of the file.
+/// The columns that a member takes from the file.
 template <class T>
 struct CsvKind {
   using Cells = decltype(csv_cells(std::declval<T&>()));
@@ -104,7 +105,7 @@ constexpr char const* csv_kind() {
   return "a whole number";
 }
 
-/// Reads a number that fills the whole field, spaces around it aside.
+/// Reads a number that fills the whole field, except for spaces around it.
 template <CsvNumber T>
 std::errc parse_number(std::string_view text, T& out) noexcept {
   auto const first = text.find_first_not_of(' ');
@@ -126,7 +127,7 @@ std::errc parse_number(std::string_view text, T& out) noexcept {
     return error == std::errc{} && stop != end ? std::errc::invalid_argument : error;
   }
 }
-/// The same, or nothing of a field without anything in it, or of one that says so.
+/// Reads an optional number; absent for an empty field, for NaN, and for a field that is one of `missing`.
 template <CsvNumber T>
 std::errc parse_number(std::string_view text, std::optional<T>& out, std::span<std::string const> missing) noexcept {
   out.reset();
@@ -142,7 +143,7 @@ template <CsvNumber T>
 std::errc parse_number(std::string_view text, T& out, std::span<std::string const>) noexcept {
   return parse_number(text, out);
 }
-/// What a list's field has between separators, or nothing of an empty one.
+/// Reads the elements of a list's field between separators; no elements for an empty field.
 template <class T>
 std::errc parse_list(std::string_view text, char separator, std::vector<T>& out) {
   auto const blank = separator == ' ';
@@ -174,15 +175,18 @@ bool holds_number(T const& cell) noexcept {
 
 }  // namespace detail
 
-/// The rows of a CSV file as samples of type `Row`: an aggregate with one member per column, std::string or a number,
-/// std::optional of a number where a field may be empty or `CsvOptions::missing`, or a std::vector of numbers or texts
-/// that stand in one field with `CsvOptions::list_separator` between them, in the file's order or that of
-/// `CsvOptions::columns`; a std::array of N of these takes N columns. The file is read and indexed at construction,
-/// eight bytes for each row; a row is converted when it is asked for. Copies share index and text. Thread-safe.
-/// @throws DataError at construction when the file cannot be read, is not text, has no rows, a row with another number
-/// of columns, no column of a name that was asked for or two, or a quote that does not close; from `get` when a number
-/// cannot be read, or the file has changed. Each names file, line and column.   @throws ConfigError when there are more
-/// or fewer names than columns of the row type
+/// Reads the rows of a CSV file as samples of type `Row`: an aggregate with one member per column, in the file's order
+/// or in the order of `CsvOptions::columns`. A member is a std::string or a number. It is a std::optional of a number
+/// if a field may be empty or `CsvOptions::missing`. It is a std::vector of numbers or strings if one field holds
+/// several, separated by `CsvOptions::list_separator`. A std::array of N of these takes N columns.
+///
+/// The constructor reads and indexes the file, with eight bytes for each row; `get` converts a row. Copies share index
+/// and text. Thread-safe. Each error names file, line and column.
+/// @throws DataError from the constructor if the file cannot be read, is not text, or has no rows
+/// @throws DataError from the constructor if a row has another number of columns, or a quote does not close
+/// @throws DataError from the constructor unless each name of `CsvOptions::columns` occurs exactly once
+/// @throws DataError from `get` if a number cannot be read, or the file has changed
+/// @throws ConfigError if the number of names differs from the number of columns of the row type
 /// @source RFC 4180
 template <class Row>
 class CsvDataset {
@@ -240,10 +244,10 @@ class CsvDataset {
     return out;
   }
 
-  /// Of the file's content.
+  /// Returns a hash of the file's content.
   [[nodiscard]] std::uint64_t fingerprint() const { return table_->fingerprint(); }
 
-  /// For what a row's types cannot say, such as a range. @throws DataError "file:line: why"
+  /// Rejects row i for a reason that its types cannot express, such as a range. @throws DataError "file:line: why"
   [[noreturn]] void refuse(Index i, std::string const& why) const { table_->fail(i, why); }
 
  private:
@@ -261,7 +265,7 @@ class CsvDataset {
     return make(options.columns);
   }
 
-  /// Whether the first line has no number, but something else where there should be one.
+  /// Whether the first line has words but no numbers in columns of numbers.
   [[nodiscard]] bool names_columns(detail::CsvTable const& table) const {
     if (!Check<Members>::has_numbers) return false;
     Row names{};

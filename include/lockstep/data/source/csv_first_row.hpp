@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The fields of a CSV file's first row, be it names or a sample: to find out which of several layouts a file has.
-/// @throws DataError as CsvDataset does, of the first row only
+/// Returns the fields of a CSV file's first row, whether names or a sample, to recognize one of several layouts.
+/// @throws DataError as CsvDataset, for the first row only
 [[nodiscard]] inline std::vector<std::string> csv_first_row(std::string const& path, char separator = ',') {
   return detail::texts_of(detail::CsvTable(path, separator).row(0));
 }

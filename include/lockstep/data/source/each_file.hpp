@@ -9,9 +9,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// One D for each file that a pattern matches, in the order of their paths, made of the path and `arguments`:
-/// `Concat{each_file<TarDataset>("shards/train-*.tar")}`. A pattern is as FolderDataset's.
-/// @throws DataError when none matches or a folder may not be searched
+/// Returns one D for each file that a pattern matches, in the order of their paths. Each is constructed from the path
+/// and `arguments`: `Concat{each_file<TarDataset>("shards/train-*.tar")}`. Patterns are as for FolderDataset.
+/// @throws DataError if no file matches or a folder cannot be searched
 template <class D, class... Arguments>
 requires std::constructible_from<D, std::string, Arguments const&...>
 [[nodiscard]] std::vector<D> each_file(std::string_view pattern, Arguments const&... arguments) {

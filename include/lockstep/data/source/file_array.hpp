@@ -20,7 +20,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The type of numbers in a file.
+/// The element type of numbers in a file.
 struct NumberType {
   char kind = 'f';  ///< 'b' bool, 'i' signed, 'u' unsigned, 'f' floating point, 'B' bfloat16
   int bytes = 4;
@@ -37,13 +37,13 @@ struct NumberType {
       return {kind, static_cast<int>(sizeof(T))};
     }
   }
-  /// "float32", for messages.
+  /// Returns the name of the type for messages, such as "float32".
   [[nodiscard]] std::string name() const {
     if (kind == 'b') return "bool";
     if (kind == 'B') return "bfloat16";
     return (kind == 'f' ? "float" : kind == 'i' ? "int" : "uint") + std::to_string(bytes * 8);
   }
-  /// Whether it is T's, or is read as T without loss: float16 and bfloat16 as float or double, bool as a byte.
+  /// Whether the type is T, or converts to T without loss: float16 and bfloat16 to float or double, bool to a byte.
   template <Number T>
   [[nodiscard]] constexpr bool reads_as() const noexcept {
     return *this == of<T>() || (kind == 'b' && std::is_same_v<T, std::uint8_t>) ||
@@ -54,7 +54,7 @@ struct NumberType {
 
 namespace detail {
 
-/// Numbers of a type that `reads_as` T, from the last bytes of `out` on, as T.
+/// Converts numbers of a type that `reads_as` T, which fill the last bytes of `out`, to T in place.
 template <Number T>
 void widen_in_place(NumberType type, std::span<T> out) noexcept {
   if constexpr (std::is_floating_point_v<T>) {
@@ -66,13 +66,13 @@ void widen_in_place(NumberType type, std::span<T> out) noexcept {
 
 }  // namespace detail
 
-/// A dense array in a file, row-major, whose first extent counts rows: what the array formats come down to
-/// (open_npy, open_npz, open_safetensors, open_idx, open_raw). A copy shares the open file. Thread-safe.
+/// A dense row-major array in a file; its first extent counts rows. The common type of the array formats (open_npy,
+/// open_npz, open_safetensors, open_idx, open_raw). A copy shares the open file. Thread-safe.
 class FileArray {
  public:
-  enum class Order { native, swapped };  ///< of the bytes within a number
+  enum class Order { native, swapped };  ///< byte order of a number
 
-  /// @throws DataError when the array does not fit the file, or its extents no memory
+  /// @throws DataError if the array does not fit the file, or its size overflows
   FileArray(std::shared_ptr<detail::DataFile const> file, NumberType type, std::vector<Index> shape,
             std::uint64_t offset, Order order = Order::native, std::string name = "the array")
       : file_(std::move(file)), type_(type), shape_(std::move(shape)), offset_(offset), order_(order) {
@@ -90,11 +90,11 @@ class FileArray {
   [[nodiscard]] NumberType type() const noexcept { return type_; }
   [[nodiscard]] std::vector<Index> const& shape() const noexcept { return shape_; }
   [[nodiscard]] Index rows() const noexcept { return shape_[0]; }
-  /// Numbers in a row.
+  /// Returns the count of numbers in a row.
   [[nodiscard]] Index width() const noexcept { return row_bytes_ / type_.bytes; }
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
 
-  /// @throws DataError unless the numbers are T's or are read as such
+  /// @throws DataError unless the numbers are of type T or convert to T without loss
   template <Number T>
   void expect_type(std::string const& who) const {
     if (!type_.reads_as<T>()) {
@@ -102,18 +102,18 @@ class FileArray {
                   "; change the member's type or convert the file");
     }
   }
-  /// The same array, copied from a mapping of its file: faster for rows of some hundred kilobytes and more, where the
-  /// file stays in memory. Its file must not be written to.
-  /// @throws DataError when the file cannot be mapped
+  /// Returns this array with memory-mapped reads: faster for rows of some hundred kilobytes or more, if the file stays
+  /// in the page cache. Do not write to the file while it is mapped.
+  /// @throws DataError if the file cannot be mapped
   [[nodiscard]] FileArray mapped(MappedReads const&) const {
     auto out = *this;
     out.mapping_ = std::make_shared<detail::FileMapping const>(file_);
     return out;
   }
-  /// Rows from `first` on, as many as `out` holds: one, or a sequence of them. Numbers of float16 and bfloat16 become
+  /// Reads rows from row `first` until `out` is full: one row, or a sequence of rows. Converts float16 and bfloat16 to
   /// float or double.
-  /// @throws DataError when the numbers are of another type, `out` holds no whole number of rows, the array has not so
-  /// many, or the file was shortened since it was opened
+  /// @throws DataError if the numbers are of another type, or the file has been shortened since it was opened
+  /// @throws DataError if `out` does not hold a whole number of rows, or the array has fewer
   template <Number T>
   void read_rows(Index first, std::span<T> out) const {
     if (!type_.reads_as<T>()) expect_type<T>("what reads it");
@@ -133,10 +133,10 @@ class FileArray {
                       std::to_string(at + i) + "; it must be 0 or 1: the file was damaged");
     detail::widen_in_place(type_, out);
   }
-  /// Reads rows as `read_rows` does and converts the numbers to T from any type that a file may have. Floating-point
-  /// numbers are rounded.
-  /// @throws DataError as `read_rows`, when a file of floating-point numbers is read as integers, and for an integer
-  /// that T cannot hold
+  /// Reads rows as `read_rows` does and converts the numbers to T from any type that a file may have. Rounds
+  /// floating-point numbers.
+  /// @throws DataError as `read_rows`, if a file of floating-point numbers is read as integers, or if T cannot hold an
+  /// integer
   template <Number T>
   void convert_rows(Index first, std::span<T> out) const {
     static_assert(!std::is_same_v<T, bool> && !std::is_enum_v<T>, "Lockstep: convert_rows gives integers and floats");
@@ -158,7 +158,7 @@ class FileArray {
         return type_.bytes == 8 ? convert_from<double>(first, out) : convert_from<float>(first, out);
     }
   }
-  /// All of it, rows one after the other: labels, or the lengths that a sampler wants.
+  /// Returns all numbers, rows concatenated: labels, or the lengths that a sampler needs.
   /// @throws DataError as `read_rows`
   template <Number T>
   [[nodiscard]] std::vector<T> numbers() const {
@@ -169,13 +169,13 @@ class FileArray {
     read_rows(0, std::span(out));
     return out;
   }
-  /// Changes with the file's length, its beginning or its end, and the array's place in it.
+  /// Returns a hash that changes with the file's length, its beginning or its end, and the array's place in it.
   [[nodiscard]] std::uint64_t fingerprint() const {
     auto hash = mix(file_->fingerprint(), offset_);
     for (auto const extent : shape_) hash = mix(hash, static_cast<std::uint64_t>(extent));
     return hash;
   }
-  /// "[60000, 28, 28]", for messages.
+  /// Returns the shape for messages, such as "[60000, 28, 28]".
   [[nodiscard]] std::string extents() const {
     std::string out = "[";
     for (auto const extent : shape_) out += (out.size() > 1 ? ", " : "") + std::to_string(extent);
@@ -215,7 +215,7 @@ class FileArray {
   }
 
   std::shared_ptr<detail::DataFile const> file_;
-  std::shared_ptr<detail::FileMapping const> mapping_;  // null: rows are read
+  std::shared_ptr<detail::FileMapping const> mapping_;  // null: rows are read without a mapping
   NumberType type_;
   std::vector<Index> shape_;
   std::uint64_t offset_;

@@ -61,8 +61,8 @@ bool all_finite(T const& sample) noexcept {
 
 }  // namespace detail
 
-/// A dataset whose samples are looked through as they are read: one that holds an infinity or a NaN is an error, which
-/// the loader raises at its batch or skips. What the dataset offers to read samples straight into batches is not used.
+/// Checks each sample of a dataset when it is read. A sample with an infinity or a NaN is an error, which the loader
+/// raises at its batch or skips. Does not read samples directly into batches, even if the dataset can.
 /// @throws DataError from `get`; names the member, counted from 0
 template <Dataset D>
 class Finite {
@@ -82,7 +82,7 @@ class Finite {
     check(sample, i);
     return sample;
   }
-  /// Of a stream: the next of its lane, as Streamed's.
+  /// Returns the next sample of a stream's lane, as Streamed::take.
   [[nodiscard]] auto take(SampleKey const& key) const requires detail::ReadsForward<D> {
     auto sample = dataset_.take(key);
     if (sample) check(*sample, key.position);
@@ -90,7 +90,7 @@ class Finite {
   }
   void rewind(Index epoch, Index position) const requires detail::ReadsForward<D> { dataset_.rewind(epoch, position); }
   [[nodiscard]] Index lanes() const requires detail::ReadsForward<D> { return dataset_.lanes(); }
-  /// Reads with a reader of the dataset's; lives no longer than this.
+  /// Reads with a reader of the dataset. Valid while the Finite lives.
   class Worker {
    public:
     [[nodiscard]] decltype(auto) get(Index i) {

@@ -32,15 +32,15 @@ struct FileSample {
   std::int32_t label = 0;
 };
 
-/// One sample per file of a tree, the class being the name of the folder that the file is in: all that match a pattern
-/// such as "clips/**/*.npy" (`*`, `?`, `[...]` within a name, `**` any depth of folders), in the order of their paths.
-/// Sizes are noted at construction; a file is opened, read and closed when its sample is asked for, so that any number
-/// of files will do. Decode the bytes with data::Transform. Copies share the list. Thread-safe.
-/// @throws DataError at construction when no file matches or a folder may not be searched; from reading when a file is
-/// gone, cannot be read, or has another size than it had
+/// Reads one sample per file of a folder tree; the file's folder names its class. Takes all files that match a pattern
+/// such as "clips/**/*.npy", in the order of their paths. `*`, `?` and `[...]` match within a name, `**` any depth of
+/// folders. The constructor stores file sizes. Each `get` opens, reads and closes its file, so the number of files is
+/// not limited. Decode the bytes with data::Transform. Copies share the list. Thread-safe.
+/// @throws DataError from the constructor if no file matches or a folder cannot be searched
+/// @throws DataError from reading if a file is missing, cannot be read, or has changed in size
 class FolderDataset {
  public:
-  /// The classes are the folders that hold files, sorted by name.
+  /// Takes the folders that hold files as classes, sorted by name.
   explicit FolderDataset(std::string_view pattern) {
     auto found = find(pattern);
     std::vector<std::string> classes;
@@ -49,9 +49,10 @@ class FolderDataset {
     classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
     list_ = list_of(std::move(found), std::move(classes));
   }
-  /// The classes are given, such as the training data's to the evaluation's, which may lack some of them:
+  /// Takes the given classes. Give the training data's classes to evaluation data, which may lack some of them:
   /// `FolderDataset{"test/*/*.jpg", training.classes()}`.
-  /// @throws DataError when a file is in another folder; ConfigError when a class is given twice
+  /// @throws DataError if a file is in another folder
+  /// @throws ConfigError if a class is given twice
   FolderDataset(std::string_view pattern, std::vector<std::string> classes)
       : list_(list_of(find(pattern), std::move(classes))) {}
 
@@ -67,10 +68,10 @@ class FolderDataset {
     read(file(i), row[&FileSample::bytes]);
   }
   [[nodiscard]] std::string name(Index i) const { return file(i).path; }
-  /// The names of the classes in the order of their labels.
+  /// Returns the names of the classes in the order of their labels.
   [[nodiscard]] std::vector<std::string> const& classes() const noexcept { return list_->classes; }
   [[nodiscard]] std::int32_t label(Index i) const noexcept { return file(i).label; }
-  /// Of paths and sizes.
+  /// Returns a hash of paths and sizes.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     std::uint64_t hash = 0;
     for (auto const& each : list_->files) hash = mix(hash, mix(each.path), static_cast<std::uint64_t>(each.bytes));
@@ -121,7 +122,7 @@ class FolderDataset {
     detail::Descriptor const open(file.path);
     if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
     std::size_t got = 0;
-    do {  // one call for most files: it asks for a byte more than there should be
+    do {  // one system call for most files: it requests one byte more than expected
       char more = 0;
       std::array<::iovec, 2> const parts{{{out.data() + got, out.size() - got}, {&more, 1}}};
       auto const n = ::preadv(open.get(), parts.data(), 2, static_cast<::off_t>(got));

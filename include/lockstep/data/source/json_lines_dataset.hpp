@@ -9,10 +9,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// JSON lines: one value per line of a file, empty lines aside. A line is parsed when it is asked for; data::Transform
-/// makes samples of values: `Transform{JsonLinesDataset{path}, [](json::Value const& v) { ... }}`.
-/// @throws DataError at construction when the file cannot be read, is not text or has no line; from `get` when a line
-/// is no JSON: names file, line and column
+/// Reads JSON lines: one value per line of a file; skips empty lines. `get` parses a line. data::Transform makes
+/// samples of values: `Transform{JsonLinesDataset{path}, [](json::Value const& v) { ... }}`.
+/// @throws DataError from the constructor if the file cannot be read, is not text or has no line
+/// @throws DataError from `get` if a line is not JSON; names file, line and column
 class JsonLinesDataset {
  public:
   explicit JsonLinesDataset(std::string path, TextLinesOptions options = {}) : lines_(std::move(path), options) {}

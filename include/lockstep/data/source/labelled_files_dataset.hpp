@@ -26,29 +26,29 @@ struct LabelledText {
   std::int32_t label = 0;
 };
 
-/// What to do about a pattern that matches no file.
+/// Handling of a pattern that matches no file.
 enum class Unmatched {
   refuse,  ///< throw
-  skip,    ///< leave it out, and its class when no other pattern of the class matches
+  skip,    ///< leave it out, and also its class if no other pattern of the class matches
 };
 
 struct LabelledFilesOptions {
-  Index window_bytes = 256;    ///< the length of a sample
-  Index min_bytes = 64;        ///< a file that has less left after its head gives no sample
-  Index files_per_class = 0;   ///< at most so many files of a class, evenly over their sorted paths; 0: all
-  Index windows_per_file = 0;  ///< at most so many windows of a file, evenly over its length; 0: all
+  Index window_bytes = 256;    ///< length of a sample
+  Index min_bytes = 64;        ///< a file with fewer bytes after its head has no sample
+  Index files_per_class = 0;   ///< maximum files of a class, evenly over their sorted paths; 0: all
+  Index windows_per_file = 0;  ///< maximum windows of a file, evenly over its length; 0: all
   Unmatched unmatched = Unmatched::refuse;
 };
 
-/// Windows of text files as samples, the class of each given by patterns "NAME=GLOB,NAME=GLOB,...": `*`, `?`, `[...]`
-/// match within a name, `**` any depth of folders; a NAME may stand several times. The head of each file, min(2 KiB,
-/// half of it), is skipped: licence banners and the like would give the class away. Windows of one file form a group,
-/// which `hold_out` keeps together. Other names of a file (hard and symbolic links) and empty files are dropped. The
-/// order is by class, then path, then place. Copies share the index; a file is open only while one of its windows is
-/// read. Thread-safe.
-/// @throws ConfigError when the patterns are malformed, an option is out of range, or there are fewer than two classes
-/// @throws DataError when a pattern matches no file or a class has no sample; from `get` when a file cannot be read or
-/// is shorter than when it was indexed
+/// Reads windows of text files as samples. Patterns "NAME=GLOB,NAME=GLOB,..." give the class of each file. `*`, `?` and
+/// `[...]` match within a name, `**` any depth of folders. A NAME may occur several times. The head of each file, min(2
+/// KiB, half of the file), is skipped, because license banners would reveal the class. Windows of one file form a
+/// group, which `hold_out` keeps together. Drops empty files, and repeated names of a file (hard and symbolic links).
+/// The order is by class, then path, then place. Copies share the index. A file is open only while one of its windows
+/// is read. Thread-safe.
+/// @throws ConfigError if the patterns are malformed, an option is out of range, or there are fewer than two classes
+/// @throws DataError if a pattern matches no file or a class has no sample
+/// @throws DataError from `get` if a file cannot be read or has become shorter
 class LabelledFilesDataset {
  public:
   explicit LabelledFilesDataset(std::string_view patterns, LabelledFilesOptions options = {}) {
@@ -111,14 +111,14 @@ class LabelledFilesDataset {
     return {std::move(text), file.label};
   }
 
-  /// Of the files' paths and classes, and of what is read of them; not of their bytes.
+  /// Returns a hash of the files' paths and classes, and of the windows' places; not of the files' bytes.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     std::uint64_t hash = 0;
     for (auto const& each : index_->files) hash = mix(hash, mix(each.path), static_cast<std::uint64_t>(each.label));
     for (auto const& each : index_->windows) hash = mix(hash, each.file, each.offset, each.bytes);
     return hash;
   }
-  /// The files that gave a sample.
+  /// Returns the number of files with samples.
   [[nodiscard]] Index groups() const noexcept { return static_cast<Index>(index_->files.size()); }
   [[nodiscard]] Index group(Index i) const noexcept {
     return static_cast<Index>(index_->windows[static_cast<std::size_t>(i)].file);
@@ -126,7 +126,7 @@ class LabelledFilesDataset {
   [[nodiscard]] std::string const& path(Index group) const noexcept {
     return index_->files[static_cast<std::size_t>(group)].path;
   }
-  /// The names of the classes in the order of their labels.
+  /// Returns the names of the classes in the order of their labels.
   [[nodiscard]] std::vector<std::string> const& classes() const noexcept { return index_->classes; }
 
  private:
@@ -143,7 +143,7 @@ class LabelledFilesDataset {
     std::vector<Window> windows;
   };
 
-  /// The files that a class has taken: the devices on which an inode was seen, nearly always one.
+  /// Files that a class has taken: the devices on which an inode was seen, nearly always one.
   using Seen = std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>;
   static bool first_seen(Seen& seen, std::uint64_t device, std::uint64_t inode) {
     auto& devices = seen[inode];
@@ -174,7 +174,7 @@ class LabelledFilesDataset {
     }
   }
   static Index head(Index bytes) noexcept { return std::min<Index>(2048, bytes / 2); }
-  /// At most `most` numbers of [0, count), evenly spread; all of them when `most` is 0.
+  /// Returns at most `most` numbers of [0, count), evenly spread; all of them if `most` is 0.
   static std::vector<Index> evenly(Index count, Index most) {
     auto const n = most == 0 ? count : std::min(count, most);
     std::vector<Index> out(static_cast<std::size_t>(n));

@@ -17,14 +17,14 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
 
-/// Reads files one after the other, by lines.
+/// Reads files in sequence, line by line.
 class LineReader {
  public:
   LineReader(std::shared_ptr<std::vector<std::string> const> paths, Index first, Index step)
       : paths_(std::move(paths)), file_(static_cast<std::size_t>(first)), step_(static_cast<std::size_t>(step)) {}
 
-  /// A line that holds more than blanks, valid until the next call; none at the end.
-  /// @throws DataError when the present file cannot be read on: the next call goes on with the next file
+  /// Returns the next line that is not blank, valid until the next call; nothing at the end.
+  /// @throws DataError if the current file cannot be read further; the next call continues with the next file
   std::optional<std::string_view> next() {
     for (; file_ < paths_->size(); leave_file()) {
       try {
@@ -41,7 +41,7 @@ class LineReader {
     }
     return {};
   }
-  /// "reviews.txt:17", of the last line.
+  /// Returns the place of the last line, such as "reviews.txt:17".
   [[nodiscard]] std::string name() const { return path() + ":" + std::to_string(number_); }
 
  private:
@@ -69,18 +69,18 @@ class LineReader {
   std::size_t file_, step_;
   std::unique_ptr<Descriptor> open_;
   TextWindow window_;
-  std::size_t used_ = 0;  // by the last line, which is dropped with the next call
+  std::size_t used_ = 0;  // by the last line, which the next call drops
   Index number_ = 0;
 };
 
 }  // namespace detail
 
-/// The lines of text files that are read from beginning to end and never held as a whole, without their ends (LF or CR
-/// LF); lines of blanks are left out, and a byte order mark. `lanes` files are read at a time: lane k takes the files
-/// k, k + lanes, ... `convert` makes a sample of a line, which it gets as a std::string_view, from several threads at
-/// once: `Streamed{LineStream{paths, 4, to_sample}}` is for a DataLoader.
-/// @throws ConfigError when there is no lane, or more than files
-/// @throws DataError from the lanes' `next` when a file cannot be read, which ends it, or `convert` refuses a line;
+/// Reads the lines of text files from beginning to end and never holds a whole file. Removes line ends (LF or CR LF)
+/// and a byte order mark; skips blank lines. Reads `lanes` files at a time: lane k takes the files k, k + lanes, ...
+/// `convert` makes a sample of a line, given as a std::string_view; several threads call it at once. For a DataLoader,
+/// use `Streamed{LineStream{paths, 4, to_sample}}`.
+/// @throws ConfigError if there is no lane, or if there are more lanes than files
+/// @throws DataError from `next` of a lane if a file cannot be read, which ends the file, or `convert` rejects a line;
 /// names file and line
 template <class F>
 class LineStream {
@@ -118,7 +118,7 @@ class LineStream {
   };
 
   [[nodiscard]] Index lanes() const noexcept { return lanes_; }
-  /// Alike in every epoch.
+  /// Opens a lane; its content is equal in every epoch.
   [[nodiscard]] Lane lane(Index k, Index) const { return Lane(detail::LineReader(paths_, k, lanes_), convert_); }
 
  private:

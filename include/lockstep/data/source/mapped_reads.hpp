@@ -11,13 +11,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The leave to map files: while it lives, SIGBUS is handled, so that a mapped file that another process shortens is a
-/// DataError at the next read and not the end of this process. A fault of anybody else's goes to who handled the signal
-/// before, or ends the process. To be made once, in `main`, before the arrays and to go after them:
-/// `MappedReads const mapped; auto clips = open_npy("clips.npy").mapped(mapped);`
+/// Permission to map files. While it lives, it handles SIGBUS: if another process shortens a mapped file, the next read
+/// throws a DataError instead of ending this process. Other SIGBUS faults go to the previous handler, or end the
+/// process. Construct it once, in `main`, before the arrays, so that it is destroyed after them: `MappedReads const
+/// mapped; auto clips = open_npy("clips.npy").mapped(mapped);`
 class [[nodiscard]] MappedReads {
  public:
-  /// @throws Error when the system refuses
+  /// @throws Error if the system refuses
   MappedReads() {
     std::lock_guard const lock(mutex_);
     if (lives_ == 0) {
@@ -30,7 +30,7 @@ class [[nodiscard]] MappedReads {
     }
     ++lives_;
   }
-  /// What was done about SIGBUS before the first is done again after the last.
+  /// Restores the previous SIGBUS handler when the last object is destroyed.
   ~MappedReads() {
     std::lock_guard const lock(mutex_);
     if (--lives_ == 0) ::sigaction(SIGBUS, &detail::sigbus_before, nullptr);

@@ -22,10 +22,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A folder of MDS shards (version 2, as MosaicML's Streaming writes them), uncompressed or unpacked with unpack_mds.
-/// The shards' tables are read at construction; then a sample is one read. Up to 256 shards stay open; of more, a shard
-/// is opened for each sample. Copies share all of it. Thread-safe.
-/// @throws DataError when index or shards are damaged, compressed, or hold pickled columns, which are programs and not
+/// Reads a folder of MDS shards (version 2, as written by MosaicML's Streaming), uncompressed or unpacked with
+/// unpack_mds. The constructor reads the shards' tables; then a sample is one read. Up to 256 shards stay open; with
+/// more shards, each `get` opens its shard. Copies share all data. Thread-safe.
+/// @throws DataError if index or shards are damaged or compressed, or hold pickled columns, which are programs, not
 /// data
 /// @source MosaicML Streaming: index.json; shard: u32 n, u32 offsets[n + 1], the columns as JSON, samples; sample: u32
 /// sizes of the values that vary, values
@@ -61,7 +61,7 @@ class MdsDataset {
     auto const [shard, k] = place(i);
     return "sample " + std::to_string(k) + " of " + shard.path;
   }
-  /// Of the index.
+  /// Returns a hash of the index.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shared_->fingerprint; }
 
  private:
@@ -74,7 +74,7 @@ class MdsDataset {
   };
   struct Shared {
     std::vector<Shard> shards;
-    std::vector<Index> ends;  // samples up to each shard's end
+    std::vector<Index> ends;  // number of samples up to each shard's end
     std::uint64_t fingerprint = 0;
   };
   struct Place {

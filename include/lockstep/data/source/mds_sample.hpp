@@ -22,12 +22,12 @@ struct MdsColumn {
   std::uint32_t bytes = 0;  // of each value; 0: it varies
 };
 
-/// The numbers that an encoding stores, or no bytes when it stores none.
+/// Returns the number type of an encoding; its `bytes` is 0 if the encoding does not store numbers.
 inline NumberType mds_type(std::string_view encoding) {
   if (encoding.starts_with("ndarray:")) {
     encoding.remove_prefix(8);
     auto const colon = encoding.find(':');
-    if (colon == std::string_view::npos) return {'?', 0};  // arrays of any shape carry a header
+    if (colon == std::string_view::npos) return {'?', 0};  // arrays of any shape have a header
     encoding = encoding.substr(0, colon);
   }
   if (encoding == "int") return {'i', 8};
@@ -64,25 +64,25 @@ class MdsSample {
     if (at != data_.size()) fail(where, "is longer than its values");
   }
 
-  /// What it takes beyond its own size, without the names that all samples share.
+  /// Returns the heap memory of the sample, without the column names that all samples share.
   [[nodiscard]] std::size_t heap_bytes() const noexcept {
     return data_.capacity() + values_.capacity() * sizeof(values_[0]);
   }
 
-  /// The bytes of a value, as they are stored. @throws DataError when there is no such column
+  /// Returns the stored bytes of a value. @throws DataError if there is no such column
   [[nodiscard]] std::span<std::byte const> bytes(std::string_view column) const {
     auto const& [at, size] = values_[find(column)];
     return {data_.data() + at, size};
   }
-  /// The value of a column of the encoding str.
+  /// Returns the value of a column with encoding str.
   [[nodiscard]] std::string_view text(std::string_view column) const {
     if (auto const& encoding = (*columns_)[find(column)].encoding; encoding != "str") refuse(column, encoding, "str");
     auto const value = bytes(column);
     return {reinterpret_cast<char const*>(value.data()), value.size()};
   }
-  /// The numbers of a column of the encoding int, float32 and so on, or of an ndarray of fixed shape. Those of float16
-  /// become float or double.
-  /// @throws DataError when they are of another type
+  /// Returns the numbers of a column with encoding int, float32 and so on, or of an ndarray of fixed shape. Converts
+  /// float16 to float or double.
+  /// @throws DataError if they are of another type
   template <Number T>
   [[nodiscard]] std::vector<T> numbers(std::string_view column) const {
     auto const& encoding = (*columns_)[find(column)].encoding;

@@ -15,14 +15,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The arrays of any number of .npy files. Up to `most_mapped` files are mapped at construction and stay so; of more
-/// files, each is opened when it is asked for, so that the limit of open files does not matter. Copies share the list.
-/// Thread-safe.
+/// Gives access to the arrays of any number of .npy files. Maps up to `most_mapped` files at construction. With more
+/// files, `array` opens each on demand, so the limit of open files does not apply. Copies share the list. Thread-safe.
 class NpyFiles {
  public:
   static constexpr Index few = 64;
 
-  /// Throws nothing for a file that cannot be opened: `array` does, so that a loader can leave its samples out.
+  /// Does not throw for a file that cannot be opened. Instead `array` throws, so that a loader can skip its samples.
   explicit NpyFiles(std::vector<std::string> paths, Index most_mapped = few) {
     auto list = std::make_shared<List>();
     list->paths = std::move(paths);

@@ -14,9 +14,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A .npz archive whose arrays are found by name. It opens the file and reads its directory once for all arrays. The
-/// file is closed when this object and all of its arrays are gone.
-/// @throws DataError when the file is damaged, or an array in it is compressed (np.savez stores them)
+/// A .npz archive with arrays by name. Opens the file and reads its directory once for all arrays. Closes the file when
+/// this object and all of its arrays are destroyed.
+/// @throws DataError if the file is damaged, or an array in it is compressed (np.savez does not compress)
 /// @source PKWARE APPNOTE 6.3, with Zip64
 class NpzFile {
  public:
@@ -24,7 +24,7 @@ class NpzFile {
       : file_(std::make_shared<detail::DataFile const>(path)), entries_(detail::read_zip_directory(*file_)) {}
 
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
-  /// The names of the arrays, in the order of the archive.
+  /// Returns the names of the arrays, in the order of the archive.
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (auto const& each : entries_)
@@ -32,8 +32,8 @@ class NpzFile {
     return names;
   }
   [[nodiscard]] bool has(std::string_view name) const { return find(name) != entries_.end(); }
-  /// Rows of the array are read from the archive, in place.
-  /// @throws DataError when the archive has no such array, or the array is damaged
+  /// Returns an array whose rows are read from the archive in place.
+  /// @throws DataError if the archive has no such array, or the array is damaged
   [[nodiscard]] FileArray array(std::string_view name) const {
     auto const found = find(name);
     if (found == entries_.end()) {

@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The array of an IDX file, such as MNIST's (decompressed).
-/// @throws DataError when the file is damaged
+/// Opens the array of an IDX file, such as MNIST's (decompressed).
+/// @throws DataError if the file is damaged
 /// @source the description of the format on the MNIST page: magic number, extents, data, high bytes first
 [[nodiscard]] inline FileArray open_idx(std::string const& path) {
   auto file = std::make_shared<detail::DataFile const>(path);

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// The array of a .npy file, whose header alone is read.
-/// @throws DataError when the file is damaged, or holds what no C++ number is
+/// Opens the array of a .npy file. Reads only the header.
+/// @throws DataError if the file is damaged, or its element type is not a C++ number
 /// @source NEP 1: the .npy format, versions 1 to 3
 [[nodiscard]] inline FileArray open_npy(std::string const& path) {
   auto file = std::make_shared<detail::DataFile const>(path);

@@ -8,9 +8,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// One array of a .npz file, by name; rows are read from the archive where they lie. For several arrays of one file,
-/// NpzFile reads the directory once.
-/// @throws DataError when the file is damaged, has no such array, or the array is compressed (np.savez stores)
+/// Opens one array of a .npz file, by name; its rows are read from the archive in place. For several arrays of one
+/// file, NpzFile reads the directory once.
+/// @throws DataError if the file is damaged or has no such array, or the array is compressed (np.savez does not
+/// compress)
 [[nodiscard]] inline FileArray open_npz(std::string const& path, std::string_view name) {
   return NpzFile(path).array(name);
 }

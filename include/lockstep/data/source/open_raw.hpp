@@ -10,8 +10,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Records of equal size in a file without a header: rows of `row_shape` numbers, after `offset` bytes, to the end.
-/// @throws DataError when the file does not hold a whole number of records
+/// Opens records of equal size in a file without a header: rows of `row_shape` numbers, after `offset` bytes, to the
+/// end.
+/// @throws DataError if the file does not hold a whole number of records
+/// @throws ConfigError if an extent of `row_shape` is below 1, or the size of a record overflows
 template <Number T>
 [[nodiscard]] FileArray open_raw(std::string const& path, std::vector<Index> row_shape, std::uint64_t offset = 0) {
   auto file = std::make_shared<detail::DataFile const>(path);

@@ -14,7 +14,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
 
-/// The C++ number of a safetensors dtype; of no bytes where there is none.
+/// Returns the number type of a safetensors dtype; its `bytes` is 0 if there is no such type.
 inline NumberType safetensors_type(std::string_view name) noexcept {
   if (name == "BOOL") return {'b', 1};
   if (name == "BF16") return {'B', 2};
@@ -29,8 +29,8 @@ inline NumberType safetensors_type(std::string_view name) noexcept {
 
 }  // namespace detail
 
-/// One tensor of a safetensors file, by name: its first extent counts rows.
-/// @throws DataError when the file is damaged or has no such tensor
+/// Opens one tensor of a safetensors file, by name; its first extent counts rows.
+/// @throws DataError if the file is damaged or has no such tensor
 /// @source safetensors 0.3: u64 length of a JSON header, the header, the tensors' bytes
 [[nodiscard]] inline FileArray open_safetensors(std::string const& path, std::string_view name) {
   auto file = std::make_shared<detail::DataFile const>(path);

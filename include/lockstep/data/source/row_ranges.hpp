@@ -14,14 +14,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Which rows of an array belong to a sample, where samples of varying length lie one after the other: sample i has the
-/// rows [first(i), first(i) + count(i)). By default, one row each. A copy shares the table.
+/// The rows of an array that belong to each sample, for concatenated samples of varying length. Sample i has the rows
+/// [first(i), first(i) + count(i)). By default, each sample has one row. A copy shares the table.
 class RowRanges {
  public:
   RowRanges() = default;
 
-  /// Sample i has the rows [offsets[i], offsets[i + 1]).
-  /// @throws DataError when the offsets are none, do not start at 0 or descend; says which
+  /// Returns ranges in which sample i has the rows [offsets[i], offsets[i + 1]).
+  /// @throws DataError if there is no offset, the first is not 0, or they descend; names the offset
   [[nodiscard]] static RowRanges of_offsets(std::vector<Index> offsets) {
     if (offsets.empty() || offsets.front() != 0)
       throw DataError("RowRanges: the first offset is " + (offsets.empty() ? "missing" : std::to_string(offsets[0])) +
@@ -34,8 +34,8 @@ class RowRanges {
     out.offsets_ = std::make_shared<std::vector<Index> const>(std::move(offsets));
     return out;
   }
-  /// Sample i has the next lengths[i] rows.
-  /// @throws DataError for a length below 0; says which
+  /// Returns ranges in which sample i has the next lengths[i] rows.
+  /// @throws DataError for a length below 0; names the length
   template <class Length>
   [[nodiscard]] static RowRanges of_lengths(std::vector<Length> const& lengths) {
     std::vector<Index> offsets{0};
@@ -51,11 +51,11 @@ class RowRanges {
 
   /// Whether each sample has one row.
   [[nodiscard]] bool single() const noexcept { return !offsets_; }
-  /// How many samples an array of so many rows holds.
+  /// Returns the number of samples in an array of `rows` rows.
   [[nodiscard]] Index samples(Index rows) const noexcept {
     return single() ? rows : static_cast<Index>(offsets_->size()) - 1;
   }
-  /// The rows that all samples have, of an array of so many.
+  /// Returns the number of rows that all samples together take from an array of `rows` rows.
   [[nodiscard]] Index used(Index rows) const noexcept { return single() ? rows : offsets_->back(); }
   [[nodiscard]] Index first(Index sample) const noexcept { return single() ? sample : at(sample); }
   [[nodiscard]] Index count(Index sample) const noexcept { return single() ? 1 : at(sample + 1) - at(sample); }

@@ -8,10 +8,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Samples that come one after the other, nobody knows how many: lines of pipes, files too large to be indexed, what a
-/// simulation makes. `lane(k, epoch)` opens one of `lanes()` parts anew; its `next()` gives a std::optional, without a
-/// sample at the end. Lanes are read at the same time, each by one thread at a time. After an exception `next` goes on
-/// behind the sample that failed; a lane that cannot go on ends. Streamed makes a dataset for the loader of it.
+/// Samples in sequence, of unknown number: lines of pipes, files too large to index, output of a simulation. `lane(k,
+/// epoch)` opens one of `lanes()` parts from its beginning. Its `next()` returns a std::optional, empty at the end.
+/// Lanes are read at the same time, each by one thread at a time. After an exception, `next` continues after the failed
+/// sample; a lane that cannot continue ends. Streamed turns a stream into a dataset for the loader.
 template <class S>
 concept StreamDataset = std::copy_constructible<S> && requires(S const& stream, Index k, Index epoch) {
   { stream.lanes() } -> std::convertible_to<Index>;
@@ -20,7 +20,7 @@ concept StreamDataset = std::copy_constructible<S> && requires(S const& stream, 
   { stream.lane(k, epoch).next().has_value() } -> std::convertible_to<bool>;
 };
 
-/// What a lane yields.
+/// The type of a lane's samples.
 template <StreamDataset S>
 using SampleOfStream = std::remove_cvref_t<decltype(*std::declval<S const&>().lane(Index{}, Index{}).next())>;
 

@@ -17,15 +17,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A stream as a dataset for the loader, with SequentialSampler: position p of an epoch is the next sample of lane
-/// p mod lanes. So the order is the same for any number of workers and of ranks that divides the lanes, and a state
-/// says where each lane stands: going on there opens the lanes and passes over what has been used, by the reader's
-/// `skip(n)` where it has one.
+/// Turns a stream into a dataset for the loader, with SequentialSampler: position p of an epoch is the next sample of
+/// lane p mod lanes. The order is equal for any number of workers, and for any number of ranks that divides the lanes.
+/// A state holds the position of each lane. Resume opens the lanes and skips used samples, with the reader's `skip(n)`
+/// if it has one.
 ///
-/// An epoch has `samples` positions. Where a lane has ended, rows are left out; a rank whose lanes have all ended gets
-/// empty batches, which weigh nothing. Ranks take equally many steps, by arithmetic, when `samples` is given. Without
-/// it an epoch is over when no rank has a row left, which `DataLoader::next_while_any` finds out; then `start` begins
-/// the next. A copy shares the stream, and reads it on its own. Thread-safe.
+/// An epoch has `samples` positions. After a lane has ended, its rows are left out. A rank whose lanes have all ended
+/// gets empty batches of weight 0. If `samples` is given, all ranks take equally many steps. If not, an epoch ends when
+/// no rank has a row left: use `DataLoader::next_while_any`, then call `start` for the next epoch. A copy shares the
+/// stream, and reads it independently. Thread-safe.
 template <StreamDataset S>
 class Streamed {
  public:
@@ -52,7 +52,8 @@ class Streamed {
 
   [[nodiscard]] Index size() const noexcept { return samples_; }
   [[nodiscard]] Index lanes() const noexcept { return count_; }
-  /// The sample at a position of epoch 0. @throws DataError when its lane has ended; ConfigError when it was passed
+  /// Returns the sample at a position of epoch 0. @throws DataError if its lane has ended
+  /// @throws ConfigError if the position was passed
   [[nodiscard]] Sample get(Index i) const {
     if (auto sample = take({0, 0, i})) return std::move(*sample);
     throw DataError("Streamed: " + name(i) + " does not exist: its lane has ended");
@@ -63,8 +64,8 @@ class Streamed {
   [[nodiscard]] std::uint64_t fingerprint() const requires requires(S const& s) { s.fingerprint(); }
   { return stream_.fingerprint(); }
 
-  /// The sample at a place, none where its lane has ended. Several threads may ask in an order of their own as long as
-  /// each place is asked for: what lies before is kept for those who will.
+  /// Returns the sample at a position, or nothing if its lane has ended. Several threads may call in any order if each
+  /// position is taken: earlier samples are kept for their callers.
   [[nodiscard]] std::optional<Sample> take(SampleKey const& key) const {
     auto const k = key.position % count_, wanted = key.position / count_;
     auto& lane = lanes_[static_cast<std::size_t>(k)];
@@ -86,7 +87,7 @@ class Streamed {
     while (lane.next < wanted) keep(lane, k);
     return read(lane, k);
   }
-  /// From here on, positions of an epoch are asked for. For the loader.
+  /// Restarts reading at a position of an epoch. For the loader.
   void rewind(Index epoch, Index position) const {
     for (Index k = 0; k < count_; ++k) {
       auto& lane = lanes_[static_cast<std::size_t>(k)];
@@ -108,7 +109,7 @@ class Streamed {
     std::optional<Reader> reader{};
     Index epoch = 0, next = 0;
     bool ended = false;
-    std::vector<Kept> kept{};  // read for others
+    std::vector<Kept> kept{};  // read for other callers
 
     void begin(Index at_epoch, Index number) {
       reader.reset();
@@ -154,7 +155,7 @@ class Streamed {
       for (; more && count > 0; --count) {
         try {
           more = reader.next().has_value();
-        } catch (...) {  // it was told when it was its turn
+        } catch (...) {  // already reported when it was read
         }
       }
       return more;

@@ -25,16 +25,16 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// One member of a sample in a tar archive.
 struct TarPart {
-  std::string extension;  ///< what follows the key and its dot: "jpg", "seg.png"
+  std::string extension;  ///< the part after the key and its dot: "jpg", "seg.png"
   std::vector<std::uint8_t> bytes;
 };
 
 /// A sample of a tar archive: its members by extension.
 struct TarSample {
-  std::string key;  ///< what the members' paths have in common
+  std::string key;  ///< the common part of the members' paths
   std::vector<TarPart> parts;
 
-  /// The bytes of a member. @throws DataError when the sample has none of this extension
+  /// Returns the bytes of a member. @throws DataError if the sample has no member with this extension
   [[nodiscard]] std::vector<std::uint8_t> const& at(std::string_view extension) const {
     for (auto const& part : parts)
       if (part.extension == extension) return part.bytes;
@@ -44,16 +44,16 @@ struct TarSample {
   }
 };
 
-/// Whether the index of an archive is kept for the next time.
+/// Whether the index of an archive is kept for later runs.
 enum class TarIndex {
-  keep,    ///< in a file beside the archive, PATH.index, where the folder lets itself be written (the default)
-  memory,  ///< in memory alone
+  keep,    ///< in a file next to the archive, PATH.index, if the folder is writable (the default)
+  memory,  ///< only in memory
 };
 
-/// The samples of a tar archive after WebDataset's convention: successive files whose paths agree up to the first dot
-/// of the name are one sample. The headers are walked once; then any sample is read with one call per member, and the
-/// archive stays open. Decode with data::Transform. Copies share archive and index. Thread-safe.
-/// @throws DataError when the archive or its index is damaged, has no sample, or is shortened while it is read
+/// Reads the samples of a tar archive in WebDataset's convention: successive files whose paths are equal up to the
+/// first dot of the name are one sample. Reads the headers once; then any sample takes one call per member. The archive
+/// stays open. Decode with data::Transform. Copies share archive and index. Thread-safe.
+/// @throws DataError if the archive or its index is damaged, has no sample, or is shortened while it is read
 /// @source POSIX.1-2001 (ustar, pax), GNU tar's long names and base-256 sizes
 class TarDataset {
  public:
@@ -115,12 +115,12 @@ class TarDataset {
     file_->fail("holds \"" + key + (twice->empty() ? "" : ".") + std::string(*twice) +
                 "\" twice; each member of a sample comes once");
   }
-  /// Says which archive an index is of.
+  /// Returns the first line of an index, which identifies its archive.
   [[nodiscard]] std::string head() const {
     return "lockstep tar index 2 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +
            std::to_string(file_->fingerprint()) + "\n";
   }
-  /// Empty when there is none for this archive: then it is made anew.
+  /// Returns the members, or an empty vector if there is no index for this archive; the index is then rebuilt.
   [[nodiscard]] std::vector<detail::TarMember> read_index(std::string const& beside) const {
     std::vector<detail::TarMember> out;
     if (::access(beside.c_str(), R_OK) != 0) return out;
@@ -147,7 +147,7 @@ class TarDataset {
     }
     return out;
   }
-  /// Whole or not at all: written under another name first. Names with line breaks cannot be kept.
+  /// Writes the index atomically: first under another name. Does not write it if a name contains a line break.
   void write_index(std::string const& beside, std::vector<detail::TarMember> const& members) const {
     auto text = head();
     for (auto const& member : members) {
@@ -157,7 +157,7 @@ class TarDataset {
     text += "end\n";
     auto const partial = detail::partial_path(beside);
     auto* const file = std::fopen(partial.c_str(), "wbx");
-    if (file == nullptr) return;  // a folder that is read only: the next run walks the archive again
+    if (file == nullptr) return;  // a read-only folder: the next run reads the headers again
     bool const whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     bool const closed = std::fclose(file) == 0;
     if (!whole || !closed || std::rename(partial.c_str(), beside.c_str()) != 0) std::remove(partial.c_str());

@@ -17,13 +17,13 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 
 struct TextLinesOptions {
   std::uint64_t max_held_bytes =
-      detail::max_held_text;  ///< the lines of a larger file are read when they are asked for
+      detail::max_held_text;  ///< larger files are not kept in memory: `get` reads their lines on demand
 };
 
-/// The lines of a text file that hold more than blanks, without their ends (LF or CR LF); a byte order mark is skipped.
-/// The file is read and indexed at construction, eight bytes for each line. Copies share index and text. Thread-safe.
-/// @throws DataError at construction when the file cannot be read, is not text or has no such line; from `get` when it
-/// has become shorter
+/// Reads the lines of a text file that are not blank. Removes line ends (LF or CR LF) and a byte order mark. The
+/// constructor reads and indexes the file, with eight bytes for each line. Copies share index and text. Thread-safe.
+/// @throws DataError from the constructor if the file cannot be read, is not text, or has no such line
+/// @throws DataError from `get` if the file has become shorter
 class TextLinesDataset {
  public:
   explicit TextLinesDataset(std::string path, TextLinesOptions options = {}) {
@@ -50,7 +50,7 @@ class TextLinesDataset {
     auto const end = place + 1 < begins.size() ? begins[place + 1] : lines_->file.size();
     return std::string(detail::first_line(lines_->file.read(begins[place], end), 0, true)->text);
   }
-  /// "reviews.txt:17", counted from 1 over all lines of the file.
+  /// Returns the place of a line such as "reviews.txt:17", counted from 1 over all lines of the file.
   [[nodiscard]] std::string name(Index i) const {
     auto const& blanks = lines_->blanks;
     auto const before = std::upper_bound(blanks.begin(), blanks.end(), static_cast<std::size_t>(i)) - blanks.begin();
@@ -63,8 +63,8 @@ class TextLinesDataset {
     Lines(std::string path, std::uint64_t max_held_bytes) : file(std::move(path), max_held_bytes) {}
 
     detail::TextFile file;
-    std::vector<std::size_t> begins;  // of the lines, in the file
-    std::vector<std::size_t> blanks;  // for each line of blanks, how many lines stand before it
+    std::vector<std::size_t> begins;  // offset of each line in the file
+    std::vector<std::size_t> blanks;  // for each blank line, the number of lines before it that are not blank
   };
   std::shared_ptr<Lines const> lines_;
 };

@@ -26,19 +26,21 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A window of 2.56 seconds of a telephone's motion, measured 50 times a second, and the activity of its owner.
+/// A window of 2.56 seconds of a phone's motion, sampled at 50 Hz, and the activity of its owner.
 struct HarSample {
   std::vector<std::array<float, 9>> signals;  ///< [128]: body and total acceleration, gyroscope, each x, y, z
   std::int32_t label = 0;                     ///< from 0: walking, upstairs, downstairs, sitting, standing, lying
 };
 
-/// One part ("train" or "test") of the data set "Human Activity Recognition Using Smartphones", from the folder that
-/// its archive unpacks to: `PART/Inertial Signals/*_PART.txt`, `PART/y_PART.txt` and, if it exists,
-/// `PART/subject_PART.txt`, by which samples are grouped. The signals stay in their files: construction reads labels,
-/// subjects and the places of rows, about 90 bytes of memory per window; `get` reads and parses the nine rows of a
-/// window. Copies share the index. Thread-safe.
-/// @throws DataError at construction if a file is missing or empty, has another number of rows than the labels, or a
-/// label or subject is wrong; from `get` and `check` if a row is; the message names file, line, value and rule
+/// Reads one part ("train" or "test") of the data set "Human Activity Recognition Using Smartphones", from the folder
+/// that its archive unpacks to. Files: `PART/Inertial Signals/*_PART.txt`, `PART/y_PART.txt` and, if it exists,
+/// `PART/subject_PART.txt`, which groups samples. The signals stay in their files. The constructor reads labels,
+/// subjects and the offsets of rows, about 90 bytes of memory per window. `get` reads and parses the nine rows of a
+/// window. Copies share the index. Thread-safe. Errors name file, line, value and rule.
+/// @throws DataError from the constructor if a file is missing or empty, or its number of rows differs from the labels
+/// @throws DataError from the constructor if a label or subject is wrong
+/// @throws DataError from `get` and `check` if a row is wrong
+/// @source UCI Machine Learning Repository, data set 240 (Anguita et al. 2013)
 /// @source UCI Machine Learning Repository, data set 240 (Anguita et al. 2013)
 class UciHarDataset {
  public:
@@ -54,7 +56,7 @@ class UciHarDataset {
 
     std::vector<std::optional<TextLinesDataset>> files(paths.size());
     auto const open = [&](std::size_t i) { files[i].emplace(paths[i], TextLinesOptions{.max_held_bytes = 0}); };
-    open(labels_at);  // a missing folder is reported by the file of labels
+    open(labels_at);  // the file of labels reports a missing folder
     ThreadPool(std::min(processors(), static_cast<int>(paths.size()))).run(std::ssize(paths), [&](Index i) {
       if (auto const file = static_cast<std::size_t>(i); file != labels_at) open(file);
     });
@@ -82,20 +84,21 @@ class UciHarDataset {
     }
     return sample;
   }
-  /// The label of sample i, without reading its signals.
+  /// Returns the label of sample i, without reading its signals.
   [[nodiscard]] std::int32_t label(Index i) const noexcept { return held_->labels[static_cast<std::size_t>(i)]; }
-  /// File and line of the label: "har/train/y_train.txt:17".
+  /// Returns file and line of the label: "har/train/y_train.txt:17".
   [[nodiscard]] std::string name(Index i) const { return held_->label_lines.name(i); }
-  /// Reads and parses every window once, on all processors, so that a program refuses wrong files before it trains.
+  /// Reads and parses every window once, on all processors, so that a program rejects wrong files before it trains.
   /// @throws DataError for the first window that has a wrong row
   void check() const {
     ThreadPool(processors()).for_ranges(size(), 64, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) static_cast<void>(get(i));
     });
   }
-  /// Changes with any byte of the part's files.
+  /// Returns a hash that changes with any byte of the part's files.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return held_->hash; }
-  /// The people, by whom samples are grouped; without the file of subjects each sample is a group of its own.
+  /// Returns the number of people, who group the samples. Without the file of subjects, each sample is a separate
+  /// group.
   [[nodiscard]] Index groups() const noexcept { return held_->subjects.empty() ? size() : held_->groups; }
   [[nodiscard]] Index group(Index i) const noexcept {
     return held_->subjects.empty() ? i : held_->subjects[static_cast<std::size_t>(i)];
@@ -135,7 +138,7 @@ class UciHarDataset {
       held.groups = std::max<Index>(held.groups, held.subjects.back() + 1);
     }
   }
-  /// Exactly as many finite numbers as are asked for, separated by blanks.
+  /// Reads exactly N finite numbers, separated by blanks.
   template <std::size_t N>
   static void read_numbers(TextLinesDataset const& lines, Index i, std::array<float, N>& out) {
     auto const line = lines.get(i);

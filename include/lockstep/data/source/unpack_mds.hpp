@@ -13,11 +13,11 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 
 #if defined(LOCKSTEP_ZSTD)
 
-/// Decompresses the shards of an MDS folder that are compressed with zstd, beside them and once: what is there already
-/// is left alone. `MdsDataset{unpack_mds(folder)}` then reads any sample with one call. Several processes and
-/// threads may do so at the same time.
+/// Decompresses the zstd shards of an MDS folder into the same folder. Skips shards that are already decompressed.
+/// `MdsDataset{unpack_mds(folder)}` then reads any sample with one call. Several processes and threads may call it at
+/// once.
 /// @returns the folder
-/// @throws DataError when index or shards are damaged or compressed in another way, or a file cannot be written
+/// @throws DataError if index or shards are damaged or compressed in another way, or a file cannot be written
 inline std::string unpack_mds(std::string const& folder) {
   detail::DataFile const file(folder + "/index.json");
   auto const index = json::parse(file.read_text(0, file.size(), "the index"), file.path());

@@ -18,8 +18,8 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// Writes an array as a new .npy file, which numpy.load and `open_npy` read.
 /// @param values the elements in row-major order   @param shape the extents; their product is the number of elements
-/// @throws ShapeError if the shape does not fit the number of elements   @throws DataError with the path and the
-/// system's reason if the file exists or cannot be written
+/// @throws ShapeError if the shape does not fit the number of elements
+/// @throws DataError if the file exists or cannot be written; names the path and the system's reason
 /// @source NEP 1: the .npy format, version 1
 template <Number T>
 void write_npy(std::string const& path, std::span<T const> values, std::vector<Index> const& shape) {
