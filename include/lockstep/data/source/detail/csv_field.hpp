@@ -8,19 +8,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// One field of a CSV file, as it stands there.
+/// One field of a CSV file, unconverted.
 struct CsvField {
   enum class End {
     separator,   // another field follows
-    row,         // it is the last of its row
-    open_quote,  // the text is over within quotes
+    row,         // last field of its row
+    open_quote,  // the text ends within quotes
     stray_text,  // text follows the closing quote, at `next`
   };
 
   std::string_view text;  // without the enclosing quotes
-  bool doubled = false;   // holds doubled quotes, each of which stands for one
+  bool doubled = false;   // holds doubled quotes, each of which means one quote
   End end = End::row;
-  std::size_t begin = 0, next = 0;  // where it begins, and the next field or row
+  std::size_t begin = 0, next = 0;  // start of the field, and of the next field or row
 
   void copy_to(std::string& out) const {
     if (!doubled) {
@@ -33,14 +33,14 @@ struct CsvField {
   }
 };
 
-/// How many characters end the line here; 0 when it goes on.
+/// Returns the number of characters of the line end at `at`; 0 if the line does not end there.
 [[nodiscard]] inline std::size_t csv_line_break(std::string_view text, std::size_t at) noexcept {
   if (text[at] == '\n') return 1;
   if (text[at] != '\r') return 0;
   return at + 1 < text.size() && text[at + 1] == '\n' ? 2 : 1;
 }
 
-/// The field that begins at a place of a text. @source RFC 4180
+/// Returns the field that begins at `at`. @source RFC 4180
 [[nodiscard]] inline CsvField csv_field(std::string_view text, std::size_t at, char separator) noexcept {
   CsvField out;
   out.begin = at;

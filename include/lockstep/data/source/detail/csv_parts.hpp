@@ -20,16 +20,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Rows found in a part of a CSV file. A part begins after a line feed (or with the file) and ends with one (or with
-/// the file), so it can only begin at a row or within a quoted field.
+/// Rows found in a part of a CSV file. A part begins after a line feed, or at the beginning of the file, and ends with
+/// a line feed, or with the file. It can therefore only begin at a row or within a quoted field.
 struct CsvPartRows {
   std::vector<std::uint32_t> begins;  ///< of the rows, from the part's begin
-  std::size_t first = 0;              ///< where the scan of rows began
-  std::optional<std::size_t> open;    ///< where a row begins whose quoted field does not close in the part
+  std::size_t first = 0;              ///< start of the row scan
+  std::optional<std::size_t> open;    ///< start of a row whose quoted field does not close in the part
   bool regular = true;                ///< false: a row has another number of columns or wrong quotes
 };
 
-/// Finds the rows from `first` on, which is the begin of a row or of empty lines.
+/// Finds the rows from `first` on, which must be the start of a row or of empty lines.
 inline CsvPartRows scan_csv_rows(std::string_view text, std::size_t first, char separator, std::size_t columns) {
   CsvPartRows out;
   out.first = first;
@@ -56,7 +56,7 @@ inline CsvPartRows scan_csv_rows(std::string_view text, std::size_t first, char 
   }
 }
 
-/// The same of a part that begins within a quoted field: `first` is where the next row begins, or the part's end.
+/// Finds the rows of a part that begins within a quoted field. `first` is the start of the next row, or the part's end.
 inline CsvPartRows scan_csv_rows_in_quotes(std::string_view text, char separator, std::size_t columns) {
   CsvPartRows out;
   out.first = text.size();
@@ -88,16 +88,17 @@ struct CsvIndex {
   std::size_t end = 0;  ///< of the last row
 };
 
-/// Finds all rows of a CSV file. Threads scan parts of it, each both as if it began with a row and as if it began
-/// within a quoted field; the scans are then joined in the file's order, so the result does not depend on the threads.
+/// Finds all rows of a CSV file. Threads scan parts of it under both assumptions: that the part begins with a row, and
+/// that it begins within a quoted field. The scans are then joined in the file's order, so the result does not depend
+/// on the number of threads.
 class CsvIndexer {
  public:
   CsvIndexer(DataFile const& file, char separator, std::size_t columns, Progress* progress,
              std::size_t part_bytes = std::size_t{1} << 20)
       : file_(file), separator_(separator), columns_(columns), progress_(progress), part_bytes_(part_bytes) {}
 
-  /// @returns nothing for a file that is irregular in any way, such as a row with another number of columns: the
-  /// caller then goes through it row by row, for an exact error
+  /// @returns nothing for an irregular file, for example with a row that has another number of columns; the caller then
+  /// scans row by row, for an exact error
   [[nodiscard]] std::optional<CsvIndex> find(ThreadPool& pool) {
     if (!cut_into_parts()) return {};
     std::vector<Scans> scans(parts_.size() - 1);
@@ -131,8 +132,8 @@ class CsvIndexer {
     text.resize(end - begin);
     file_.read(begin, std::as_writable_bytes(std::span(text)));
   }
-  /// Finds the first line feed after each multiple of the part's size. @returns false for a file that has none for
-  /// longer than a line may be
+  /// Finds the first line feed after each multiple of the part's size. @returns false if a line exceeds the maximum
+  /// length
   bool cut_into_parts() {
     auto const size = static_cast<std::size_t>(file_.size());
     std::string text;
@@ -153,7 +154,7 @@ class CsvIndexer {
       if (parts_[k + 1] - parts_[k] > TextWindow::longest) return false;
     return parts_.back() > parts_.front();
   }
-  /// Where the row that begins at a place ends. @returns nothing when it is irregular
+  /// Finds the end of the row that begins at `begin`. @returns nothing if it is irregular
   [[nodiscard]] std::optional<std::size_t> end_of_row(std::size_t begin) const {
     auto const size = static_cast<std::size_t>(file_.size());
     std::string text;
@@ -167,7 +168,7 @@ class CsvIndexer {
         end = field.end;
         at = field.next;
       }
-      if (at == text.size() && !all) continue;  // it may go on
+      if (at == text.size() && !all) continue;  // the field may continue
       if (end != CsvField::End::row || count != columns_) return {};
       return begin + at;
     }
@@ -178,7 +179,7 @@ class CsvIndexer {
     std::size_t rows = 0;
     for (auto const& scan : scans) rows += std::max(scan.at_row.begins.size(), scan.in_quotes.begins.size());
     out.begins.reserve(rows + scans.size());
-    std::size_t next = parts_.front();  // where a row or an empty line begins
+    std::size_t next = parts_.front();  // start of a row or of an empty line
     for (std::size_t k = 0; k < scans.size(); ++k) {
       auto const begin = parts_[k], end = parts_[k + 1];
       if (next >= end) continue;
@@ -210,7 +211,7 @@ class CsvIndexer {
   std::size_t columns_;
   Progress* progress_;
   std::size_t part_bytes_;
-  std::vector<std::size_t> parts_;  // where they begin, and the file's end
+  std::vector<std::size_t> parts_;  // their starts, and the file's end
   std::atomic<bool> irregular_ = false;
 };
 

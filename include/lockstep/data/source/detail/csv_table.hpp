@@ -19,15 +19,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// The fields of one row, one after the other.
+/// Reads the fields of one row in order.
 class CsvRow {
  public:
-  /// `text` begins with the row, at `offset` of the file.
+  /// @param text begins with the row, at `offset` of the file
   CsvRow(TextFile const& file, std::string_view text, std::size_t offset, char separator) noexcept
       : file_(file), text_(text), offset_(offset), separator_(separator) {}
 
   [[nodiscard]] bool over() const noexcept { return over_; }
-  /// @throws DataError when the row is over, or its quotes are wrong
+  /// @throws DataError if the row is over, or its quotes are wrong
   CsvField next() {
     if (over_) changed();
     auto const field = csv_field(text_, next_, separator_);
@@ -45,7 +45,7 @@ class CsvRow {
   void expect_end() const {
     if (!over_) changed();
   }
-  /// @throws DataError "file:line: why", of a place in the row
+  /// @throws DataError "file:line: why", for a place in the row
   [[noreturn]] void fail(std::size_t at, std::string const& why) const { file_.fail(offset_ + at, why); }
 
  private:
@@ -62,31 +62,31 @@ class CsvRow {
   bool over_ = false;
 };
 
-/// What the fields of a row say. @throws DataError as `next`
+/// Returns the texts of a row's fields. @throws DataError as `next`
 inline std::vector<std::string> texts_of(CsvRow row) {
   std::vector<std::string> out;
   while (!row.over()) row.next().copy_to(out.emplace_back());
   return out;
 }
 
-/// Who finds the rows of a file.
+/// Threads that index the rows of a file, and the display of their progress.
 struct CsvThreads {
   int count = 1;
   Progress* progress = nullptr;
 };
 
-/// The rows of a CSV file (RFC 4180): quoted fields, doubled quotes, line breaks within quotes, lines that end in LF or
-/// CR LF, an optional byte order mark. Empty lines are skipped. Every row is checked to have the same number of
-/// columns.
+/// Indexes the rows of a CSV file (RFC 4180): quoted fields, doubled quotes, line breaks within quotes, LF or CR LF
+/// line ends, an optional byte order mark. Skips empty lines. Checks that all rows have the same number of columns.
 class CsvTable {
  public:
-  /// Finds the first row only. @throws DataError when the file cannot be read or holds no row
+  /// Finds only the first row. @throws DataError if the file cannot be read or holds no row
   CsvTable(std::string path, char separator) : file_(std::move(path), 0), separator_(separator) {
     TextWindow window;
     if (find_row(window)) end_ = begins_[0] + measure(window).bytes;
   }
-  /// Finds and checks all rows; `kinds` says what each of the columns should hold. @throws DataError also when one
-  /// differs
+  /// Finds and checks all rows.
+  /// @param kinds describes the expected columns, for messages
+  /// @throws DataError if the file cannot be read or holds no row, or a row has another number of columns
   CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads, std::size_t columns,
            std::string const& kinds)
       : file_(std::move(path), max_held_bytes), separator_(separator) {
@@ -94,9 +94,9 @@ class CsvTable {
     TextWindow window;
     find_rows(window, columns, " (" + kinds + ")", ", or change the row type");
   }
-  /// The same of a file whose first row has these names, in any order and among others. It is then gone.
-  /// @throws DataError also when a name is missing or stands there twice
-  /// By one thread, whatever `threads` says.
+  /// Finds and checks all rows of a file whose first row has these names, in any order and among other names. Drops the
+  /// first row. Uses one thread for any value of CsvThreads.
+  /// @throws DataError also if a name is missing or occurs twice
   CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads,
            std::vector<std::string> const& names)
       : file_(std::move(path), max_held_bytes), separator_(separator) {
@@ -120,20 +120,21 @@ class CsvTable {
   }
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(begins_.size()); }
-  /// Valid until this thread asks for another.
+  /// Returns a row, valid until this thread calls again.
   [[nodiscard]] CsvRow row(Index i) const {
     auto const place = static_cast<std::size_t>(i);
     auto const begin = begins_[place], end = place + 1 < begins_.size() ? begins_[place + 1] : end_;
     return {file_, file_.read(begin, end), begin, separator_};
   }
-  /// @throws DataError "file:line: why", where the row begins
+  /// @throws DataError "file:line: why", for the start of the row
   [[noreturn]] void fail(Index i, std::string const& why) const {
     file_.fail(begins_[static_cast<std::size_t>(i)], why);
   }
-  /// Of the whole file.
+  /// Returns a hash of the whole file.
   [[nodiscard]] std::uint64_t fingerprint() const { return file_.hash(); }
   void drop_first_row() { begins_.erase(begins_.begin()); }
-  /// The named fields of a row, in the order of the names, and the row is over; nothing where no names were given.
+  /// Reads all fields of a row and returns the named fields, in the order of the names. Returns nothing, and reads
+  /// nothing, without names.
   [[nodiscard]] std::vector<CsvField> named(CsvRow& row) const {
     std::vector<CsvField> fields, out;
     if (named_.empty()) return out;
@@ -142,15 +143,15 @@ class CsvTable {
     for (auto const column : named_) out.push_back(fields[column]);
     return out;
   }
-  /// The number in the file, from 1, of the column that a row type has at `place`.
+  /// Returns the number, from 1, of the file's column for column `place` of the row type.
   [[nodiscard]] std::size_t number(std::size_t place) const noexcept {
     return 1 + (named_.empty() ? place : named_[place]);
   }
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
 
  private:
-  /// By several threads, before the window has grown. @returns false where one thread has to do it: of a file with
-  /// something wrong, whose error it finds
+  /// Indexes with several threads, before the window has grown. @returns false if one thread has to do it, including
+  /// for an irregular file, whose error it finds
   bool find_rows_by_parts(CsvThreads const& threads, std::size_t columns) {
     if (threads.count <= 1 && !threads.progress) return false;
     ThreadPool pool(threads.count);
@@ -181,8 +182,8 @@ class CsvTable {
     }
     begins_.shrink_to_fit();
   }
-  /// Drops empty lines, and notes the row that begins behind them, if there is one.
-  /// @throws DataError when there is none in the whole file
+  /// Drops empty lines, and appends the start of the next row, if there is one.
+  /// @throws DataError if the whole file has no row
   bool find_row(TextWindow& window) {
     for (;;) {
       auto const text = window.text();
@@ -199,7 +200,7 @@ class CsvTable {
     if (begins_.empty()) throw DataError(path() + ": holds no rows; it must hold at least one sample");
     return false;
   }
-  /// The row at the window's beginning, for which it grows.
+  /// Returns the size of the row at the window's beginning; grows the window to hold it.
   Measured measure(TextWindow& window) {
     for (;; file_.grow(window)) {
       auto const text = window.text();
@@ -210,7 +211,7 @@ class CsvTable {
         end = field.end;
         out.bytes = field.next;
       }
-      // A field that reaches to the window's end may go on.
+      // A field that reaches the window's end may continue.
       if (out.bytes < text.size() || window.ended()) {
         if (end != CsvField::End::row) texts_of({file_, text, begins_.back(), separator_});  // throws
         return out;
@@ -221,7 +222,7 @@ class CsvTable {
   TextFile file_;
   char separator_;
   std::vector<std::size_t> begins_;  // of the rows
-  std::size_t end_ = 0;              // of the last
+  std::size_t end_ = 0;              // of the last row
   std::size_t columns_ = 0;
   std::vector<std::size_t> named_;  // the file's columns, from 0, in the order of the names
 };

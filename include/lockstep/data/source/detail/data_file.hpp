@@ -19,10 +19,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// A file of which places are read by several threads: opened once, read with pread, never locked.
+/// A file that several threads read at any place: opened once, read with pread, without locks.
 class DataFile {
  public:
-  /// @throws DataError when it cannot be opened or is no regular file
+  /// @throws DataError if it cannot be opened or is not a regular file
   explicit DataFile(std::string path) : path_(std::move(path)), file_(path_) {
     if (file_.get() < 0) {
       auto const error = errno;
@@ -42,14 +42,14 @@ class DataFile {
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }               // when it was opened
-  [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }  // since 1970, likewise
+  [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }  // since 1970, when it was opened
   [[nodiscard]] std::uint64_t size_now() const noexcept {
     struct ::stat status {};
     return ::fstat(file_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
   }
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
 
-  /// @throws DataError when the file ends before
+  /// @throws DataError if the file ends earlier
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     auto const got =
         read_at(file_.get(), reinterpret_cast<char*>(out.data()), out.size(), static_cast<std::size_t>(offset), path_);
@@ -63,21 +63,21 @@ class DataFile {
     read(offset, std::as_writable_bytes(std::span(&out, 1)));
     return out;
   }
-  /// A part as text; no longer than the file, so that an absurd length is an error and no huge allocation.
+  /// Reads a part as text. Checks the size before it allocates, so that an absurd length is only an error.
   [[nodiscard]] std::string read_text(std::uint64_t offset, std::uint64_t bytes, char const* what) const {
     expect_room(offset, bytes, what);
     std::string out(static_cast<std::size_t>(bytes), '\0');
     read(offset, std::as_writable_bytes(std::span(out.data(), out.size())));
     return out;
   }
-  /// @throws DataError unless [offset, offset + bytes) lies in the file
+  /// @throws DataError unless [offset, offset + bytes) is in the file
   void expect_room(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
     if (offset <= size_ && bytes <= size_ - offset) return;
     fail(std::string(what) + " needs " + std::to_string(bytes) + " bytes from byte " + std::to_string(offset) +
          " on, and the file has " + std::to_string(size_) + "; it was cut off or is damaged, write it anew");
   }
 
-  /// Changes with the file's length, beginning or end.
+  /// Returns a hash that changes with the file's length, beginning or end.
   [[nodiscard]] std::uint64_t fingerprint() const {
     constexpr std::uint64_t part = 4096;
     auto const bytes = std::min(part, size_);

@@ -20,8 +20,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Writes what a zstd file holds, which must be `bytes` bytes, to a file that is there whole or not at all.
-/// @throws DataError when it holds anything else, or the file cannot be written
+/// Decompresses a zstd file, which must hold `bytes` bytes, to a new file. The new file appears complete or not at all.
+/// @throws DataError if the content has another size or is damaged, or the file cannot be written
 /// @source RFC 8878
 inline void decompress_zstd(DataFile const& from, std::string const& to, std::uint64_t bytes) {
   struct Output {
@@ -42,7 +42,7 @@ inline void decompress_zstd(DataFile const& from, std::string const& to, std::ui
   if (!context) throw std::bad_alloc();
   std::vector<std::byte> packed(::ZSTD_DStreamInSize()), plain(::ZSTD_DStreamOutSize());
   std::uint64_t written = 0;
-  std::size_t expected = 1;  // 0 once a frame has ended
+  std::size_t expected = 1;  // 0 after the end of a frame
   for (std::uint64_t at = 0; at < from.size();) {
     auto const part = static_cast<std::size_t>(std::min<std::uint64_t>(packed.size(), from.size() - at));
     from.read(at, std::span(packed).first(part));

@@ -12,7 +12,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// An open file that closes itself. Opening never waits, not even for the other end of a pipe.
+/// An open file that closes itself. Opening never blocks, not even for the other end of a pipe.
 class [[nodiscard]] Descriptor {
  public:
   explicit Descriptor(std::string const& path) noexcept
@@ -28,10 +28,10 @@ class [[nodiscard]] Descriptor {
   int fd_;
 };
 
-/// What the system says about `errno`.
+/// Returns the system's message for an `errno`.
 inline std::string system_message(int error) { return std::system_category().message(error); }
 
-/// Fills `out` from a place in a file; fewer bytes only where the file ends. @throws DataError
+/// Fills `out` from `offset` in a file; returns fewer bytes only at the file's end. @throws DataError if reading fails
 inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t offset, std::string const& path) {
   std::size_t done = 0;
   while (done < bytes) {

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Text from a file, fit for a message: quoted, short, printable.
+/// Returns text from a file in a form for messages: quoted, short, printable.
 inline std::string excerpt(std::string_view text) {
   constexpr std::size_t longest = 40;
   std::string out = "\"";

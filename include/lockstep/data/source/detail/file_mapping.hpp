@@ -23,22 +23,22 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// What lies in the page before a mapped file: at a multiple of a power of two that is larger than page and file, so
-/// that it is found from any address in the file, without a list of all that is mapped.
+/// Header in the page before a mapped file. Its address is a multiple of a power of two that exceeds page and file. It
+/// can therefore be found from any address in the file, without a list of all mappings.
 struct MappingHead {
   static constexpr std::array<std::uint64_t, 2> mark{0x6c8f1a3e5b7d9024u, 0xd1b54a32d192ed03u};
 
   std::array<std::uint64_t, 2> marked = mark;
   std::uintptr_t self = 0, begin = 0, end = 0;
-  std::atomic<int> lost = 0;  // a part that the file no longer had was asked for
+  std::atomic<int> lost = 0;  // a part was read that the file no longer has
 };
 
-/// What was done about SIGBUS before.
+/// The SIGBUS handler before MappedReads.
 inline struct ::sigaction sigbus_before {};
 
-/// What SIGBUS does while a MappedReads lives: where a mapped file has become shorter, zeros take the place of what is
-/// gone, and its head says so to the reader. Whoever else the signal meets fares as without us.
-/// @pre is called by the system; uses only what a handler may
+/// SIGBUS handler while a MappedReads lives. If a mapped file has become shorter, it maps zeros in place of the missing
+/// part, and sets `lost` in the file's header. It passes all other faults to the previous handler.
+/// @pre called by the system; uses only functions that are safe in a signal handler
 inline void survive_shortened_file(int, ::siginfo_t* info, void*) noexcept {
   auto const error = errno;
   auto const at = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -47,7 +47,7 @@ inline void survive_shortened_file(int, ::siginfo_t* info, void*) noexcept {
     auto* const head = reinterpret_cast<MappingHead*>(at & ~(place - 1));
     struct {
       alignas(MappingHead) std::array<std::byte, sizeof(MappingHead)> bytes;
-    } copy;  // read by the system, which does not mind addresses where nothing is
+    } copy;  // read by the system, which accepts unmapped addresses
     ::iovec const to{&copy, sizeof copy}, from{head, sizeof copy};
     if (::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) != static_cast<::ssize_t>(sizeof copy)) continue;
     auto const& found = *std::launder(reinterpret_cast<MappingHead const*>(&copy));
@@ -56,24 +56,24 @@ inline void survive_shortened_file(int, ::siginfo_t* info, void*) noexcept {
       continue;
     head->lost.store(1);
     auto const from_here = at / page * page;
-    // Without the library's mmap, which ThreadSanitizer takes for a write to memory that others read.
+    // Not the library's mmap, which ThreadSanitizer treats as a write to memory that other threads read.
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     if (::syscall(SYS_mmap, from_here, found.end - from_here, PROT_READ, flags, -1, 0) == -1) break;
     errno = error;
     return;
   }
-  ::sigaction(SIGBUS, &sigbus_before, nullptr);  // which the access, done again, meets next
+  ::sigaction(SIGBUS, &sigbus_before, nullptr);  // the access is repeated and meets this handler
 }
 
-/// A file in memory. Thread-safe.
+/// A memory-mapped file. Thread-safe.
 class FileMapping {
  public:
-  /// @throws DataError when the file cannot be mapped
+  /// @throws DataError if the file cannot be mapped
   explicit FileMapping(std::shared_ptr<DataFile const> file) : file_(std::move(file)) {
     auto const page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     auto const bytes = (static_cast<std::size_t>(file_->size()) + page - 1) / page * page;
     auto const place = std::bit_ceil(page + bytes);
-    // Twice as much is reserved, and what lies beside the place that is a multiple of its size is given back.
+    // Reserves twice the size, and unmaps everything outside the part that is aligned to its size.
     auto* const reserved = ::mmap(nullptr, 2 * place, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED) fail();
     auto const begin = reinterpret_cast<std::uintptr_t>(reserved), at = (begin + place - 1) / place * place;
@@ -88,10 +88,10 @@ class FileMapping {
     if (bytes > 0) map(at + page, bytes, PROT_READ, MAP_SHARED, file_->descriptor());
   }
 
-  /// @throws DataError when the file has become shorter since it was opened
+  /// @throws DataError if the file has become shorter since it was opened
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     stream_copy(out.data(), reinterpret_cast<std::byte const*>(head_->begin) + offset, out.size());
-    // The rest of the last page reads as zeros when only that is gone.
+    // If only the rest of the last page is missing, it reads as zeros without SIGBUS.
     if (head_->lost.load() == 0 && file_->size_now() >= offset + out.size()) return;
     file_->fail("was shortened while it was mapped; leave it alone while training, and open it anew");
   }

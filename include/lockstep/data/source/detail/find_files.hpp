@@ -21,11 +21,11 @@ namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 struct FoundFile {
   std::string path;
-  std::uint64_t device = 0, inode = 0;  // two names of one file agree in both
+  std::uint64_t device = 0, inode = 0;  // equal for two names of one file
   Index bytes = 0;
 };
 
-/// The walk of `find_files`: one component of the pattern per level.
+/// Directory walk of `find_files`: one component of the pattern per level.
 class FileSearch {
  public:
   explicit FileSearch(std::string_view pattern) {
@@ -48,7 +48,7 @@ class FileSearch {
       for (auto const& name : names(folder)) {
         struct ::stat status {};
         if (name[0] != '.' && ::lstat((folder + name).c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-          descend(folder + name + "/", level);  // links to folders are not followed: they may lead back
+          descend(folder + name + "/", level);  // links to folders are not followed: they may form cycles
         }
       }
     } else if (part.find_first_of("*?[") == std::string::npos) {
@@ -61,14 +61,14 @@ class FileSearch {
   }
   void visit(std::string const& path, std::size_t level) {
     struct ::stat status {};
-    if (::stat(path.c_str(), &status) != 0) return refuse_closed(path);  // else a link to nothing, or gone meanwhile
+    if (::stat(path.c_str(), &status) != 0) return refuse_closed(path);  // else a dangling link, or deleted meanwhile
     if (level + 1 < parts_.size()) {
       if (S_ISDIR(status.st_mode)) descend(path + "/", level + 1);
     } else if (S_ISREG(status.st_mode)) {
       found_.push_back({path, status.st_dev, status.st_ino, status.st_size});
     }
   }
-  /// Files that may not be seen would be missing without a word.
+  /// Throws for missing permissions, which would silently leave out files.
   static void refuse_closed(std::string const& path) {
     if (errno == EACCES)
       throw DataError(path + ": cannot be searched: " + system_message(errno) + "; check its permissions");
@@ -92,8 +92,8 @@ class FileSearch {
   std::vector<FoundFile> found_;
 };
 
-/// Regular files whose path matches, each once, in the order of their paths. `*`, `?` and `[...]` match within a name,
-/// `**` any depth of folders; names that begin with a dot must be asked for.
+/// Returns the regular files whose path matches, each once, in the order of their paths. `*`, `?` and `[...]` match
+/// within a name, `**` any depth of folders. Names that begin with a dot match only a pattern that begins with a dot.
 inline std::vector<FoundFile> find_files(std::string_view pattern) {
   auto found = FileSearch(pattern).take();
   std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
@@ -102,8 +102,9 @@ inline std::vector<FoundFile> find_files(std::string_view pattern) {
   return found;
 }
 
-/// The same, at least one. `whose`: what asks, and for what
-/// @throws DataError when none matches
+/// As `find_files`, but at least one file.
+/// @param whose the caller and its pattern, for the message
+/// @throws DataError if no file matches
 inline std::vector<FoundFile> find_some_files(std::string_view pattern, std::string const& whose) {
   auto found = find_files(pattern);
   if (found.empty())

@@ -7,7 +7,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// The path of a shard's file. @throws DataError when the index leads out of the folder
+/// Returns the path of a shard's file. @throws DataError if the index names a file outside the folder
 inline std::string mds_file(std::string const& folder, json::Value const& file) {
   auto const& basename = file.at("basename").string();
   auto const path = folder + "/" + basename;

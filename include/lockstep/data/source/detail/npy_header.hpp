@@ -16,7 +16,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Reads the header of an array that numpy wrote: the literal of a Python dictionary with three known keys.
+/// Parses the header of an array that numpy wrote: the literal of a Python dictionary with three known keys.
 class NpyHeader {
  public:
   NpyHeader(DataFile const& file, std::string_view text) : file_(file), text_(text) {
@@ -113,7 +113,7 @@ class NpyHeader {
   bool has_type_ = false, has_shape_ = false;
 };
 
-/// The .npy array that begins at a place of a file and has `room` bytes.
+/// Returns the .npy array that begins at byte `begin` of a file and has `room` bytes.
 inline FileArray npy_at(std::shared_ptr<DataFile const> file, std::uint64_t begin, std::uint64_t room,
                         std::string const& name) {
   if (room < 10 || file->read_text(begin, 6, "the magic number") != "\x93NUMPY")

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Where a file is written that `path` will be once it is whole: a name that no other thread or process has, be it of
-/// another container with the same numbers. To be opened with "x".
+/// Returns a temporary path to write a file to, before it is renamed to `path`. The name is unique among threads and
+/// processes, including processes of other containers with equal ids. Open it with "x".
 inline std::string partial_path(std::string const& path) {
   return path + "." + std::to_string(::getpid()) + "." + std::to_string(Clock::nanoseconds());
 }

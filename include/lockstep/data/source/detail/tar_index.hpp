@@ -19,7 +19,7 @@ struct TarMember {
 };
 
 /// Finds the regular files of a tar archive: ustar, with GNU's long names and large sizes and with pax headers. A hard
-/// link has the bytes of the member that it names, which comes before it.
+/// link has the bytes of its target, which must precede it.
 class TarWalk {
  public:
   explicit TarWalk(DataFile const& file) : file_(file) {
@@ -58,7 +58,7 @@ class TarWalk {
   }
   void hard_link(std::string const& header) {
     if (next_link_.empty()) next_link_ = field(header, 157, 100);
-    for (; named_ < members_.size(); ++named_) by_name_[members_[named_].name] = named_;  // the last of a name counts
+    for (; named_ < members_.size(); ++named_) by_name_[members_[named_].name] = named_;  // the last one counts
     if (auto const found = by_name_.find(next_link_); found != by_name_.end()) {
       auto const& target = members_[found->second];
       return members_.push_back({name(header), target.offset, target.bytes});
@@ -76,7 +76,7 @@ class TarWalk {
     auto const text = std::string_view(header).substr(at, size);
     return std::string(text.substr(0, text.find('\0')));
   }
-  /// Records "LENGTH KEY=VALUE\n".
+  /// Parses records "LENGTH KEY=VALUE\n".
   void pax(std::string_view text) {
     while (!text.empty() && text.front() != '\0') {
       std::size_t length = 0;
@@ -98,7 +98,7 @@ class TarWalk {
       text.remove_prefix(length);
     }
   }
-  /// Octal digits or, with the first bit set, a big-endian number.
+  /// Parses octal digits or, if the first bit is set, a big-endian number.
   std::uint64_t number(std::string const& header, std::size_t at, std::size_t size) const {
     auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(header[at + i]); };
     std::uint64_t out = 0;
@@ -136,7 +136,8 @@ class TarWalk {
   bool has_size_ = false;
   std::string next_name_, next_link_;
   std::vector<TarMember> members_;
-  std::unordered_map<std::string, std::size_t> by_name_;  // of the first `named_` members, where there are hard links
+  std::unordered_map<std::string, std::size_t> by_name_;  // of the first `named_` members; only filled if there are
+                                                          // hard links
   std::size_t named_ = 0;
 };
 

@@ -19,15 +19,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// What a dataset of texts holds in memory of its file, in bytes, unless its options say otherwise.
+/// Bytes of a text dataset's file that are held in memory by default.
 inline constexpr std::uint64_t max_held_text = std::uint64_t{256} << 20;
 
-/// A text file that is indexed by going through it once, and of which parts are asked for from then on. It is held in
-/// memory when it is small enough, and read by parts otherwise; it is never mapped, since a mapped file that another
-/// process shortens kills the reader.
+/// A text file that is indexed in one pass and then read in parts. It is held in memory if it is small enough, and read
+/// by parts otherwise. It is never mapped, because a mapped file that another process shortens kills the reader.
 class TextFile {
  public:
-  /// @throws DataError when it is missing, not to be read, or no regular file
+  /// @throws DataError if it is missing, unreadable, or not a regular file
   TextFile(std::string path, std::uint64_t max_held_bytes)
       : file_(std::move(path)), hash_(file_.size()), is_held_(file_.size() <= max_held_bytes) {
     if (is_held_) held_.reserve(static_cast<std::size_t>(file_.size()));
@@ -36,7 +35,8 @@ class TextFile {
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(file_.size()); }
   [[nodiscard]] DataFile const& file() const noexcept { return file_; }
-  /// Of the whole file, once it was gone through. Of a file that was indexed by parts, the first call reads it.
+  /// Returns a hash of the whole file after the indexing pass. If the file was indexed in parts, the first call reads
+  /// it.
   [[nodiscard]] std::uint64_t hash() const {
     std::lock_guard const lock(hashing_);
     for (std::size_t at = hashed_; at < size(); at = hashed_) {
@@ -46,15 +46,15 @@ class TextFile {
     }
     return hash_;
   }
-  /// In place of `grow`, for a file that several threads index.
+  /// Reads the file into memory if it is held. Replaces `grow` for a file that several threads index.
   void hold_without_window() {
     if (!is_held_) return;
     held_.resize(size());
     file_.read(0, std::as_writable_bytes(std::span(held_)));
   }
 
-  /// Makes the window, which goes through the file, larger.
-  /// @throws DataError when what comes is not text, or the window holds more than a line can be long
+  /// Extends the window, which passes through the file.
+  /// @throws DataError if the new part is not text, or the window exceeds the maximum length of a line
   void grow(TextWindow& window) {
     if (window.text().size() >= TextWindow::longest)
       fail(window.offset(), "the line goes on after " + std::to_string(TextWindow::longest) +
@@ -69,9 +69,9 @@ class TextFile {
       file_.fail("has changed while it was read; leave it alone while training");
   }
 
-  /// Of a file that is not held: valid until this thread reads again. A thread that reads parts of a large
-  /// file in order reads ahead.
-  /// @throws DataError when the file has become shorter
+  /// Returns the bytes [begin, end). If the file is not held, they are valid until this thread reads again. A thread
+  /// that reads a large file in order prefetches.
+  /// @throws DataError if the file has become shorter
   [[nodiscard]] std::string_view read(std::size_t begin, std::size_t end) const {
     if (is_held_) return std::string_view(held_).substr(begin, end - begin);
     thread_local ReadAhead part;
@@ -89,15 +89,15 @@ class TextFile {
     return std::string_view(part.text).substr(begin - part.begin, end - begin);
   }
 
-  /// @throws DataError "file:line: what"; lines are counted here only
+  /// @throws DataError "file:line: what"; only this call counts lines
   [[noreturn]] void fail(std::size_t at, std::string const& what) const {
     throw DataError(path() + ":" + std::to_string(1 + line_ends_before(at)) + ": " + what);
   }
 
  private:
-  /// What a thread has read last.
+  /// The part that a thread has read last.
   struct ReadAhead {
-    std::uint64_t of = 0;  ///< the file's number; 0: nothing
+    std::uint64_t of = 0;  ///< the file's number; 0: no file
     std::size_t begin = 0, last_end = 0;
     std::string text;
   };
@@ -107,7 +107,7 @@ class TextFile {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
   }
-  /// Goes through the file once, however often it is asked: rows that are skipped may be many.
+  /// Passes through the file at most once over all calls: many rows may be skipped.
   [[nodiscard]] std::ptrdiff_t line_ends_before(std::size_t at) const {
     constexpr std::size_t block = 4096;
     auto const in = [this](std::size_t from, std::size_t end) {
@@ -135,14 +135,14 @@ class TextFile {
   }
 
   DataFile file_;
-  std::uint64_t const number_ = next_number();  // among all of the process
+  std::uint64_t const number_ = next_number();  // among all files of the process
   mutable std::mutex hashing_;
   mutable std::uint64_t hash_;
   mutable std::size_t hashed_ = 0;  // bytes
   bool is_held_;
   std::string held_;
   mutable std::mutex counting_;
-  mutable std::vector<std::ptrdiff_t> line_ends_{0};  // before each block, as far as anybody has asked
+  mutable std::vector<std::ptrdiff_t> line_ends_{0};  // before each block, as far as requested
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -10,22 +10,23 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// What is looked at of a text file that is read from its beginning to its end: it grows at one end and is dropped at
-/// the other. A byte order mark is left out.
+/// The current part of a text file that is read from beginning to end: it grows at its end and is dropped at its start.
+/// Skips a byte order mark.
 class TextWindow {
  public:
-  static constexpr std::size_t longest = std::size_t{1} << 26;  ///< no line of a text has as many bytes
+  static constexpr std::size_t longest = std::size_t{1} << 26;  ///< limit for the bytes of a line
 
-  /// What was read and not dropped.
+  /// Returns the bytes that were read and not dropped.
   [[nodiscard]] std::string_view text() const noexcept { return std::string_view(read_).substr(begin_); }
-  /// Where `text()` begins in the file.
+  /// Returns the offset of `text()` in the file.
   [[nodiscard]] std::size_t offset() const noexcept { return offset_ - (read_.size() - begin_); }
-  /// Nothing follows `text()`.
+  /// Whether the file ends with `text()`.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   void drop(std::size_t bytes) noexcept { begin_ += bytes; }
 
-  /// Reads on: 64 KiB, or as much again as there is. Returns what came, whose size is a multiple of 8 but at the end.
-  /// @throws DataError when the file cannot be read
+  /// Reads 64 KiB, or as much as the window holds if that is more. Returns the new bytes; their number is a multiple of
+  /// 8, except at the end of the file.
+  /// @throws DataError if the file cannot be read
   std::string_view grow(int file, std::string const& path) {
     read_.erase(0, begin_);
     begin_ = 0;
@@ -43,17 +44,17 @@ class TextWindow {
   static constexpr std::size_t block = std::size_t{1} << 16;
 
   std::string read_;
-  std::size_t begin_ = 0, offset_ = 0;  // of what is not dropped, in read_; of read_'s end, in the file
+  std::size_t begin_ = 0, offset_ = 0;  // of the kept part in read_; of read_'s end in the file
   bool ended_ = false;
 };
 
 struct TextLine {
   std::string_view text;  // without its end, LF or CR LF
-  std::size_t bytes = 0;  // with it
+  std::size_t bytes = 0;  // including its end
   [[nodiscard]] bool is_blank() const noexcept { return text.find_first_not_of(" \t\r\f") == std::string_view::npos; }
 };
 
-/// The line at the beginning of a text; none when the text is over before.
+/// Returns the line at the beginning of a text, or nothing if the text holds no complete line.
 [[nodiscard]] inline std::optional<TextLine> first_line(std::string_view text, std::size_t searched, bool ended) {
   auto const end = text.find('\n', searched);
   if (end == std::string_view::npos && (!ended || text.empty())) return {};
@@ -62,7 +63,7 @@ struct TextLine {
   return TextLine{line, std::min(end, text.size() - 1) + 1};
 }
 
-/// The line at the window's beginning; none at the file's end. `grow` makes the window larger.
+/// Returns the line at the window's beginning, or nothing at the file's end. `grow` extends the window.
 [[nodiscard]] std::optional<TextLine> next_line(TextWindow& window, auto&& grow) {
   for (std::size_t searched = 0;;) {
     auto const line = first_line(window.text(), searched, window.ended());

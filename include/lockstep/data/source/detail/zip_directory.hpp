@@ -17,7 +17,7 @@ struct ZipEntry {
   std::uint64_t header = 0, bytes = 0;
 };
 
-/// A little-endian number in a text. @pre it lies within
+/// Returns a little-endian number in a text. @pre the number is inside the text
 template <class T>
 T number_at(std::string_view text, std::size_t at) {
   T out{};
@@ -25,7 +25,7 @@ T number_at(std::string_view text, std::size_t at) {
   return out;
 }
 
-/// The 64-bit values of a directory entry, where the 32-bit ones say that they did not fit.
+/// Reads the 64-bit values of a directory entry whose 32-bit values say that they overflow.
 inline void read_zip64(DataFile const& file, std::string_view extra, std::uint64_t& stored, std::uint64_t& size,
                        std::uint64_t& header) {
   constexpr std::uint64_t none = 0xffffffff;
@@ -34,7 +34,7 @@ inline void read_zip64(DataFile const& file, std::string_view extra, std::uint64
     if (length > extra.size() - 4) file.fail("cannot be read as a zip archive: a directory entry is damaged");
     if (number_at<std::uint16_t>(extra, 0) == 1) {
       auto part = extra.substr(4, length);
-      for (auto* value : {&size, &stored, &header}) {  // in this order, only those that did not fit
+      for (auto* value : {&size, &stored, &header}) {  // in this order, only values that did not fit
         if (*value != none || part.size() < 8) continue;
         *value = number_at<std::uint64_t>(part, 0);
         part.remove_prefix(8);
@@ -44,7 +44,7 @@ inline void read_zip64(DataFile const& file, std::string_view extra, std::uint64
   }
 }
 
-/// The stored files of an archive. @throws DataError when it is damaged, or a file is compressed or encrypted
+/// Returns the stored files of an archive. @throws DataError if it is damaged, or a file is compressed or encrypted
 inline std::vector<ZipEntry> read_zip_directory(DataFile const& file) {
   std::string text;
   auto end = std::string::npos;
@@ -90,7 +90,7 @@ inline std::vector<ZipEntry> read_zip_directory(DataFile const& file) {
   return out;
 }
 
-/// Where a file's bytes begin.
+/// Returns the offset of a file's bytes.
 inline std::uint64_t zip_data_offset(DataFile const& file, ZipEntry const& entry) {
   auto const header = file.read_text(entry.header, 30, "the header of an archived file");
   if (!header.starts_with("PK\x03\x04")) file.fail("\"" + entry.name + "\" has a damaged header");
