@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// All overlapping runs of `width` bytes, from each `stride`-th byte on; width 1 gives the bytes. What is shorter than
-/// `width` is one token. Suits source code, where spelling says more than words.
+/// Splits a text into runs of `width` bytes, one from every `stride`-th byte; width 1 gives single bytes. A text
+/// shorter than `width` is one token. Suits source code, in which spelling is more informative than words.
 struct NgramTokenizer {
   std::size_t width = 3;
   std::size_t stride = 1;

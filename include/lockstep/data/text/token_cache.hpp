@@ -37,11 +37,11 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Identifies the sources of a TokenCache without reading them: files by path, length, inode and times, and any words
-/// that change what is read of them, such as a seed by which texts are held out.
+/// Identifies the sources of a TokenCache without reading them: files by path, length, inode and times. Also identifies
+/// strings that change the content read from them, such as a seed that selects held-out texts.
 class TextSources {
  public:
-  /// @throws DataError when it cannot be opened, or is no regular file
+  /// @throws DataError if it cannot be opened, or is not a regular file
   void add_file(std::string const& path) {
     detail::DataFile const file(path);
     struct ::stat status {};
@@ -55,7 +55,7 @@ class TextSources {
     state_ = mix(state_, file.size(), status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
     bytes_ += file.size();
   }
-  /// All files that it reads.
+  /// Adds all files of a dataset.
   void add_files(LabelledFilesDataset const& files) {
     add(hexadecimal(files.fingerprint()));
     for (Index i = 0; i < files.groups(); ++i) add_file(files.path(i));
@@ -64,7 +64,7 @@ class TextSources {
 
   [[nodiscard]] std::uint64_t place() const noexcept { return place_; }  ///< of the paths
   [[nodiscard]] std::uint64_t state() const noexcept { return state_; }  ///< of the files
-  [[nodiscard]] std::uint64_t rest() const noexcept { return rest_; }    ///< of the words
+  [[nodiscard]] std::uint64_t rest() const noexcept { return rest_; }    ///< of the strings
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< of all files
 
  private:
@@ -72,27 +72,28 @@ class TextSources {
 };
 
 struct TokenCacheOptions {
-  std::string folder = {};  ///< of cache files, created if missing; empty: each process prepares its own, in memory
-  std::uint64_t least_bytes = 0;  ///< smaller sources are prepared in memory, whatever `folder` says
+  std::string folder = {};  ///< of cache files, created if missing; empty: each process prepares its own data in memory
+  std::uint64_t least_bytes = 0;  ///< smaller sources are prepared in memory, even if `folder` is set
   int threads = 1;                ///< that prepare and check texts; the result does not depend on their number
-  bool verifies = true;           ///< reads a cache file once and compares checksums; false trusts one that is there
-  Progress* progress = nullptr;   ///< shows how far the work is; null: nothing does
+  bool verifies = true;           ///< reads a cache file once and compares checksums; false trusts an existing file
+  Progress* progress = nullptr;   ///< shows the progress; null: no display
 };
 
-/// Texts as tokens of a vocabulary, in a file that is prepared once and that all processes of a host share. Their own
-/// memory does not grow with the texts. One process prepares and others wait for it by a lock; a file with damage, or
-/// of other sources or rules, is prepared again. A folder keeps the 8 files that were used last, and of files that have
-/// changed only the newest. Copies share the open file. Thread-safe.
+/// Texts as tokens of a vocabulary, in a file that is prepared once and shared by all processes of a host. A process's
+/// own memory does not grow with the texts. One process prepares the file while others wait for its lock. A file that
+/// is damaged, or has other sources or rules, is prepared again. A folder keeps the 8 most recently used files, and
+/// only the newest version of changed sources. Copies share the open file. Thread-safe.
 /// @source the file's layout: data/text/detail/token_file.hpp
 class TokenCache {
  public:
-  /// Opens the cache of these sources and rules, or prepares it: read(build) is called then, and calls
-  /// build(training, evaluation, classes) once, of LabelledTexts and the names of the classes. Words of the training
-  /// texts make the vocabulary, as TokenCounts makes it. Tokens, labels, and fingerprints are those of an
-  /// InMemoryDataset of `vocabulary.encode(text, tokenizer, max_length)`.
-  /// @param tokenizer called as `tokenizer(text, each)` by several threads
-  /// @throws what `read` and the texts throw; DataError when the folder cannot be written; ConfigError when a rule is
-  /// out of range
+  /// Opens the cache of these sources and rules, or prepares it. To prepare it, calls read(build), which must call
+  /// build(training, evaluation, classes) once, with LabelledTexts and the names of the classes. The vocabulary
+  /// consists of words of the training texts, as TokenCounts selects them. Tokens, labels, and fingerprints equal those
+  /// of an InMemoryDataset of `vocabulary.encode(text, tokenizer, max_length)`.
+  /// @param tokenizer several threads call `tokenizer(text, each)`
+  /// @throws any exception of `read` and of the texts
+  /// @throws DataError if the folder cannot be written
+  /// @throws ConfigError if a rule is out of range
   template <class Tokenizer, class Read>
   [[nodiscard]] static TokenCache prepare(TextSources const& sources, TokenRules const& rules,
                                           TokenCacheOptions const& options, Tokenizer const& tokenizer,
@@ -120,8 +121,8 @@ class TokenCache {
     return in_folder(sources, key, options, build);
   }
 
-  /// Samples of the user's own type, an aggregate of the tokens and the label: `cache.training(&Article::tokens,
-  /// &Article::label)`.
+  /// Returns the training samples in your own type, an aggregate of the tokens and the label:
+  /// `cache.training(&Article::tokens, &Article::label)`.
   template <class Sample, class Label>
   [[nodiscard]] TokenDataset<Sample, Label> training(std::vector<std::int32_t> Sample::*tokens,
                                                      Label Sample::*label) const {
@@ -133,7 +134,7 @@ class TokenCache {
     return {file_, 1, tokens, label};
   }
   [[nodiscard]] Vocabulary vocabulary() const { return Vocabulary::from_text(file_->vocabulary()); }
-  /// As Vocabulary::to_text gives it.
+  /// Returns the vocabulary as Vocabulary::to_text writes it.
   [[nodiscard]] std::string vocabulary_text() const { return std::string(file_->vocabulary()); }
   [[nodiscard]] std::vector<std::string> classes() const {
     std::vector<std::string> out;
@@ -146,7 +147,7 @@ class TokenCache {
   }
   [[nodiscard]] Index training_size() const noexcept { return static_cast<Index>(file_->header().parts[0].rows); }
   [[nodiscard]] Index evaluation_size() const noexcept { return static_cast<Index>(file_->header().parts[1].rows); }
-  /// Texts that had more than `max_length` tokens, of both parts.
+  /// Returns the number of texts, in both parts, that had more than `max_length` tokens.
   [[nodiscard]] Index cut() const noexcept {
     return static_cast<Index>(file_->header().parts[0].cut + file_->header().parts[1].cut);
   }
@@ -215,7 +216,7 @@ class TokenCache {
       return {};  // prepared again
     }
   }
-  /// What a process that was killed has left. The lock is held.
+  /// Removes partial files of a process that was killed. Call with the lock held.
   static void remove_partial(std::string const& path) {
     namespace fs = std::filesystem;
     std::error_code error;

@@ -14,7 +14,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Counts the tokens of texts and makes a vocabulary of the most frequent. To be fed with the training part only.
+/// Counts the tokens of texts and makes a vocabulary of the most frequent tokens. Pass only training texts.
 class TokenCounts {
  public:
   template <class Tokenizer>
@@ -29,9 +29,9 @@ class TokenCounts {
     });
   }
 
-  /// The most frequent tokens, at most `size` ids with padding and unknown, by falling count, then by text: the same
-  /// for any order of the texts. Tokens seen fewer than `least` times are left out.
-  /// @throws ConfigError when `size` leaves no room for a token
+  /// Returns the most frequent tokens, by decreasing count, then by text; equal for any order of the texts. It has at
+  /// most `size` ids, including padding and unknown. Leaves out tokens that occur fewer than `least` times.
+  /// @throws ConfigError if `size` leaves no room for a token
   [[nodiscard]] Vocabulary vocabulary(Index size, Index least = 1) const {
     if (size < 3)
       throw ConfigError("TokenCounts: the vocabulary size is " + std::to_string(size) + "; it must be at least 3");

@@ -16,9 +16,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Texts of a TokenCache as samples of a user's aggregate that has two members: the tokens and the label. Tokens are
-/// copied once, from the system's pages of the file into the batch. Copies share the open file. Thread-safe.
-/// @throws DataError from `get`, `extent` and `read_into` when the file was damaged after it was opened
+/// Reads texts of a TokenCache as samples of your own aggregate with two members: the tokens and the label. Tokens are
+/// copied once, from the page cache into the batch. Copies share the open file. Thread-safe.
+/// @throws DataError from `get`, `extent` and `read_into` if the file was damaged after it was opened
 template <class Sample, class Label>
 class TokenDataset {
   static_assert(Aggregate<Sample> && member_count<Sample> == 2,
@@ -27,7 +27,7 @@ class TokenDataset {
   static_assert(std::is_integral_v<Label>, "Lockstep: the label of a TokenDataset's sample is an integer");
 
  public:
-  /// TokenCache makes them.
+  /// For TokenCache, which constructs these datasets.
   TokenDataset(std::shared_ptr<detail::TokenFile const> file, std::size_t part,
                std::vector<std::int32_t> Sample::*tokens, Label Sample::*label)
       : file_(std::move(file)), part_(part), tokens_(tokens), label_(label) {}
@@ -49,7 +49,7 @@ class TokenDataset {
     file_->read(record, row[tokens_]);
     row[label_] = static_cast<Label>(record.label);
   }
-  /// Of all tokens and labels, as that of an InMemoryDataset of the same samples.
+  /// Returns a hash of all tokens and labels, equal to the fingerprint of an InMemoryDataset of the same samples.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return file_->header().parts[part_].fingerprint; }
 
  private:

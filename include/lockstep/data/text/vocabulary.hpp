@@ -16,7 +16,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
 
-// Lets a map of strings be asked with a view, without making a string.
+// Allows lookup in a map of strings with a view, without constructing a string.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
@@ -24,15 +24,15 @@ struct TextHash {
 
 }  // namespace detail
 
-/// Tokens and their ids. 0 is padding, 1 stands for every unknown token, the tokens follow from 2 in the order given.
-/// Thread-safe: nothing changes after construction. TokenCounts builds one from texts.
+/// Tokens and their ids. 0 is padding, 1 is any unknown token, and the tokens follow from 2 in the given order.
+/// Thread-safe: nothing changes after construction. TokenCounts builds a vocabulary from texts.
 class Vocabulary {
  public:
   static constexpr std::int32_t padding = 0;
   static constexpr std::int32_t unknown = 1;
 
   Vocabulary() = default;
-  /// @throws DataError when a token is empty or stands twice; names both lines of the text form
+  /// @throws DataError if a token is empty or occurs twice; names both lines of the text form
   explicit Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
     ids_.reserve(tokens_.size());
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -47,19 +47,20 @@ class Vocabulary {
     }
   }
 
-  /// The number of ids, padding and unknown included: the rows of an embedding table.
+  /// Returns the number of ids, including padding and unknown: the rows of an embedding table.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(tokens_.size()) + first_token; }
   [[nodiscard]] std::int32_t id(std::string_view token) const noexcept {
     auto const found = ids_.find(token);
     return found == ids_.end() ? unknown : found->second;
   }
-  /// The token of an id in [0, size()); padding and unknown have names in angle brackets.
+  /// Returns the token of an id in [0, size()); padding and unknown have names in angle brackets.
   [[nodiscard]] std::string_view token(std::int32_t id) const noexcept {
     if (id < first_token) return id == padding ? "<padding>" : "<unknown>";
     return tokens_[static_cast<std::size_t>(id - first_token)];
   }
 
-  /// The ids of a text's first `limit` tokens; a text without any is one unknown token, so that it is never empty.
+  /// Returns the ids of a text's first `limit` tokens. A text without tokens becomes one unknown token, so it is never
+  /// empty.
   template <class Tokenizer>
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text, Tokenizer const& tokenizer, Index limit) const {
     std::vector<std::int32_t> ids;
@@ -71,8 +72,8 @@ class Vocabulary {
     return ids;
   }
 
-  /// One token a line in the order of the ids, from id 2; backslash, line feed and carriage return are written \\, \n,
-  /// \r.
+  /// Returns one token per line in the order of the ids, from id 2. Writes backslash, line feed and carriage return as
+  /// \\, \n and \r.
   [[nodiscard]] std::string to_text() const {
     std::string out;
     for (auto const& token : tokens_) {
@@ -88,7 +89,7 @@ class Vocabulary {
     }
     return out;
   }
-  /// The inverse of to_text. @throws DataError naming the line
+  /// Returns the vocabulary that to_text wrote. @throws DataError naming the line
   [[nodiscard]] static Vocabulary from_text(std::string_view text) {
     std::vector<std::string> tokens;
     while (!text.empty()) {

@@ -22,25 +22,24 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 #if defined(LOCKSTEP_UTF8PROC)
 
 struct WordPieceOptions {
-  bool lower_case = true;           ///< also without accents: what "uncased" models were trained with
+  bool lower_case = true;           ///< also removes accents, as for "uncased" models
   std::size_t max_word_size = 100;  ///< a word of more characters is unknown as a whole
 };
 
-/// A text beside another, as BERT is given questions and answers, or two sentences.
+/// The ids of two texts, such as question and answer, for BERT.
 struct WordPiecePair {
   std::vector<std::int32_t> first;   ///< "[CLS]", then the first text, then "[SEP]"
   std::vector<std::int32_t> second;  ///< the second text, then "[SEP]"
 };
 
-/// Numbers texts as BERT and its kin (DistilBERT, MiniLM, ELECTRA) were trained on them: words are cut into the longest
-/// pieces that the model's `vocab.txt` has, one piece a line, whose number from 0 is its id; a piece that does not
-/// begin its word is written with "##" before it. A word without such pieces is one "[UNK]". What stands in a text is
-/// text:
-/// "[SEP]" in it is three words. Thread-safe: nothing changes after construction.
+/// Converts texts to ids as for the training of BERT, DistilBERT, MiniLM and ELECTRA. Splits words into the longest
+/// pieces in the model's `vocab.txt`, which holds one piece per line; the line number from 0 is the id. A piece that
+/// does not begin its word is written with the prefix "##". A word without matching pieces is one "[UNK]". Special
+/// tokens in a text have no meaning: "[SEP]" in a text is three words. Thread-safe: nothing changes after construction.
 /// @source Devlin et al. 2019, BERT; Schuster and Nakajima 2012
 class WordPieceTokenizer {
  public:
-  /// @throws DataError when the file cannot be read, or lacks "[UNK]", "[CLS]" or "[SEP]"
+  /// @throws DataError if the file cannot be read, or lacks "[UNK]", "[CLS]" or "[SEP]"
   explicit WordPieceTokenizer(std::string const& path, WordPieceOptions options = {})
       : cut_(options.lower_case), max_word_size_(options.max_word_size) {
     detail::DataFile const file(path);
@@ -70,19 +69,19 @@ class WordPieceTokenizer {
     unknown_ = special("[UNK]"), begin_ = special("[CLS]"), end_ = special("[SEP]");
   }
 
-  /// The rows of the model's embedding table.
+  /// Returns the number of rows of the model's embedding table.
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(pieces_.size()); }
-  /// The piece of an id in [0, size()).
+  /// Returns the piece of an id in [0, size()).
   [[nodiscard]] std::string_view token(std::int32_t id) const noexcept { return pieces_[static_cast<std::size_t>(id)]; }
 
-  /// Calls `each(piece)` for every piece in order, "##" included.
+  /// Calls `each(piece)` for every piece in order, including the prefix "##".
   template <class Each>
   void operator()(std::string_view text, Each&& each) const {
     for (auto const id : ids_of(text, unlimited)) each(token(id));
   }
 
-  /// "[CLS]", the text and "[SEP]", at most `limit` ids: the text is cut, not its frame.
-  /// @throws ConfigError when `limit` is less than 2
+  /// Returns "[CLS]", the text and "[SEP]", at most `limit` ids. Truncates only the text.
+  /// @throws ConfigError if `limit` is less than 2
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text, Index limit) const {
     require(limit, 2);
     auto ids = ids_of(text, limit - 2);
@@ -91,9 +90,9 @@ class WordPieceTokenizer {
     return ids;
   }
 
-  /// Both texts with one "[CLS]" and two "[SEP]", at most `limit` ids together: the longer text gives way to the
-  /// shorter until both are as long, as Hugging Face's tokenizers cut them.
-  /// @throws ConfigError when `limit` is less than 3
+  /// Returns both texts with one "[CLS]" and two "[SEP]", at most `limit` ids together. Truncates the longer text until
+  /// both are equally long, then both, as Hugging Face's tokenizers do.
+  /// @throws ConfigError if `limit` is less than 3
   [[nodiscard]] WordPiecePair encode(std::string_view first, std::string_view second, Index limit) const {
     require(limit, 3);
     auto const room = static_cast<std::size_t>(limit - 3);
@@ -114,7 +113,7 @@ class WordPieceTokenizer {
  private:
   static constexpr Index unlimited = std::numeric_limits<Index>::max();
 
-  // Pieces that may stand at the same place of a word, without "##". Where one stands twice, the later line counts.
+  // Pieces for one position in a word, without "##". If a piece occurs twice, the later line counts.
   struct Pieces {
     std::unordered_map<std::string, std::int32_t, detail::TextHash, std::equal_to<>> ids;
     std::size_t longest = 0;
@@ -146,7 +145,7 @@ class WordPieceTokenizer {
     return ids;
   }
 
-  // The longest piece first, again and again; false where none begins what is left of the word.
+  // Adds the longest matching piece repeatedly; returns false if no piece begins the rest of the word.
   bool add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const {
     for (auto const* pieces = &first_; !word.empty(); pieces = &rest_) {
       auto size = std::min(word.size(), pieces->longest);

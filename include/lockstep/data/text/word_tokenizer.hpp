@@ -10,10 +10,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Cuts a text into lower-case words (runs of ASCII letters and digits and of all bytes beyond ASCII) and single
-/// punctuation marks; white space parts and is dropped. Words beyond 64 bytes are cut. Locale-independent.
+/// Splits a text into lower-case words and single punctuation marks. Words are runs of ASCII letters, digits, and all
+/// bytes beyond ASCII. White space separates tokens and is dropped. Splits words beyond 64 bytes. Locale-independent.
 struct WordTokenizer {
-  /// Calls `each(token)` for every token in order; the token lives during the call.
+  /// Calls `each(token)` for every token in order; the token is valid during the call.
   template <class Each>
   void operator()(std::string_view text, Each&& each) const {
     std::array<char, 64> word;
@@ -37,7 +37,7 @@ struct WordTokenizer {
   }
 
  private:
-  /// The byte in lower case; 0 if it is not part of a word.
+  /// Returns the byte in lower case; 0 if it is not part of a word.
   static char lower_of(char c) noexcept { return lower_case[static_cast<unsigned char>(c)]; }
   static constexpr std::array<char, 256> lower_case = [] {
     std::array<char, 256> out{};

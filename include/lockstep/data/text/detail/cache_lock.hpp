@@ -17,7 +17,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// Closes what it is given.
+/// Owns a file descriptor and closes it.
 class [[nodiscard]] OwnDescriptor {
  public:
   explicit OwnDescriptor(int file) noexcept : file_(file) {}
@@ -34,11 +34,11 @@ class [[nodiscard]] OwnDescriptor {
   int file_;
 };
 
-/// Held by one process or thread of a host at a time, by the path of a file that exists while it is held. The system
-/// gives it back when a process dies. A file system without locks gives it to everybody.
+/// A lock that one process or thread of a host holds at a time. Its name is the path of a file that exists while it is
+/// held. The system releases it when a process dies. On a file system without locks, it excludes no one.
 class [[nodiscard]] CacheLock {
  public:
-  /// Waits, and shows that it does. @throws DataError when the file cannot be created
+  /// Waits for the lock, and shows that it waits. @throws DataError if the file cannot be created
   CacheLock(std::string path, Progress* progress) : path_(std::move(path)), file_(-1) {
     if (progress) progress->begin("waiting for another process, which prepares the texts", 0);
     for (;;) {
@@ -51,7 +51,7 @@ class [[nodiscard]] CacheLock {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         if (progress) progress->add(0);
       }
-      // Who held it before has removed the file, perhaps after it was opened here.
+      // The previous holder has removed the file, perhaps after it was opened here.
       struct ::stat mine {
       }, named{};
       if (::fstat(file_.get(), &mine) == 0 && ::stat(path_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&

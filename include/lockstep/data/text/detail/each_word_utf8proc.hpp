@@ -12,10 +12,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// How BERT cuts a text into words before it looks for pieces: at white space, which is dropped, and around each mark
-/// of punctuation and each ideograph, which are words of one character. Control characters, those of private use, and
-/// bytes that are no UTF-8 are dropped; those that Unicode has not given a meaning are kept as letters, for a later one
-/// may have. In lower case accents are dropped, too.
+/// Splits a text into words as BERT does before it looks for pieces. Splits at white space, which is dropped, and
+/// around each punctuation mark and each ideograph, which are words of one character. Drops control characters,
+/// private-use characters, and bytes that are not UTF-8. Keeps unassigned characters as letters, because a later
+/// Unicode version may assign them. In lower case, also drops accents.
 /// @source Devlin et al. 2019, BERT, and the rules published with its code
 class WordCutter {
  public:
@@ -54,7 +54,7 @@ class WordCutter {
  private:
   enum class Kind { letter, space, ideograph, dropped };
 
-  /// Takes the first character off; what is no UTF-8 gives U+FFFD, byte by byte.
+  /// Removes and returns the first character; each byte that is not UTF-8 gives U+FFFD.
   static utf8proc_int32_t next(std::string_view& text) noexcept {
     auto const lead = static_cast<unsigned char>(text.front());
     utf8proc_int32_t character = lead;
@@ -104,7 +104,7 @@ class WordCutter {
     return false;
   }
 
-  // Of ASCII all that is neither letter nor digit counts, also what Unicode calls symbols.
+  // In ASCII, all characters except letters and digits count, including those that Unicode calls symbols.
   static bool is_punctuation(utf8proc_int32_t c) noexcept {
     if (c < 0x80) return !(c >= '0' && c <= '9') && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
     auto const category = ::utf8proc_category(c);

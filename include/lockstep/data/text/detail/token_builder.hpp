@@ -29,15 +29,16 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// Texts with labels from any source: a dataset whose type does not depend on the source. Thread-safe if its function
-/// is.
+/// is thread-safe.
 class LabelledTexts {
  public:
   LabelledTexts() = default;
-  /// `get(i)` is called by several threads at once, by each mostly in order.
+  /// @param get called by several threads at once, by each thread mostly in order
   LabelledTexts(Index size, std::function<LabelledText(Index)> get) : size_(size), get_(std::move(get)) {}
-  /// All samples of a dataset of LabelledText. Shares it.
+  /// Takes all samples of a dataset of LabelledText. Shares the dataset.
   template <class D>
-  requires(!std::derived_from<D, LabelledTexts> && Dataset<D>)  // in this order: else the concept asks itself
+  requires(!std::derived_from<D, LabelledTexts> && Dataset<D>)  // in this order, so that the concept does not depend on
+                                                                // itself
       explicit LabelledTexts(D const& dataset)
       : LabelledTexts(dataset.size(), [dataset](Index i) -> LabelledText { return dataset.get(i); }) {}
 
@@ -49,18 +50,19 @@ class LabelledTexts {
   std::function<LabelledText(Index)> get_;
 };
 
-/// How texts become tokens. All of it is part of a cache's key.
+/// Rules that turn texts into tokens. All of them are part of a cache's key.
 struct TokenRules {
-  std::string tokenizer = {};  ///< identifies the tokenizer: another name for each change of what it does
-  Index vocabulary = 20000;    ///< ids at most, padding and unknown included
-  Index least = 2;             ///< times that the training texts have a word of the vocabulary
+  std::string tokenizer = {};  ///< identifies the tokenizer: change the name when its behaviour changes
+  Index vocabulary = 20000;    ///< ids at most, including padding and unknown
+  Index least = 2;             ///< minimum occurrences of a vocabulary word in the training texts
   Index max_length = 128;      ///< tokens of a text that are kept
 };
 
 namespace detail {
 
-/// Writes texts as tokens. Threads take blocks of texts in turn; each counts words in a table of its own and writes the
-/// tokens as numbers of that table. Once the counts are added up, the numbers become ids of the vocabulary, in place.
+/// Writes texts as tokens. Threads take blocks of texts in turn. Each thread counts words in a separate table and
+/// writes tokens as numbers of that table. After the counts are summed, the numbers are replaced in place by ids of the
+/// vocabulary.
 class TokenBuilder {
  public:
   TokenBuilder(TokenFileWriter const& file, TokenKey const& key, TokenRules const& rules, ThreadPool& pool,
@@ -69,7 +71,7 @@ class TokenBuilder {
     header_.key = key;
   }
 
-  /// @throws what reading a text throws: of several, what the first text throws
+  /// @throws the exception of the first text that cannot be read
   template <class Tokenizer>
   void build(LabelledTexts const& training, LabelledTexts const& evaluation, std::string const& classes,
              Tokenizer const& tokenizer) {
@@ -77,7 +79,7 @@ class TokenBuilder {
     header_.parts[1].records_at = TokenHeader::body + bytes_of_records(training);
     auto const records_end = header_.parts[1].records_at + bytes_of_records(evaluation);
     header_.tokens_at = (records_end + TokenHeader::body - 1) / TokenHeader::body * TokenHeader::body;
-    if (header_.tokens_at > records_end) {  // no hole, whose block nobody would have reserved
+    if (header_.tokens_at > records_end) {  // fills the gap: the space of a hole would not be reserved
       std::vector<std::byte> const zeros(static_cast<std::size_t>(header_.tokens_at - records_end));
       file_.write(records_end, std::span(zeros));
     }
@@ -102,7 +104,7 @@ class TokenBuilder {
   static constexpr Index rows_of_block = 1024;
   static constexpr std::uint32_t first_id = 2;
 
-  /// Numbers tokens by a table that counts them: `number(token, numbers, place)`, all of which is done by `finish`.
+  /// Numbers tokens by a table that counts them: `number(token, numbers, place)`. `finish` completes pending numbers.
   struct Counter {
     static constexpr std::uint32_t none = WordTable::none;  // the number of a text without tokens
     WordTable& table;
@@ -122,7 +124,7 @@ class TokenBuilder {
     }
     void finish(std::vector<std::uint32_t>&) const {}
   };
-  /// What a thread has written of consecutive texts.
+  /// The tokens of consecutive texts that one thread has written.
   struct Block {
     std::uint64_t begin = 0, tokens = 0;
     std::size_t worker = 0;
@@ -132,8 +134,8 @@ class TokenBuilder {
     return static_cast<std::uint64_t>(texts.size()) * sizeof(TokenRecord);
   }
 
-  /// Writes records and tokens; number_of(worker) gives what numbers a thread's tokens. A text without tokens gets one,
-  /// `none`.
+  /// Writes records and tokens; number_of(worker) returns the object that numbers a thread's tokens. A text without
+  /// tokens gets the single token `none`.
   template <class Tokenizer, class NumberOf>
   std::vector<Block> write_part(std::size_t part, LabelledTexts const& texts, Tokenizer const& tokenizer,
                                 char const* what, NumberOf const& number_of) {
@@ -172,12 +174,12 @@ class TokenBuilder {
         }
       }
     });
-    if (error) std::rethrow_exception(error);  // blocks before it were taken before it, and are done
+    if (error) std::rethrow_exception(error);  // all blocks before it were started earlier, and are complete
     header_.parts[part].rows = static_cast<std::uint64_t>(texts.size());
     header_.parts[part].cut = cut;
     return blocks;
   }
-  /// @returns whether the text was cut
+  /// @returns whether the text was truncated
   template <class Tokenizer, class Number>
   bool add(LabelledText const& text, Tokenizer const& tokenizer, Number const& number,
            std::vector<std::uint32_t>& tokens, std::vector<TokenRecord>& records) const {
@@ -199,7 +201,7 @@ class TokenBuilder {
     return header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);
   }
 
-  /// Makes ids of the numbers in the tables of those who wrote them.
+  /// Replaces numbers of the tables that wrote them by ids.
   void to_ids(std::vector<Block> const& blocks, std::vector<std::vector<std::uint32_t>> const& ids) {
     header_.parts[0].fingerprint = fingerprint(blocks, 0, [&](Block const& block, std::span<std::uint32_t> tokens) {
       auto const& of_table = ids[block.worker];
@@ -210,8 +212,8 @@ class TokenBuilder {
       file_.write(header_.tokens_at + block.begin * sizeof(std::int32_t), std::span<std::uint32_t const>(tokens));
     });
   }
-  /// Goes through the blocks of a part again: change(block, tokens), and then the fingerprint that an InMemoryDataset
-  /// of samples with these tokens and labels has.
+  /// Reads the blocks of a part again and calls change(block, tokens). Returns the fingerprint of an InMemoryDataset of
+  /// samples with these tokens and labels.
   template <class Change>
   std::uint64_t fingerprint(std::vector<Block> const& blocks, std::size_t part, Change const& change) {
     auto const rows = static_cast<Index>(header_.parts[part].rows);

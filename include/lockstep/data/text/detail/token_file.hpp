@@ -36,8 +36,8 @@ struct TokenRecord {
   std::int32_t label = 0;
 };
 
-/// The first bytes of a token file. Behind them, from byte 4096 on: the records of all parts, the tokens
-/// (std::int32_t), the vocabulary and the classes as text, and a checksum of each MiB of these.
+/// The first bytes of a token file. From byte 4096 on follow: the records of all parts, the tokens (std::int32_t), the
+/// vocabulary and the classes as text, and a checksum of each MiB of these.
 struct TokenHeader {
   static constexpr std::array<char, 16> magic_of_format{'l', 'o', 'c', 'k', 's', 't', 'e', 'p',
                                                         ' ', 't', 'o', 'k', 'e', 'n', 's', '1'};
@@ -60,7 +60,7 @@ struct TokenHeader {
 static_assert(std::is_trivially_copyable_v<TokenHeader> && sizeof(TokenHeader) <= TokenHeader::body);
 static_assert(sizeof(TokenRecord) == 16);
 
-/// f(span) with each MiB of a token file's body, by several threads, in no order.
+/// Calls f for each MiB of a token file's body, from several threads, in no order.
 template <class F>
 void each_token_block(TokenHeader const& header, ThreadPool& pool, Progress* progress, F const& f) {
   if (progress) progress->begin("checking prepared texts", static_cast<Index>(header.blocks()));
@@ -71,10 +71,10 @@ void each_token_block(TokenHeader const& header, ThreadPool& pool, Progress* pro
   });
 }
 
-/// A file of tokens that is read. Thread-safe.
+/// A token file opened for reading. Thread-safe.
 class TokenFile {
  public:
-  /// Checks everything but the records and tokens. @throws DataError when it is not the file of this key
+  /// Checks everything except the records and tokens. @throws DataError if it is not the file of this key
   TokenFile(std::string path, TokenKey const& key) : file_(std::move(path)) {
     header_ = file_.read_number<TokenHeader>(0);
     auto const& h = header_;
@@ -85,7 +85,7 @@ class TokenFile {
     texts_ = file_.read_text(h.vocabulary_at, h.vocabulary_bytes + h.classes_bytes, "the vocabulary");
     if (h.texts != checksum(std::as_bytes(std::span(texts_)))) file_.fail("has a damaged vocabulary");
   }
-  /// @throws DataError when a byte of the records or tokens is not what was written
+  /// @throws DataError if a byte of the records or tokens has changed since it was written
   void verify(ThreadPool& pool, Progress* progress) const {
     auto const sums = read_sums();
     each_token_block(header_, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
@@ -104,7 +104,7 @@ class TokenFile {
   [[nodiscard]] std::string_view classes() const noexcept {
     return std::string_view(texts_).substr(static_cast<std::size_t>(header_.vocabulary_bytes));
   }
-  /// @throws DataError when the file has become shorter, or the record does not fit it
+  /// @throws DataError if the file has become shorter, or the record does not fit it
   [[nodiscard]] TokenRecord record(std::size_t part, Index i) const {
     auto const at = header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);
     auto const out = file_.read_number<TokenRecord>(at);
@@ -130,7 +130,7 @@ class TokenFile {
   std::string texts_;
 };
 
-/// A file that is written at any place, by several threads. Does not own the descriptor.
+/// Writes a file at any place, from several threads. Does not own the descriptor.
 class TokenFileWriter {
  public:
   TokenFileWriter(int file, std::string path) : file_(file), path_(std::move(path)) {}
@@ -156,7 +156,7 @@ class TokenFileWriter {
                 path_) != values.size_bytes())
       throw DataError(path_ + ": became shorter while it was written");
   }
-  /// Writes vocabulary, classes, checksums and the header: the file is whole then.
+  /// Writes vocabulary, classes, checksums and the header, which complete the file.
   void seal(TokenHeader header, std::string const& vocabulary, std::string const& classes, ThreadPool& pool,
             Progress* progress) const {
     auto const texts = vocabulary + classes;

@@ -18,8 +18,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// The bytes of a word in two words of 64 bits, which tell words of up to 15 bytes apart; of longer ones they are a
-/// hash.
+/// The bytes of a word in two 64-bit integers. They are unique for words of up to 15 bytes, and a hash for longer
+/// words.
 struct WordBytes {
   std::uint64_t low = 0, high = 0;
 
@@ -65,8 +65,8 @@ struct WordBytes {
   }
 };
 
-/// Words by number, from 0 in the order in which they were added, each with a count. Texts are kept in blocks that do
-/// not move, about 45 bytes a word in all.
+/// Words by number, from 0 in the order in which they were added, each with a count. Texts are kept in blocks with
+/// stable addresses. Takes about 45 bytes per word in total.
 class WordTable {
  public:
   struct Word {
@@ -77,7 +77,7 @@ class WordTable {
   };
   static constexpr std::uint32_t none = 0xffffffff;
 
-  /// All words, with their counts.
+  /// Returns all words, with their counts.
   [[nodiscard]] std::vector<Word> const& words() noexcept {
     for (auto& recent : recent_)
       if (recent.count > 0) words_[recent.number].count += std::exchange(recent.count, 0);
@@ -87,13 +87,13 @@ class WordTable {
     if (slots_.empty()) return none;
     return number_at(slot_of(word, WordBytes(word).hash()));
   }
-  /// Counts a word once more. @returns its number
+  /// Adds 1 to the count of a word. @returns its number
   std::uint32_t count(std::string_view word) {
     WordBytes const bytes(word);
     return count(word, bytes, bytes.hash());
   }
-  /// The same, later: the number is written to `numbers[place]` by then, if there is such a place. The tables' lines
-  /// are on their way into the processor's caches in the meantime.
+  /// Counts a word with a delay, while its table entries are prefetched. Writes its number to `numbers[place]` when it
+  /// counts the word, if the place exists.
   void count_later(std::string_view word, std::vector<std::uint32_t>& numbers, std::size_t place) {
     WordBytes const bytes(word);
     auto const hash = bytes.hash();
@@ -104,7 +104,7 @@ class WordTable {
     if (oldest.size != none) count(oldest, numbers);
     oldest = {bytes, place, hash, static_cast<std::uint32_t>(word.size())};
   }
-  /// All that are left for later.
+  /// Counts all delayed words.
   void count_rest(std::vector<std::uint32_t>& numbers) {
     for (auto& each : later_)
       if (each.size != none) {
@@ -112,7 +112,7 @@ class WordTable {
         each.size = none;
       }
   }
-  /// Counts as many times a word of another table, which keeps the text.
+  /// Adds the count of a word of another table, which keeps the text.
   std::uint32_t count(Word const& word) {
     make_room();
     auto const slot = slot_of(word.view(), word.hash);
@@ -123,7 +123,7 @@ class WordTable {
   }
 
  private:
-  /// A word of up to 15 bytes that is yet to be counted.
+  /// A word of up to 15 bytes whose count is delayed.
   struct Later {
     WordBytes bytes = WordBytes::of_no_word();
     std::size_t place = 0;
@@ -160,7 +160,8 @@ class WordTable {
   [[nodiscard]] std::uint32_t number_at(std::size_t slot) const noexcept {
     return static_cast<std::uint32_t>(slots_[slot]) - 1;
   }
-  /// Where the word is, or would be: the upper half of a slot is the hash, the lower half the number and 1, or 0.
+  /// Returns the slot of the word, or the free slot for it. A slot holds the hash in its upper half and the number plus
+  /// 1 in its lower half; 0 is free.
   [[nodiscard]] std::size_t slot_of(std::string_view word, std::uint32_t hash) const noexcept {
     auto const mask = slots_.size() - 1;
     for (auto slot = hash & mask;; slot = (slot + 1) & mask) {
@@ -202,7 +203,7 @@ class WordTable {
     return at;
   }
 
-  /// A word that was counted lately: frequent words are found here, in few lines of the processor's caches.
+  /// A recently counted word: frequent words are found here, in few cache lines.
   struct Recent {
     WordBytes bytes = WordBytes::of_no_word();
     Index count = 0;  ///< that is not yet in `words_`
@@ -222,14 +223,14 @@ class WordTable {
 
 /// The most frequent words of several tables.
 struct FrequentWords {
-  std::vector<std::string> words;               ///< by falling count, then by text
+  std::vector<std::string> words;               ///< by decreasing count, then by text
   std::vector<std::vector<std::uint32_t>> ids;  ///< of each table's words, in `words`; WordTable::none for the others
 };
 
-/// Adds up the counts of all tables and takes at most `most` words that were counted `least` times or more. The result
-/// depends on the sums only, not on the number of tables.
+/// Sums the counts of all tables and selects at most `most` words that were counted at least `least` times. The result
+/// depends only on the sums, not on the number of tables.
 inline FrequentWords frequent_words(std::span<WordTable> tables, std::size_t most, Index least, ThreadPool& pool) {
-  constexpr std::size_t parts = 16;  // by hash: each is added up by itself
+  constexpr std::size_t parts = 16;  // by hash: each part is summed separately
   auto const part_of = [](WordTable::Word const& word) { return std::size_t{word.hash >> 28}; };
   struct Candidate {
     Index count;
