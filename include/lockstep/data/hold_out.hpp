@@ -81,8 +81,8 @@ template <Dataset D>
 }
 
 /// Splits each class separately (stratified), so that both parts have rare classes too: holds out ceil(fraction * its
-/// samples). The sample of a class with only one is used for training. `classes` holds the class of each sample, as for
-/// ClassBalancedSampler. For datasets without groups, because it would divide groups.
+/// samples). A class of one sample is used for training. `classes` holds the class of each sample, as for
+/// ClassBalancedSampler. Rejects datasets with groups, which it would divide.
 /// @throws ConfigError unless 0 < fraction < 1, if classes and samples differ in number, or if a class is negative
 /// @throws DataError if no class has two samples
 template <Dataset D>

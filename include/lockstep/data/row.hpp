@@ -58,10 +58,12 @@ Row<Nested> cell(Columns<Nested, HostSpace, sequences> const& columns, Index row
 
 }  // namespace detail
 
-/// The place in which a dataset writes one sample, for any collate. `row[&Sample::member]` is, by type of the member:
-/// number: a reference. std::array, std::vector, std::string: a span of its elements, of exactly the announced length;
-/// for a std::vector of std::array, a span of all its numbers. std::optional: {value, present}. Nested aggregate: its
-/// Row.
+/// The place in which a dataset writes one sample, for any collate. `row[&Sample::member]` is, by type:
+/// - number: a reference
+/// - std::array, std::vector, std::string: a span of its elements, of exactly the announced length
+/// - std::vector of std::array: a span of all its numbers
+/// - std::optional: {value, present}
+/// - nested aggregate: its Row
 template <class Sample>
 class Row {
  public:

@@ -62,8 +62,7 @@ struct BatchMaker {
           throw;  // not the sample's fault
         } catch (...) {
           if (reads_forward && phase == Phase::read && options.on_failure == OnFailure::raise) {
-            job.failure.merge({std::current_exception(), row});  // and continue: samples of other threads follow this
-                                                                 // one in the stream
+            job.failure.merge({std::current_exception(), row});  // and continue: other threads' samples follow
             continue;
           }
           if (!can_mend(job)) throw;

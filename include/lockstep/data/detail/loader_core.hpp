@@ -30,8 +30,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 /// Scheduler of a DataLoader. Slots wait in `queue_` in the order of delivery. Workers claim runs of rows from the
-/// front of the queue first: a slow sample delays only its own batch, and the next batch is always closest to ready.
-/// One mutex guards the bookkeeping; samples are read and written without it.
+/// front of the queue first. A slow sample therefore delays only its own batch, and the next batch is always closest to
+/// ready. One mutex guards the bookkeeping; samples are read and written without it.
 template <class D, class O, class C>
 class LoaderCore {
  public:

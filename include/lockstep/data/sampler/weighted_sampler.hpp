@@ -117,7 +117,7 @@ struct WeightedSampler {
           small.push_back(j);
         }
       }
-      // Rounding leaves some columns: each gets a whole share, but one of weight zero goes to a sample that can be
+      // Rounding leaves some columns: each gets a whole share, but a column of weight zero goes to a sample that can be
       // drawn.
       auto const any = std::max_element(weights.begin(), weights.end()) - weights.begin();
       for (auto const i : small)

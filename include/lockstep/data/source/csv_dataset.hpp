@@ -44,7 +44,8 @@ struct CsvOptions {
   std::vector<std::string> columns = {};
   bool may_be_empty = false;  ///< whether a header without rows is an empty dataset, such as one of many parts
   std::uint64_t max_held_bytes = detail::max_held_text;  ///< rows of a larger file are read on demand
-  /// Strings, such as "NA", that mean no number in the field of a std::optional. Empty fields and "nan" always do.
+  /// Strings, such as "NA", that mean no number in the field of a std::optional. Empty fields always do, and "nan" for
+  /// floating-point numbers.
   std::vector<std::string> missing = {};
   char list_separator = ' ';  ///< between the elements of a std::vector in one field; consecutive blanks count as one
   int threads = 1;            ///< that index the rows, unless `columns` are named; the index is equal for any number
@@ -175,10 +176,12 @@ bool holds_number(T const& cell) noexcept {
 
 }  // namespace detail
 
-/// Reads the rows of a CSV file as samples of type `Row`: an aggregate with one member per column, in the file's order
-/// or in the order of `CsvOptions::columns`. A member is a std::string or a number. It is a std::optional of a number
-/// if a field may be empty or `CsvOptions::missing`. It is a std::vector of numbers or strings if one field holds
-/// several, separated by `CsvOptions::list_separator`. A std::array of N of these takes N columns.
+/// Reads the rows of a CSV file as samples of type `Row`, an aggregate with one member per column. The members have the
+/// file's order, or the order of `CsvOptions::columns`. Types of members:
+/// - std::string or a number
+/// - std::optional of a number, if a field may be empty or one of `CsvOptions::missing`
+/// - std::vector of numbers or strings, if one field holds several, separated by `CsvOptions::list_separator`
+/// - std::array of N of these, for N columns
 ///
 /// The constructor reads and indexes the file, with eight bytes for each row; `get` converts a row. Copies share index
 /// and text. Thread-safe. Each error names file, line and column.

@@ -50,9 +50,9 @@ enum class TarIndex {
   memory,  ///< only in memory
 };
 
-/// Reads the samples of a tar archive in WebDataset's convention: successive files whose paths are equal up to the
-/// first dot of the name are one sample. Reads the headers once; then any sample takes one call per member. The archive
-/// stays open. Decode with data::Transform. Copies share archive and index. Thread-safe.
+/// Reads the samples of a tar archive in WebDataset's convention. Files whose paths are equal up to the first dot of
+/// the name are one sample. Reads the headers once; then any sample takes one call per member. The archive stays open.
+/// Decode with data::Transform. Copies share archive and index. Thread-safe.
 /// @throws DataError if the archive or its index is damaged, has no sample, or is shortened while it is read
 /// @source POSIX.1-2001 (ustar, pax), GNU tar's long names and base-256 sizes
 class TarDataset {

@@ -97,8 +97,8 @@ class CsvIndexer {
              std::size_t part_bytes = std::size_t{1} << 20)
       : file_(file), separator_(separator), columns_(columns), progress_(progress), part_bytes_(part_bytes) {}
 
-  /// @returns nothing for an irregular file, for example with a row that has another number of columns; the caller then
-  /// scans row by row, for an exact error
+  /// @returns nothing for an irregular file, for example if a row has another number of columns. The caller then scans
+  /// row by row, for an exact error.
   [[nodiscard]] std::optional<CsvIndex> find(ThreadPool& pool) {
     if (!cut_into_parts()) return {};
     std::vector<Scans> scans(parts_.size() - 1);

@@ -136,8 +136,7 @@ class TarWalk {
   bool has_size_ = false;
   std::string next_name_, next_link_;
   std::vector<TarMember> members_;
-  std::unordered_map<std::string, std::size_t> by_name_;  // of the first `named_` members; only filled if there are
-                                                          // hard links
+  std::unordered_map<std::string, std::size_t> by_name_;  // first `named_` members; empty without hard links
   std::size_t named_ = 0;
 };
 

@@ -37,8 +37,7 @@ class LabelledTexts {
   LabelledTexts(Index size, std::function<LabelledText(Index)> get) : size_(size), get_(std::move(get)) {}
   /// Takes all samples of a dataset of LabelledText. Shares the dataset.
   template <class D>
-  requires(!std::derived_from<D, LabelledTexts> && Dataset<D>)  // in this order, so that the concept does not depend on
-                                                                // itself
+  requires(!std::derived_from<D, LabelledTexts> && Dataset<D>)  // in this order, against recursion
       explicit LabelledTexts(D const& dataset)
       : LabelledTexts(dataset.size(), [dataset](Index i) -> LabelledText { return dataset.get(i); }) {}
 
