@@ -29,7 +29,6 @@
 
 using namespace lockstep;
 using pose_to_text::Clip;
-using pose_to_text::OnBadSample;
 using pose_to_text::Part;
 using pose_to_text::PoseDataset;
 
@@ -41,7 +40,6 @@ struct Options : app::Options {
   Index samples = 2000, longest = 64;
   app::Precision precision = app::Precision::fp32;
   std::string tokenizer, predictions;
-  OnBadSample on_bad = OnBadSample::fail;
   Part evaluated = Part::dev;
   Index beam = 4;
   double length_penalty = 1;
@@ -60,9 +58,6 @@ struct Options : app::Options {
     command.add("--max-length", longest, 1, 8192,
                 "Most pieces of a text; longer texts are cut, shorter ones not padded");
     command.add("--label-smoothing", sizes.label_smoothing, 0, 0.9, "Share of a label that is spread over all pieces");
-    command.add("--bad-samples", on_bad,
-                {{"fail", OnBadSample::fail}, {"skip", OnBadSample::skip}, {"substitute", OnBadSample::substitute}},
-                "Policy for files that cannot be read, have another shape or hold NaN");
     command.add("--eval-split", evaluated, {{"dev", Part::dev}, {"test", Part::test}}, "Split to evaluate on");
     command.add("--beam", beam, 0, 1000, "Hypotheses of the beam search at the end; 1: greedy, 0: no decoding");
     command.add("--length-penalty", length_penalty, 0, 10, "Exponent of the length in a hypothesis' score");
@@ -81,14 +76,14 @@ struct Input {
   }
 };
 
-Input load(Options const& options) {
+Input load(Options const& options, std::FILE* out) {
   Index const evaluation = (options.samples + 9) / 10;
   pose_to_text::synthetic::Recipe const recipe{
       options.samples, evaluation, std::min(options.longest, pose_to_text::synthetic::places), options.seed};
   auto const folder = app::data_folder(options, recipe.text(),
                                        [&](auto const& empty) { pose_to_text::synthetic::write(empty, recipe); });
-  auto parts = pose_to_text::read_parts(folder, options.eval_data, options.evaluated, options.on_bad, options.seed,
-                                        std::max(options.cores, 1));
+  auto parts = pose_to_text::read_parts(folder, options.eval_data, options.evaluated, options.on_failure, options.seed,
+                                        std::max(options.cores, 1), out);
   std::vector<std::string> texts;
   for (Index const i : parts.training) texts.push_back(parts.training_folder->entry(i).text);
   auto pieces = pose_to_text::choose_tokenizer(options, options.tokenizer, texts, options.sizes.vocabulary);
@@ -102,7 +97,7 @@ void check(Options const& options) {
       throw ConfigError("--predictions with --beam 0: nothing is decoded; give a beam of 1 or more");
     static_cast<void>(train::AtomicFile(options.predictions));  // can be, and is not yet
   }
-  app::check_samples(options, std::ssize(load(options).parts.training));
+  app::check_samples(options, std::ssize(load(options, stdout).parts.training));
 }
 
 /// What is trained on, and how it is cut into steps.
@@ -118,7 +113,7 @@ void announce(Options const& options, Input const& input, data::LengthBucketedSa
   if (cut > 0)
     std::printf("note: %td training texts have more than --max-length %td pieces and are cut\n", cut, options.longest);
   if (folder.bad() > 0)
-    std::printf("note: %td files cannot be used (--bad-samples), the first because %s\n", folder.bad(),
+    std::printf("note: %td files cannot be used (--on-failure), the first because %s\n", folder.bad(),
                 folder.first_problem().c_str());
   auto const shards = static_cast<int>(options.shards());
   auto const share = [&](auto const& sampler) {
@@ -141,6 +136,7 @@ void decode(Options const& options, Input const& input, pose_to_text::Sizes cons
                            data::RaggedCollate{}, loading};
   train::Predictor<pose_to_text::PoseToText> predictor(pose_to_text::PoseToText{sizes}, trainer.values(), {},
                                                        options.threads * options.devices);
+  Progress progress(trainer.rank() == 0 ? stdout : nullptr);
   auto const next = [](std::vector<std::int32_t> const& tokens) {
     std::vector<Clip> rows;
     for (auto const token : tokens) rows.push_back({{}, {}, {token}, {token}});
@@ -151,7 +147,8 @@ void decode(Options const& options, Input const& input, pose_to_text::Sizes cons
                                     .length_penalty = options.length_penalty,
                                     .max_length = options.longest + 1,
                                     .end = input.pieces.end()},
-                                   next);
+                                   next, progress.steps("decoding"));
+  progress.end();
   if (trainer.rank() != 0) return;
   train::Bleu bleu;
   train::Chrf chrf;
@@ -171,7 +168,7 @@ void decode(Options const& options, Input const& input, pose_to_text::Sizes cons
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  auto const input = load(options);
+  auto const input = load(options, nullptr);
   auto sizes = options.sizes;
   sizes.coordinates = input.parts.training_folder->joints() * pose_to_text::channels;
   sizes.vocabulary = input.pieces.size();
@@ -180,23 +177,14 @@ int train_rank(app::Training<Options>& training) {
   for (Index const i : input.parts.training) buckets.lengths.push_back(input.parts.training_folder->entry(i).frames);
   if (training.speaks()) announce(options, input, buckets);
 
-  auto loading = training.loader_options();
-  if (options.on_bad == OnBadSample::skip) loading.on_failure = data::OnFailure::skip;
-  auto evaluating = loading;  // each sample counts once, so none takes another's place
-  if (options.on_bad == OnBadSample::substitute) {
-    loading.on_failure = data::OnFailure::substitute;
-    evaluating.on_failure = data::OnFailure::skip;
-  }
-  data::DataLoader batches{known, buckets, data::RaggedCollate{}, loading};
+  auto evaluating = training.loader_options();  // each sample counts once, so none takes another's place
+  if (options.on_failure == data::OnFailure::substitute) evaluating.on_failure = data::OnFailure::skip;
+  data::DataLoader batches{known, buckets, data::RaggedCollate{}, training.loader_options()};
   data::DataLoader evaluation{input.dataset(false, options.longest, pose_to_text::Reads::text),
                               data::SequentialSampler{}, data::RaggedCollate{}, evaluating};
   training.fit(pose_to_text::PoseToText{sizes}, optim::AdamW{.weight_decay = options.weight_decay}, batches,
                train::Evaluation{evaluation, train::Accuracy{&Clip::next}}, {{"tokenizer", input.pieces.to_text()}},
                [&](auto& trainer) { decode(options, input, sizes, trainer, evaluating); });
-  auto const stats = batches.stats();
-  if (training.speaks() && stats.skipped + stats.substituted > 0)
-    std::printf("note: this rank left out %td samples and substituted %td (--bad-samples); the last failure: %s\n",
-                stats.skipped, stats.substituted, stats.last_failure.c_str());
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -13,8 +14,11 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/progress.hpp>
 #include <lockstep/core/thread_pool.hpp>
+#include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/hold_out.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
@@ -31,7 +35,6 @@ namespace pose_to_text {
 namespace data = lockstep::data;
 
 enum class Part { training, dev, test };
-enum class OnBadSample { fail, skip, substitute };
 
 /// The index of a folder, and how many frames each file has. Poses themselves are not read.
 class PoseFolder {
@@ -42,12 +45,13 @@ class PoseFolder {
     std::int32_t frames = 0;  ///< 0: the file cannot be used
   };
 
-  /// @param path the folder, or an index file in it
-  /// @throws DataError for an index that is missing, empty or malformed and, with OnBadSample::fail, for the first file
+  /// @param path the folder, or an index file in it   @param out for progress, if headers take long; null: none
+  /// @throws DataError for an index that is missing, empty or malformed and, with OnFailure::raise, for the first file
   /// that cannot be used; always when none can be
-  PoseFolder(std::string const& path, OnBadSample on_bad, int threads) : index_(index_of(path)) {
+  PoseFolder(std::string const& path, data::OnFailure on_failure, int threads, std::FILE* out)
+      : index_(index_of(path)) {
     read_index();
-    read_headers(on_bad, threads);
+    read_headers(on_failure, threads, out);
   }
 
   [[nodiscard]] std::string const& index() const noexcept { return index_; }
@@ -94,7 +98,7 @@ class PoseFolder {
     auto const place = bad - out.begin();
     throw lockstep::DataError(array.path() + ": frame " + std::to_string(place / (joints_ * channels)) + ", joint " +
                               std::to_string(place / channels % joints_) +
-                              " is not finite; write 0 with confidence 0 for a missing joint, or see --bad-samples");
+                              " is not finite; write 0 with confidence 0 for a missing joint, or see --on-failure");
   }
 
  private:
@@ -142,7 +146,7 @@ class PoseFolder {
     }
   }
   /// The first usable file says how many joints there are.
-  void read_headers(OnBadSample on_bad, int threads) {
+  void read_headers(data::OnFailure on_failure, int threads, std::FILE* out) {
     std::vector<std::string> problems(entries_.size());
     auto const read = [&](Index i) {
       try {
@@ -150,14 +154,19 @@ class PoseFolder {
         entries_[static_cast<std::size_t>(i)].frames = static_cast<std::int32_t>(array.rows());
         if (joints_ == 0) joints_ = array.shape()[1];
       } catch (lockstep::DataError const& error) {
-        if (on_bad == OnBadSample::fail) throw;
+        if (on_failure == data::OnFailure::raise) throw;
         problems[static_cast<std::size_t>(i)] = error.what();
       }
     };
     Index first = 0;
     while (first < std::ssize(entries_) && joints_ == 0) read(first++);
     lockstep::ThreadPool pool(threads);
-    pool.run(std::ssize(entries_) - first, [&](Index i) { read(first + i); });
+    lockstep::Progress progress(out);
+    progress.begin("reading headers of " + index_, std::ssize(entries_) - first);
+    pool.run(std::ssize(entries_) - first, [&](Index i) {
+      read(first + i);
+      progress.add(1);
+    });
     for (auto const& problem : problems)
       if (!problem.empty() && bad_++ == 0) first_problem_ = problem;
     if (joints_ == 0) throw lockstep::DataError(index_ + ": none of its files can be used: " + first_problem_);
@@ -243,11 +252,12 @@ struct Parts {
 
 /// @param eval_data another folder to evaluate on; empty: the first one's dev (or test) samples, else a tenth of its
 /// training samples, which the seed chooses
-inline Parts read_parts(std::string const& path, std::string const& eval_data, Part wanted, OnBadSample on_bad,
-                        std::uint64_t seed, int threads) {
+inline Parts read_parts(std::string const& path, std::string const& eval_data, Part wanted, data::OnFailure on_failure,
+                        std::uint64_t seed, int threads, std::FILE* shown) {
   Parts out;
-  out.training_folder = out.evaluation_folder = std::make_shared<PoseFolder const>(path, on_bad, threads);
-  if (!eval_data.empty()) out.evaluation_folder = std::make_shared<PoseFolder const>(eval_data, on_bad, threads);
+  out.training_folder = out.evaluation_folder = std::make_shared<PoseFolder const>(path, on_failure, threads, shown);
+  if (!eval_data.empty())
+    out.evaluation_folder = std::make_shared<PoseFolder const>(eval_data, on_failure, threads, shown);
   out.training = out.training_folder->numbers_of(Part::training);
   auto const other = wanted == Part::dev ? Part::test : Part::dev;
   for (auto const part : {wanted, other})

@@ -383,12 +383,12 @@ TEST_CASE("one bad sample among many: fail, skip and substitute") {
     CHECK(fails.lines_of_err() <= 4);
     CHECK(contains(fails.out, "samples for training") != each.in_header);  // refused before a rank starts
     for (auto const* policy : {"skip", "substitute"}) {
-      auto const outcome = run({"--data", path, "--bad-samples", policy});
+      auto const outcome = run({"--data", path, "--on-failure", policy});
       CAPTURE(outcome.err);
       CHECK(outcome.exit_code == 0);
       CHECK(contains(outcome.out, "note: 1 files cannot be used") == each.in_header);
-      CHECK(contains(outcome.out, std::string(policy) == "skip" ? "left out 1 samples and substituted 0"
-                                                                : "left out 0 samples and substituted 1"));
+      CHECK(contains(outcome.out, std::string("note: 1 sample was ") +
+                                      (std::string(policy) == "skip" ? "skipped" : "replaced") + " by the loader"));
       CHECK(contains(outcome.out, "pose9.npy"));
     }
   }

@@ -14,6 +14,7 @@
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/train/beam_search.hpp>
+#include <lockstep/train/observer.hpp>
 #include <lockstep/train/predictor.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -62,11 +63,13 @@ inline void append_from_bytes(std::vector<Generated>& all, std::string_view byte
 /// @param predictor with the parameters to decode by, alike on all ranks: Predictor{model, trainer.values()}
 /// @param loader delivers prompts: batches whose sequences of tokens have one length
 /// @param next as of `beam_search`
+/// @param made called as made(batch, batches) after each of this rank's batches, such as Progress::steps
 /// @collective with DistributedDataParallel
 /// @throws ConfigError when the loader's tail is not exact, else what beam_search throws
 template <class Trainer, class Model, class Loader, class Next>
 [[nodiscard]] std::vector<Generated> generate(Trainer& trainer, Predictor<Model>& predictor, Loader& loader,
-                                              BeamSearchOptions const& options, Next const& next) {
+                                              BeamSearchOptions const& options, Next const& next,
+                                              StepsMade const& made = {}) {
   if (loader.options().tail != data::Tail::exact)
     throw ConfigError("generate: the loader's tail must be exact, so that each sample is decoded once; leave it so");
   data::Split const split{.first = trainer.rank(), .count = 1, .all = trainer.ranks()};
@@ -75,8 +78,8 @@ template <class Trainer, class Model, class Loader, class Next>
   for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
     auto const held = loader.next();
     auto const samples = held.samples(0);
-    if (samples.empty()) continue;
     auto hypotheses = beam_search(predictor, held.batches()[0], options, next);
+    if (made) made(step + 1, steps);
     for (std::size_t k = 0; k < samples.size(); ++k) here.push_back({samples[k], std::move(hypotheses[k])});
   }
   auto const bytes = detail::to_bytes(here);
