@@ -113,7 +113,7 @@ class ProgressBar final : public Observer {
   std::FILE* out_;
   bool terminal_;
   Index epochs_ = 0, steps_ = 0;
-  std::optional<Progress> evaluation_;  // while one is under way
+  std::optional<lockstep::Progress> evaluation_;  // while one is under way
   double drawn_ = 0;                    // seconds of the run
   Index tenths_ = 0;
 };
