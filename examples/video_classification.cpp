@@ -20,6 +20,7 @@
 #include "video_classification/synthetic.hpp"
 
 using namespace lockstep;
+using video_classification::Change;
 using video_classification::Clip;
 
 namespace {
@@ -31,7 +32,7 @@ struct Options : app::Options {
   std::vector<Index> channels;
   bool synchronized = false;
   ClassWeights class_weights = ClassWeights::balanced;
-  video_classification::Augment augment;
+  std::vector<Change> augment;
   Index samples = 1600;
   app::Precision precision = app::Precision::fp32;
 
@@ -49,7 +50,9 @@ struct Options : app::Options {
     command.add("--sync-batch-norm", synchronized, "Batch statistics over the clips of all ranks and devices");
     command.add("--class-weights", class_weights, {{"balanced", ClassWeights::balanced}, {"none", ClassWeights::none}},
                 "Weight of a class in the loss: clips / (classes x clips of the class), or 1");
-    augment.add_to(command);
+    command.add("--augment", augment,
+                {{"flip", Change::flip}, {"brightness", Change::brightness}, {"shift", Change::shift}},
+                "Random changes of training clips: left and right, brightness, and in time");
     command.add("--samples", samples, 20, 10000000, "Synthetic training clips; a quarter more for evaluation");
   }
 };
@@ -113,11 +116,8 @@ int train_rank(app::Training<Options>& training) {
     std::printf("\n");
   }
 
-  auto const augmented = [augment = options.augment, size](Clip clip, data::SampleKey const& key) {
-    return augment(std::move(clip), size, key);
-  };
-  data::DataLoader batches{data::Transform{parts.training, augmented}, data::ShuffledSampler{.seed = options.seed},
-                           data::PadCollate{}, training.loader_options()};
+  data::DataLoader batches{data::Transform{parts.training, video_classification::Augment(options.augment, size)},
+                           data::ShuffledSampler{.seed = options.seed}, data::PadCollate{}, training.loader_options()};
   data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, data::PadCollate{},
                               training.loader_options()};
   video_classification::VideoClassifier model(

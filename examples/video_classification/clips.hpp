@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -39,7 +40,8 @@ enum class Part { unsaid, training, evaluation };
 /// Grey clips of a folder. Its index.csv has a row for each clip, with the columns file (a .npy array of uint8,
 /// [frames, height, width]), first_frame, label, video, and optionally frames and split (train or test). Labels are
 /// names of classes or their numbers; classes.txt, if it exists, has the names in order, one on each line. A clip's
-/// bytes are read into the batch straight from its file. Copies share the index, 24 bytes for each clip. Thread-safe.
+/// bytes are read into the batch straight from its file. Copies share the index: 24 bytes for each clip, and the names
+/// of files and videos. Thread-safe.
 /// @throws DataError at construction if the index is missing or wrong, with its line; from reading if a file is
 /// missing, damaged or of another size   @throws ConfigError if `wanted` is not the size of the clips
 class Clips {
@@ -49,10 +51,11 @@ class Clips {
       : list_(std::make_shared<List>(List{.classes = std::move(classes)})) {
     namespace fs = std::filesystem;
     auto const index = (fs::path(folder) / "index.csv").string();
-    if (!fs::is_directory(folder))
-      throw DataError(folder + (fs::exists(folder) ? ": is not a folder" : ": there is no such folder") +
+    std::error_code error;
+    if (!fs::is_directory(folder, error))
+      throw DataError(folder + (fs::exists(folder, error) ? ": is not a folder" : ": there is no such folder") +
                       "; --data takes a folder with index.csv and the files that it names");
-    if (!fs::exists(index))
+    if (!fs::exists(index, error))
       throw DataError(folder + ": holds no index.csv, which has a row for each clip: file,first_frame,label,video");
     Rows const rows(index, {.columns = {"file", "first_frame", "label", "video"}});
     if (list_->classes.size() == 0) list_->classes = classes_of(folder, rows);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,9 +40,10 @@ struct Parts {
   };
   if (!evaluation.empty()) {
     Clips const others(evaluation, known.clip_size(), known.classes());
+    std::set<std::string> const held_out(others.videos().begin(), others.videos().end());
     for (Index i = 0; i < known.size(); ++i) {
       auto const& video = known.videos()[static_cast<std::size_t>(known.group(i))];
-      if (known.part(i) != Part::evaluation && std::ranges::count(others.videos(), video) > 0)
+      if (known.part(i) != Part::evaluation && held_out.contains(video))
         throw DataError("the video \"" + video + "\" is in --data " + folder + " and in --eval-data " + evaluation +
                         ", which makes the accuracy too high; leave it out of one");
     }

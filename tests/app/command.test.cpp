@@ -229,3 +229,36 @@ TEST_CASE("a file's mistake is told with its line, the value and the rule") {
   CHECK(contains(Flags().refused({"--config", "/no/such/file"}), "--config /no/such/file: cannot be opened: No such"));
   CHECK(contains(Flags().refused({"--config", "/"}), "/: is no YAML or JSON: "));
 }
+
+TEST_CASE("a flag takes several numbers, or several words out of a list") {
+  enum class Change { flip, shift };
+  std::vector<Index> widths;
+  std::vector<Change> changes{Change::shift};
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::string help;
+  auto const parse = [&](std::vector<char const*> arguments) {
+    app::Command command;
+    command.add("--widths", widths, 1, 64, "Widths");
+    command.add("--changes", changes, {{"flip", Change::flip}, {"shift", Change::shift}}, "Changes");
+    arguments.insert(arguments.begin(), "program");
+    CHECK(command.parse(static_cast<int>(arguments.size()), arguments.data()));
+    settings = command.settings();
+    help = command.help();
+  };
+  parse({});
+  CHECK(widths.empty());
+  CHECK(changes == std::vector{Change::shift});
+  CHECK(settings == std::vector<std::pair<std::string, std::string>>{{"--changes", "shift"}});
+  CHECK(contains(help, "none, or several of flip, shift; default shift"));
+  parse({"--widths", "8,16,64", "--changes", "shift,flip"});
+  CHECK(widths == std::vector<Index>{8, 16, 64});
+  CHECK(changes == std::vector{Change::shift, Change::flip});
+  CHECK(settings ==
+        std::vector<std::pair<std::string, std::string>>{{"--widths", "8,16,64"}, {"--changes", "flip,shift"}});
+  parse({"--changes", "none"});
+  CHECK(changes.empty());
+  CHECK_THROWS_WITH_AS(parse({"--widths", "8,65"}), doctest::Contains("from 1 to 64"), ConfigError);
+  for (auto const* wrong : {"flap", "flip,flap", "flip,none"})
+    CHECK_THROWS_WITH_AS(parse({"--changes", wrong}),
+                         doctest::Contains("must be one of none, flip, shift; the nearest"), ConfigError);
+}

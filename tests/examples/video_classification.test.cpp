@@ -200,25 +200,27 @@ TEST_CASE("no video is on both sides of a split, by the index or by the seed") {
 TEST_CASE("augmentation depends on the sample's key alone") {
   Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(tiny.pixels())), 1};
   for (std::size_t i = 0; i < clip.pixels.size(); ++i) clip.pixels[i] = static_cast<std::uint8_t>(i);
-  auto const changed = [&](video_classification::Augment const& augment, Index position) {
-    auto const result = augment(clip, tiny, {7, 2, position});
-    CHECK(result.pixels == augment(clip, tiny, {7, 2, position}).pixels);
+  using video_classification::Change;
+  auto const changed = [&](std::vector<Change> const& changes, Index position) {
+    video_classification::Augment const augment(changes, tiny);
+    auto const result = augment(clip, {7, 2, position});
+    CHECK(result.pixels == augment(clip, {7, 2, position}).pixels);
     CHECK(result.label == 1);
     return result.pixels;
   };
   int flipped = 0, brighter = 0, darker = 0, earlier = 0, later = 0;
   for (Index i = 0; i < 60; ++i) {
     CHECK(changed({}, i) == clip.pixels);
-    if (auto const p = changed({.flip = true}, i); p != clip.pixels) {
+    if (auto const p = changed({Change::flip}, i); p != clip.pixels) {
       ++flipped;
       CHECK(p[0] == 9);
       CHECK(p[239] == 230);
     }
-    auto const b = changed({.brightness = true}, i);
+    auto const b = changed({Change::brightness}, i);
     brighter += b[100] > 100, darker += b[100] < 100;
     CHECK(std::abs(b[100] - 100) <= 26);
     CHECK(b[100] - b[90] == 10);
-    auto const s = changed({.shift = true}, i);
+    auto const s = changed({Change::shift}, i);
     CHECK(s[80] == (s[0] == 80 ? 160 : s[160] == 80 ? 0 : 80));
     earlier += s[0] == 80, later += s[160] == 80;
   }
@@ -426,7 +428,8 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
   with_index(header + a + b, {"other/index.csv:2: label \"z\" is none of the 2 classes"}, {"--eval-data", other});
   with_index(header + a + b, {"the video \"w\" is in --data ", " and in --eval-data "}, {"--eval-data", shared});
   refusals.push_back({{"--eval-data", other}, {"--eval-data", "without --data"}});
-  refusals.push_back({{"--augment", "flop"}, {"--augment flop: must be none, or a list of flip"}});
+  refusals.push_back({{"--augment", "flop"},
+                      {"--augment flop: \"flop\" must be one of none, flip, brightness, shift; the nearest is flip"}});
   for (auto const& refusal : refusals) {
     auto flags = refusal.flags;
     flags.insert(flags.end(), {"--save-dir", folder / "saved"});

@@ -152,6 +152,36 @@ class Command {
         return not_given;
       };
   }
+  /// Several words out of a list, with commas between them, each standing for a value; "none" for no value.
+  template <class T>
+  void add(std::string const& names, std::vector<T>& value,
+           std::vector<std::pair<std::string, std::type_identity_t<T>>> choices, std::string const& help) {
+    std::vector<std::string> words{"none"};
+    std::string all = "none";
+    for (auto const& each : choices) words.push_back(each.first), all += ", " + each.first;
+    auto const text_of = [&value, choices] {
+      std::string text;
+      for (auto const& [word, meaning] : choices)
+        if (std::count(value.begin(), value.end(), meaning) > 0) text += (text.empty() ? "" : ",") + word;
+      return text.empty() ? "none" : text;
+    };
+    add(
+        names, help + " (none, or several of" + all.substr(5) + "; default " + text_of() + ")",
+        [&value, choices, words, all](auto const& name, auto const& text) {
+          value.clear();
+          std::istringstream list(text);
+          for (std::string each; text != "none" && std::getline(list, each, ',');) {
+            auto const found =
+                std::find_if(choices.begin(), choices.end(), [&](auto const& choice) { return choice.first == each; });
+            if (found == choices.end())
+              throw ConfigError(name + " " + text + ": \"" + each + "\" must be one of " + all + "; the nearest is " +
+                                nearest(each, words));
+            value.push_back(found->second);
+          }
+        },
+        Takes::list);
+    flags_.back().value = text_of;
+  }
 
   /// Reads the arguments, and the configuration file that they name, into the variables; false when --help was among
   /// them.
