@@ -40,7 +40,7 @@ struct Options : app::Options {
   Index samples = 2000, cache_mib = 64;
   app::Precision precision = app::Precision::fp32;
 
-  Options() { epochs = 10; }
+  Options() { epochs = 10, prefetch = 8; }
   void flags(app::Command& command) {
     command.add("--mode", sizes.mode,
                 {{"flatten", Mode::flatten}, {"conv", Mode::conv}, {"transformer", Mode::transformer}},
