@@ -61,9 +61,9 @@ struct Arbitrary<Value> {
   static Gen<Value> arbitrary() { return any_value(3); }
 };
 }  // namespace rc
-namespace lockstep::inline LOCKSTEP_ABI::json {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 void showValue(Value const& value, std::ostream& out) { out << written(value); }
-}  // namespace lockstep::inline LOCKSTEP_ABI::json
+}}}  // namespace lockstep::json
 
 TEST_CASE("what is written reads back as the same value, in both layouts") {
   CHECK(rc::check("parse(write(v)) == v", [](Value const& value) {

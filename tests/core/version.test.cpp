@@ -6,9 +6,9 @@
 #include <string>
 #include <typeinfo>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 struct Tagged {};
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep
 
 TEST_CASE("the text says what the numbers say") {
   CHECK(lockstep::version == std::to_string(LOCKSTEP_VERSION_MAJOR) + "." + std::to_string(LOCKSTEP_VERSION_MINOR) +

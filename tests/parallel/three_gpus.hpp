@@ -3,9 +3,9 @@
 #include <lockstep/parallel/on_cuda.hpp>
 
 /// A program without nvcc that finds three GPUs: it may ask for how many, not use them.
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 template <>
 struct DevicesOf<CudaSpace> {
   static int count() { return 3; }
 };
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -7,7 +7,7 @@
 #include <lockstep/memory/space.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// The value of --backend: where models run.
 enum class Backend { host, cuda };
@@ -41,4 +41,4 @@ struct Gpus {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

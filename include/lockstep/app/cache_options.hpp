@@ -8,7 +8,7 @@
 #include <lockstep/core/progress.hpp>
 #include <lockstep/data/text/token_cache.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Where a trainer keeps prepared texts, by a flag --cache: a folder; "none" for memory of each process; or empty for
 /// `cache_folder()`, with sources below 8 MiB in memory. All cores of the host's ranks prepare.
@@ -25,4 +25,4 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

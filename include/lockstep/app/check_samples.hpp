@@ -5,7 +5,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// For a trainer's check function: enough samples for every rank and device to get one.
 /// @throws ConfigError when there are more ranks or devices than samples; says both numbers
@@ -17,4 +17,4 @@ inline void check_samples(Options const& options, Index samples) {
                     (options.nproc > 1 ? "--nproc " : "--devices ") + std::to_string(samples));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

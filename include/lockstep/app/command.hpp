@@ -21,7 +21,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/nearest.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// How many values a flag takes, where it can be told: in a configuration file.
 enum class Takes {
@@ -373,4 +373,4 @@ class Command {
   std::vector<std::string> configured_;  // what the file gives, as flags
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

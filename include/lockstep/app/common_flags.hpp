@@ -15,7 +15,7 @@
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// The flags that all trainers share. Added to a command, they write into `options`; `resolve` then fills in what
 /// depends on several of them, or on the machine, and refuses combinations that cannot work.
@@ -231,4 +231,4 @@ class CommonFlags {
   detail::GivenFlags given_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

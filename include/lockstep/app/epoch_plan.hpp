@@ -3,7 +3,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// How an epoch falls into steps.
 struct EpochPlan {
@@ -19,4 +19,4 @@ struct EpochPlan {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

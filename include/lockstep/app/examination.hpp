@@ -13,7 +13,7 @@
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/trainer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// What --doctor measures: pieces of a run, some tens of steps or some seconds each. Steps are the trainer's own; with
 /// the learning rate 0 they change nothing but the optimizer's moments.
@@ -95,4 +95,4 @@ struct Examination {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

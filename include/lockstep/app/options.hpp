@@ -15,7 +15,7 @@
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// What the flags that all trainers share say: plain data. The initial values are the defaults; an example changes
 /// them, and adds flags of its own, by deriving from this and writing `void flags(app::Command&)`.
@@ -107,4 +107,4 @@ struct Options {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

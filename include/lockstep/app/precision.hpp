@@ -6,7 +6,7 @@
 #include <lockstep/core/version.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// The value of --precision: what activations and their gradients are stored as. A program offers the flag by a member
 /// `app::Precision precision = app::Precision::fp32;` of its options; its model's own layers must then compile for
@@ -31,4 +31,4 @@ inline void check_wire(parallel::WireFormat wire, Precision precision) {
                       "--gradient-wire bf16");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

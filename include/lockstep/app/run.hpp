@@ -26,7 +26,7 @@
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/run.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 namespace detail {
 
 /// One line on stderr, whatever the sentence holds.
@@ -154,4 +154,4 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

@@ -14,7 +14,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Looks at --save-dir, and at what --resume names, without changing anything.
 /// @throws ConfigError when something else than a directory is there, one that may not be written to, or a run that is
@@ -81,4 +81,4 @@ class [[nodiscard]] SaveDirLock {
   int file_ = -1;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

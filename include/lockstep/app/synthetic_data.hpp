@@ -16,7 +16,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Folder for files that programs can make again: $XDG_CACHE_HOME/lockstep, else $HOME/.cache/lockstep, else
 /// lockstep-UID in the folder for temporary files. It may not exist yet.
@@ -83,4 +83,4 @@ std::string data_folder(Options const& options, std::string const& recipe, Write
   return folder.string();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

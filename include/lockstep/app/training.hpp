@@ -41,7 +41,7 @@
 #include <lockstep/train/trace_file.hpp>
 #include <lockstep/train/trainer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// What `app::run` hands to a rank's train function: the flags, the rank's place in the world, and the one place where
 /// a flag chooses the parallel policy's type.
@@ -290,4 +290,4 @@ class Training : public detail::Additions {
   mutable bool fitted_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app
+}}}  // namespace lockstep::app

@@ -7,7 +7,7 @@
 
 #include <lockstep/comm/work.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Concatenates the `in` of all ranks in `out`, in rank order.
 /// @shape in [counts[rank]]; without `counts` equal on all ranks   @shape out [sum over all ranks]; may contain `in`
@@ -34,4 +34,4 @@ Work<C> all_gather(C& communicator, In const& in, Out&& out, std::span<Index con
                                 .counts = counts});
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

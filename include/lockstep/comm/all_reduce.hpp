@@ -4,7 +4,7 @@
 
 #include <lockstep/comm/work.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Reduces elements over all ranks, in place: elements[i] = the operation over all ranks' elements[i].
 /// Call `comm::all_reduce(c, x).wait()` to wait for the result.
@@ -18,4 +18,4 @@ Work<C> all_reduce(C& communicator, Elements&& elements, Operation operation = O
                  {.type = element_type_of<T>, .data = data.data(), .count = std::ssize(data), .operation = operation});
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

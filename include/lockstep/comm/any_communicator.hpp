@@ -7,7 +7,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Owns a communicator of any engine. Can be moved but not copied; costs an indirect call per operation.
 class AnyCommunicator {
@@ -80,4 +80,4 @@ class AnyCommunicator {
 };
 static_assert(Communicator<AnyCommunicator>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

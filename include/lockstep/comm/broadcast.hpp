@@ -5,7 +5,7 @@
 
 #include <lockstep/comm/work.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Copies the root's elements to all ranks: elements[i] = elements[i] of the root.
 /// @shape elements, equal on all ranks
@@ -21,4 +21,4 @@ Work<C> broadcast(C& communicator, Elements&& elements, int root) {
                                 .root = root});
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

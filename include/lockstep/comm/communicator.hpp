@@ -5,7 +5,7 @@
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/memory/resource.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Connects the ranks of a run. All ranks must call the same operations in the same order. One thread at a time may use
 /// a rank's communicators, including split ones.
@@ -39,4 +39,4 @@ concept Communicator = memory::MemoryResource<C> &&
   { c.split(number, number) } -> std::same_as<C>;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

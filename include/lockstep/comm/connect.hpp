@@ -5,7 +5,7 @@
 #include <lockstep/comm/self_communicator.hpp>
 #include <lockstep/comm/thread_communicator.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Returns a communicator that connects the ranks of a world. Not collective: the first operation waits for the other
 /// ranks. A rank can hold one such communicator at a time.
@@ -32,4 +32,4 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
   return AnyCommunicator(SelfCommunicator{});
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

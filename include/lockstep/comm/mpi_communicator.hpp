@@ -10,7 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 #if defined(LOCKSTEP_MPI)
 
@@ -70,4 +70,4 @@ class MpiCommunicator {
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

@@ -14,7 +14,7 @@
 #include <lockstep/comm/store_communicator.hpp>
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 #if defined(LOCKSTEP_NCCL)
 
@@ -131,4 +131,4 @@ class NcclCommunicator {
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

@@ -6,7 +6,7 @@
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 using lockstep::ElementType;
 
@@ -51,4 +51,4 @@ struct Piece {
   [[nodiscard]] bool complete() const noexcept { return finished_seconds > 0; }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

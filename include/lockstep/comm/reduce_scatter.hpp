@@ -7,7 +7,7 @@
 
 #include <lockstep/comm/work.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Reduces over all ranks and gives each rank its share:
 /// out[i] = the operation over all ranks' in[rank * out.size() + i].
@@ -31,4 +31,4 @@ Work<C> reduce_scatter(C& communicator, In const& in, Out&& out, Operation opera
                                 .in = from.data()});
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/clock.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Null engine for a single rank: each sum equals its input. @determinism bitwise
 class SelfCommunicator {
@@ -37,4 +37,4 @@ class SelfCommunicator {
 };
 static_assert(Communicator<SelfCommunicator>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

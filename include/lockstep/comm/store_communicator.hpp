@@ -8,7 +8,7 @@
 #include <lockstep/comm/detail/rank_store.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Connects ranks on several hosts through the store of rank 0's host. In each operation every rank sends one message
 /// to the store and receives one. For small payloads that ranks with GPUs exchange in addition to NCCL, not for
@@ -46,4 +46,4 @@ class StoreCommunicator {
 };
 static_assert(Communicator<StoreCommunicator>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

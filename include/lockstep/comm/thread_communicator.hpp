@@ -3,11 +3,11 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/detail/shared_memory_communicator.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Connects threads of one process. Every rank reads and writes the memory of all, in place.
 /// Not thread-safe: each rank has its own. @determinism bitwise, equal to all other engines except NCCL
 using ThreadCommunicator = detail::SharedMemoryCommunicator<launch::Engine::thread>;
 static_assert(Communicator<ThreadCommunicator>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

@@ -3,7 +3,7 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Handle of an operation in progress, returned by all_reduce, reduce_scatter, all_gather and broadcast. Do not touch
 /// the operation's memory until it is complete. Cannot be moved or copied:
@@ -42,4 +42,4 @@ class [[nodiscard]] Work {
   Piece piece_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm

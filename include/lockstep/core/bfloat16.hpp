@@ -5,7 +5,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// bfloat16: the upper half of a float32, with its range and 8 bits of precision. A storage type: it converts to float
 /// for arithmetic.
@@ -42,4 +42,4 @@ struct AccumulateOf<bfloat16> {
 template <class T>
 using Accumulate = typename detail::AccumulateOf<T>::type;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

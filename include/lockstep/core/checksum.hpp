@@ -10,7 +10,7 @@
 
 #include <lockstep/core/mix.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// A 128-bit checksum: always differs if a single 64-bit word differs, otherwise with high probability. Not
 /// cryptographic.
@@ -68,4 +68,4 @@ class RunningChecksum {
   return running.sum();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Monotonic time since an arbitrary start (CLOCK_MONOTONIC). Comparable between all threads and processes of one
 /// machine until it reboots, and with no other clock.
@@ -25,4 +25,4 @@ struct Clock {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -3,7 +3,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Level of run-time checks, graded by their cost: LOCKSTEP_CONTRACT_LEVEL.
 enum class Contract : int {
@@ -26,4 +26,4 @@ constexpr void expect(bool holds, Say&& say) {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

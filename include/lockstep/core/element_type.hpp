@@ -8,7 +8,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Element type of memory whose C++ type is erased.
 enum class ElementType : std::uint32_t { float32, float64, bfloat16, float16, int32, int64, uint8 };
@@ -44,4 +44,4 @@ inline constexpr ElementType element_type_of = [] {
       "float32", "float64", "bfloat16", "float16", "int32", "int64", "uint8"}[static_cast<std::size_t>(type)];
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

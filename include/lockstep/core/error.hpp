@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Root of all errors that Lockstep throws. The message names the component, the value, the rule and the remedy.
 class Error : public std::runtime_error {
@@ -94,4 +94,4 @@ class CollectiveMismatch : public CommunicationError {
   using CommunicationError::CommunicationError;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -6,7 +6,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// IEEE 754 binary16: 5 bits of exponent, 11 of precision, up to 65504. A storage type: it converts to float for
 /// arithmetic.
@@ -45,4 +45,4 @@ struct AccumulateOf<float16> {
 };
 }  // namespace detail
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Type of every count, extent and position. Signed, so that differences and checks are ordinary arithmetic.
 using Index = std::int64_t;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -10,7 +10,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Vector instructions that a loop is compiled for, in addition to those that the build allows everywhere.
 enum class InstructionSet {
@@ -204,4 +204,4 @@ decltype(auto) with_best_instructions(F&& f) {
   return with_instructions(best_instruction_set(), f);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -15,7 +15,7 @@
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/parse_real.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::json {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 namespace detail {
 
 class Parser {
@@ -248,4 +248,4 @@ class Parser {
   return detail::Parser(text, name).document();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::json
+}}}  // namespace lockstep::json

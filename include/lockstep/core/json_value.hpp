@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/nearest.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::json {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 
 class Value;
 using Array = std::vector<Value>;
@@ -142,4 +142,4 @@ inline Value const& Value::at(std::size_t index) const {
                   std::to_string(array().size()));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::json
+}}}  // namespace lockstep::json

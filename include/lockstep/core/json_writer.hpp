@@ -14,7 +14,7 @@
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/name_table.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::json {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 
 /// Layout of a Writer's output.
 enum class Layout {
@@ -220,4 +220,4 @@ inline Writer& Writer::value(Value const& value) {
   return this->value(nullptr);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::json
+}}}  // namespace lockstep::json

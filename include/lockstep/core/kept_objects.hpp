@@ -6,7 +6,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Holds at most one object of each type per owner, made at the first request. Destroys objects in reverse order. Not
 /// thread-safe.
@@ -40,4 +40,4 @@ class KeptObjects {
   std::vector<Kept> kept_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -14,7 +14,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/mix.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// A shuffle of [0, n) without a table: p(i) is the element at position i, in constant time and memory, for any n up to
 /// 2^48. Different keys give different orders. Not cryptographic.
@@ -190,4 +190,4 @@ class KeyedPermutation {
   std::array<Round, rounds> round_{};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Scrambles 64 bits, so that neighbouring values become unrelated (a bijection).
 /// @source the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
@@ -38,4 +38,4 @@ template <class... Rest>
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/mix.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Finds names in a list that the caller holds. A hash table with at least twice as many slots as names, or the list
 /// itself if it is short. (std::unordered_set would cost every compilation 11 MB.) `name_of(i)` must return name i of
@@ -60,4 +60,4 @@ class NameTable {
   std::vector<std::size_t> places_;  // index of the slot's name plus 1; empty for short lists
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

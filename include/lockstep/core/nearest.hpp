@@ -7,7 +7,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Returns the number of letters to insert, delete, change or swap with a neighbour to turn one word into the other
 /// (optimal string alignment). Ignores case and treats '_' as '-'. Costs the product of the lengths.
@@ -44,4 +44,4 @@ template <class Candidates>
   return best;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -8,7 +8,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 namespace detail {
 
 /// Returns whether a decimal number that std::from_chars reports as out of range is too small, not too large.
@@ -93,4 +93,4 @@ std::from_chars_result parse_real(char const* begin, char const* end, T& out) no
   return result;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Philox4x32-10: random bits as a pure function of a 64-bit key and a 128-bit counter. Neighbouring counters and keys
 /// give unrelated blocks, so a counter can consist of epoch, position and element. There is no state, so results do not
@@ -73,4 +73,4 @@ class Philox {
   return normal_pair(block[0], block[1])[0];
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

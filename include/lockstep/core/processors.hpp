@@ -8,7 +8,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Returns the number of processors that this process may use, as set by taskset or a scheduler; at least 1. It can be
 /// below the machine's number. Affinities of single threads do not count.
@@ -18,4 +18,4 @@ namespace lockstep::inline LOCKSTEP_ABI {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // more than fit a cpu_set_t
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

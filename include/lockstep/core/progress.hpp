@@ -12,7 +12,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Seconds as minutes:seconds, with hours before them if there are any: "0:07", "1:02:03".
 [[nodiscard]] inline std::string minutes_and_seconds(double seconds) {
@@ -109,4 +109,4 @@ class Progress {
   bool spoke_ = false, spoke_in_phase_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

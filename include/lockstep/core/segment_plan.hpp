@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Groups equal ids of a list, for sums per id without atomics. The entries are ordered by id and cut into one row per
 /// distinct id, and each row into chunks of at most 32 entries. Chunks can be summed in any order and by any thread.
@@ -129,4 +129,4 @@ struct SegmentPlan {
   std::vector<std::uint32_t> starts_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -10,7 +10,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// SHA-256 of a stream of bytes, given in any number of parts.
 /// @source FIPS 180-4
@@ -122,4 +122,4 @@ class Sha256 {
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -14,7 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Runs `body` on a thread. `who` names the owner and `which` the thread, for the error.
 /// @throws ConfigError if the system refuses: states the number of threads and their limit
@@ -48,4 +48,4 @@ inline void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noe
   for (auto& thread : threads) thread.join();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

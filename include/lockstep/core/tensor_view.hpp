@@ -9,7 +9,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Extents of a dense row-major tensor, outermost first.
 template <int Rank>
@@ -72,4 +72,4 @@ struct TensorView {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

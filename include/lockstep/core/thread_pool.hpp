@@ -19,7 +19,7 @@
 #include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/wait.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// A fixed group of threads that share loops. The calling thread of `run` takes part, so a pool of n starts n - 1
 /// threads. A run that begins during another run, from inside a task or from another thread, executes on its caller
@@ -162,4 +162,4 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// A named interval of time.
 struct Span {
@@ -73,4 +73,4 @@ class Timeline {
   Index left_out_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

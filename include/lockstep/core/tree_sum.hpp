@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Returns where the balanced binary tree over n ≥ 2 terms splits: the left side takes the largest power of two below
 /// n. For n = 2: (0+1), 3: (0+1)+2, 4: (0+1)+(2+3), 5: ((0+1)+(2+3))+4.
@@ -64,4 +64,4 @@ void tree_sum_into_first(std::span<T* const> sources, Index begin, Index end) no
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

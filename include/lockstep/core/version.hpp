@@ -60,9 +60,9 @@
     "Lockstep: -ffast-math changes results between runs and builds, and -ffinite-math-only hides a nan; compile without"
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// The version as a string, for run records and error reports.
 inline constexpr char version[] = "0.1.0";
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -14,7 +14,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Time at which a wait gives up, in Clock::nanoseconds().
 using Deadline = std::int64_t;
@@ -142,4 +142,4 @@ class alignas(64) Signal {
   std::atomic<std::uint32_t> sleepers_{0};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

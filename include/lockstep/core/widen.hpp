@@ -10,7 +10,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Converts 16-bit numbers, float16 or bfloat16, to wider ones, without loss. `from` may be unaligned; it has two bytes
 /// for each number of `out` and may be the last bytes of `out`.
@@ -25,4 +25,4 @@ requires(std::same_as<Half, float16> || std::same_as<Half, bfloat16>) void widen
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -9,7 +9,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 // Converts to any member type, but never to the aggregate itself: such a conversion would count a copy as one member.
@@ -140,4 +140,4 @@ constexpr auto members(T& all) noexcept {
 template <Aggregate T>
 using MembersOf = decltype(members(std::declval<T&>()));
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

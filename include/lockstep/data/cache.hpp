@@ -17,7 +17,7 @@
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 template <class T>
@@ -152,4 +152,4 @@ class Cache {
   std::shared_ptr<Kept> kept_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Counts the training samples of each class and computes loss weights that balance rare and frequent classes.
 /// `ClassBalance{labels, {"rest", "walk"}}.weights()` fits `CrossEntropyOptions::class_weights`.
@@ -65,4 +65,4 @@ class ClassBalance {
   std::vector<Index> counts_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

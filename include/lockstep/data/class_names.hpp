@@ -16,7 +16,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/nearest.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Names of classes in the order of their labels, for files whose labels are names or numbers.
 class ClassNames {
@@ -74,4 +74,4 @@ class ClassNames {
   std::unordered_map<std::string, std::int32_t> labels_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

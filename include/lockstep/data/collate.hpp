@@ -9,7 +9,7 @@
 #include <lockstep/data/slab.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Facts about a batch that are known before its samples are written: one entry per row. The spans live as long as the
 /// batch.
@@ -45,4 +45,4 @@ concept ReadsIntoRows = Collate<C, D> &&
   dataset.read_into(i, collate.open_row(batch, row));
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -7,7 +7,7 @@
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/slab.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Collates a few samples into a batch without a loader, and owns its memory. Row r is sample r, at position first + r.
 /// Dropout is keyed on the position, so ranks and devices that make batches themselves need different values of
@@ -43,4 +43,4 @@ class Collated {
   Batch batch_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

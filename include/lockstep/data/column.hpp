@@ -15,7 +15,7 @@
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// An element type of tensors: an integer, a floating-point number, bool or an enum.
 template <class T>
@@ -189,4 +189,4 @@ concept Collatable = detail::ColumnFor<Member, HostSpace, Sequences::padded>::co
 template <Collatable Member, class Space, Sequences sequences = Sequences::padded>
 using ColumnOf = typename detail::ColumnFor<Member, Space, sequences>::type;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

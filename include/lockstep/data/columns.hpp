@@ -9,7 +9,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/data/column.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 // A separate template for each member, so that the compiler's note next to the message names sample, member and type.
@@ -110,4 +110,4 @@ template <class Sample, class Space, Sequences sequences, class Move>
   return to;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -18,7 +18,7 @@
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Concatenates datasets of one sample type: `Concat{a, b, c}` of types that may differ, or `Concat{shards}` of a
 /// std::vector of any number of one type. Offers references, extents, rows read in place and groups if all its datasets
@@ -135,4 +135,4 @@ class Concat {
   std::shared_ptr<Held const> held_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -24,7 +24,7 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Valid template arguments of a DataLoader.
 template <class D, class S, class C>
@@ -326,4 +326,4 @@ requires(!Loadable<D, S, C>) class DataLoader<D, S, C> {
   DataLoader(D const&, S const&, C const&, DataLoaderOptions const& = {}) {}
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -5,7 +5,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Handling of a batch with a sample that cannot be made.
 enum class OnFailure {
@@ -40,4 +40,4 @@ struct DataLoaderOptions {
   std::uint64_t seed = 0;  ///< of the SampleKeys that datasets draw from
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -9,7 +9,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Samples by number: `size()` and `get(i)` for i in [0, size()). Datasets are cheap handles: a copy shares the data.
 /// Several threads call `get` at once. A dataset that holds its samples returns a reference, because a returned value
@@ -58,4 +58,4 @@ concept GroupedDataset = Dataset<D> && requires(D const& dataset, Index i) {
   { dataset.group(i) } -> std::convertible_to<Index>;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -8,7 +8,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 namespace detail {
 
@@ -45,4 +45,4 @@ template <Dataset D, Order O>
   return hexadecimal(hash);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

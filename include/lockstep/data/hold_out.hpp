@@ -16,7 +16,7 @@
 #include <lockstep/data/detail/samples_by_class.hpp>
 #include <lockstep/data/subset.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Result of `hold_out`.
 template <Dataset D>
@@ -113,4 +113,4 @@ HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed, std::
   return hold_out(dataset, fraction, seed);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

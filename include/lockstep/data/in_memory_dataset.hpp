@@ -10,7 +10,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/sample_hash.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Samples held in memory: from a vector, or all samples of another dataset, read once. `get` returns a reference, so
 /// that a collate copies each byte once. Copies share the samples. Thread-safe: nothing changes after construction.
@@ -57,4 +57,4 @@ InMemoryDataset(std::vector<Sample>) -> InMemoryDataset<Sample>;
 template <Dataset D>
 InMemoryDataset(D const&) -> InMemoryDataset<SampleOf<D>>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

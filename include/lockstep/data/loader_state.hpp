@@ -8,7 +8,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// A position in the data from which to resume: everything before `position` in the epoch's order has been used. Does
 /// not depend on ranks, workers or batch sizes, all of which may change on resume.
@@ -48,4 +48,4 @@ struct LoaderState {
   friend bool operator==(LoaderState const&, LoaderState const&) = default;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

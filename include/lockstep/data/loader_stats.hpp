@@ -5,7 +5,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Counters and times of a DataLoader since its construction, to find whether training or data loading is the
 /// bottleneck.
@@ -53,4 +53,4 @@ struct LoaderStats {
   [[nodiscard]] static std::string percent(double part) { return std::to_string(std::lround(100 * part)) + " %"; }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -19,7 +19,7 @@
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Mixes several datasets of one type by weight. In any 1,000 consecutive samples, dataset d has its rounded share. A
 /// dataset uses all of its samples before it repeats one.
@@ -166,4 +166,4 @@ class Mixture {
   std::shared_ptr<Plan const> plan_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

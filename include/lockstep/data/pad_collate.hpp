@@ -12,7 +12,7 @@
 #include <lockstep/data/detail/collate_column.hpp>
 #include <lockstep/data/row.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Makes a batch of any aggregate: one column per member (column.hpp lists the kinds). Variable-length members are
 /// padded to one length. The columns are in one slab, each aligned to 64 bytes. Allocates nothing once the largest
@@ -87,4 +87,4 @@ struct PadCollate {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -5,7 +5,7 @@
 #include <lockstep/data/detail/collate_column.hpp>
 #include <lockstep/data/row.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Makes a batch of any aggregate without padding: variable-length members are concatenated and indexed by offsets
 /// (RaggedColumn). All other members as with PadCollate. The columns are in one slab, each aligned to 64 bytes.
@@ -53,4 +53,4 @@ struct RaggedCollate {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/columns.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 template <class Sample>
 class Row;
@@ -92,4 +92,4 @@ Row<Nested> detail::cell(Columns<Nested, HostSpace, sequences> const& columns, I
   return {columns, row};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -9,7 +9,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/aggregate.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 template <class T>
@@ -67,4 +67,4 @@ template <class Sample>
   return extent;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -7,7 +7,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Key of a sample's random numbers: its position in the epoch's order, never a worker, rank or thread. A dataset that
 /// draws numbers, for example for augmentation, offers `get(i, key)` in addition to `get(i)`. The loader calls `get(i,
@@ -22,4 +22,4 @@ struct SampleKey {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

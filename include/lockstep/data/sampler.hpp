@@ -5,7 +5,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/dataset.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// The order of every epoch as a pure function: `size()` positions, and `in(epoch)`. `in(epoch)` is cheap to make and
 /// maps a position in [0, size()) to the number of a sample. Resume is arithmetic. Nothing depends on ranks, workers or
@@ -34,4 +34,4 @@ concept BatchOrder = Order<O> && requires(O const& order, Index epoch, Index bat
   { order.rows(epoch, batch) } -> std::convertible_to<Index>;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Visits every sample in the dataset's order, equal in each epoch: for evaluation.
 struct SequentialSampler {
@@ -21,4 +21,4 @@ struct SequentialSampler {
   [[nodiscard]] Order over(Dataset auto const& dataset) const { return Order(dataset.size()); }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -6,7 +6,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Visits every sample once per epoch, in a random order determined by the seed and the epoch.
 /// @cost constant memory and constant time per position, any length to 2^48
@@ -33,4 +33,4 @@ struct ShuffledSampler {
   [[nodiscard]] Order over(Dataset auto const& dataset) const { return Order(dataset.size(), seed); }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

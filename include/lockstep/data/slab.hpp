@@ -9,7 +9,7 @@
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/scratch.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// The memory of one batch, reused by later batches: a bump arena, and segment plans with their storage.
 class Slab : public memory::Scratch<memory::AnyHostResource> {
@@ -37,4 +37,4 @@ class Slab : public memory::Scratch<memory::AnyHostResource> {
   detail::Zeros zeros_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

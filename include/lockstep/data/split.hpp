@@ -4,7 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// The shards of every global batch that this process takes: [first, first + count) of `all`. By default a device has
 /// one shard; under parallel::Reproducible, one or more.
@@ -69,4 +69,4 @@ class EpochLayout {
   Index first_ = 0, end_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

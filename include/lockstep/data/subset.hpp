@@ -16,7 +16,7 @@
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Selected samples of a dataset: get(i) = dataset.get(indices[i]). Copies share the indices.
 template <Dataset D>
@@ -87,4 +87,4 @@ class Subset {
   std::shared_ptr<std::vector<Index> const> indices_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -11,7 +11,7 @@
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Applies a function to a dataset's samples: get(i) = function(dataset.get(i)), computed on each call. InMemoryDataset
 /// keeps the results. Several threads call the function at once. A function that also takes a SampleKey can draw from
@@ -95,4 +95,4 @@ class Transform {
   F function_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

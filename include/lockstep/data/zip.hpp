@@ -11,7 +11,7 @@
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Two samples that belong together; in a batch `batch[&Zipped<A, B>::first][&A::member]`.
 template <class A, class B>
@@ -86,4 +86,4 @@ class Zip {
   B second_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

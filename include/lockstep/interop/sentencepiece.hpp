@@ -20,7 +20,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::interop {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 
 #if defined(LOCKSTEP_SENTENCEPIECE)
 
@@ -145,4 +145,4 @@ class SentencePiece {
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::interop
+}}}  // namespace lockstep::interop

@@ -28,7 +28,7 @@
 
 /// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints.
 /// On the host, in float32.
-namespace lockstep::inline LOCKSTEP_ABI::interop {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop {
 
 /// Returns a torch tensor that shares the view's memory, without a copy. It is valid as long as that memory. Enums
 /// become their integers.
@@ -279,4 +279,4 @@ void copy_trained(Trainer<Model, Optimizer, Policy> const& trainer, torch::nn::M
   for (auto const& each : module.named_buffers()) write(each.key(), each.value());
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::interop
+}}}  // namespace lockstep::interop

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Activation fused into the kernel of a linear map or a normalisation.
 enum class Activation {
@@ -11,4 +11,4 @@ enum class Activation {
   gelu,  ///< the Gaussian error linear unit, see Gelu; linear maps only
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

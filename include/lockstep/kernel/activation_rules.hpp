@@ -12,7 +12,7 @@
 /// dy and what the forward pass kept: y itself, or the slope for rules that have `at`, which returns value and slope.
 /// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::on_device. T is
 /// float or double. Each rule has a name for error messages.
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Value of an activation at one element, and its derivative there.
 template <class T>
@@ -165,4 +165,4 @@ struct Gelu {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

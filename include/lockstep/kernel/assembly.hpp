@@ -3,7 +3,7 @@
 
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// How the tokens of several segments are ordered in one sequence.
 enum class Arrangement {
@@ -59,4 +59,4 @@ struct Assembly {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/attention_backward.cuh>
 #include <lockstep/kernel/detail/attention_forward.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes, masks and formulas, queued on the stream. The forward kernel passes
 /// over the keys once and corrects the softmax as it proceeds. The backward kernels pass over queries and keys once
@@ -142,4 +142,4 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/tokens_between.hpp>
 #include <lockstep/kernel/detail/warp.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Statistics of each channel in BatchNorm's kernels.
@@ -339,4 +339,4 @@ struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

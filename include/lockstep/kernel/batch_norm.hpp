@@ -16,7 +16,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Normalisation of each channel over all samples and positions. With a layout, rows that are not tokens are neither
 /// read nor counted.
@@ -355,4 +355,4 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

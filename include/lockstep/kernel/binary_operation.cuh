@@ -4,7 +4,7 @@
 #include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/detail/neighbours.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes and bits, queued on the stream.
 template <>
@@ -32,4 +32,4 @@ struct BinaryOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

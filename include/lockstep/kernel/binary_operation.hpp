@@ -6,7 +6,7 @@
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Returns the first of two numbers: the gradient of a summand, from dz and the other operand.
 struct First {
@@ -95,4 +95,4 @@ struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index grain = 8192;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. The bias's gradient is summed in other
 /// chunks, and is float for 16-bit activations.
@@ -36,4 +36,4 @@ struct ChannelBias<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -7,7 +7,7 @@
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Adds one number per channel to each row.
 template <class Space>
@@ -63,4 +63,4 @@ struct ChannelBias<HostSpace> : detail::OfSpace<HostSpace> {
   [[nodiscard]] static Index chunks(Index rows) noexcept { return (rows + chunk_rows(rows) - 1) / chunk_rows(rows); }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

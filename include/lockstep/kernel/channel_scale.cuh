@@ -6,7 +6,7 @@
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. Factors and their gradient are in the type
 /// of the computation.
@@ -48,4 +48,4 @@ struct ChannelScale<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Multiplies each row by one factor per channel.
 template <class Space>
@@ -64,4 +64,4 @@ struct ChannelScale<HostSpace> : detail::OfSpace<HostSpace> {
   [[nodiscard]] static Index chunks(Index rows) noexcept { return (rows + chunk_rows(rows) - 1) / chunk_rows(rows); }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -3,7 +3,7 @@
 #include <lockstep/kernel/channels.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
@@ -40,4 +40,4 @@ struct Channels<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

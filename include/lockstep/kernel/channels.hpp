@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// A range of adjacent columns of a matrix.
 template <class Space>
@@ -64,4 +64,4 @@ struct Channels<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index rows_per_task = 64;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 #include <lockstep/kernel/clear_padding.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
@@ -31,4 +31,4 @@ struct ClearPadding<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

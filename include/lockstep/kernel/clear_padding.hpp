@@ -7,7 +7,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Clears padding for layers that combine adjacent tokens.
 template <class Space>
@@ -53,4 +53,4 @@ struct ClearPadding<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -6,7 +6,7 @@
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/detail/neighbours.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version, bit-identical to the host's, queued on the stream.
 template <>
@@ -53,4 +53,4 @@ struct Convert<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Numbers = typename detail::NeighboursOf<Stored>::template Values<Number>;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -15,7 +15,7 @@
 #include <lockstep/kernel/detail/convolution_cudnn.cuh>
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Empty plans for builds without a library: Gemm keeps its choices with the stream.
@@ -250,4 +250,4 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

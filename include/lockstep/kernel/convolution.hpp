@@ -19,7 +19,7 @@
 #include <lockstep/kernel/detail/convolution_onednn.hpp>
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Convolutions over one to three dimensions of space, channels last.
 template <class Space>
@@ -184,4 +184,4 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

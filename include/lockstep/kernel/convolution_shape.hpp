@@ -3,7 +3,7 @@
 
 #include <lockstep/core/tensor_view.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Extents of a convolution over up to three dimensions of space. Missing dimensions come first and have extent 1.
 /// Activations are channels-last, [rows, depth, height, width, channels]. Weights are [outputs, inputs / groups, depth,
@@ -49,4 +49,4 @@ struct ConvolutionShape {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

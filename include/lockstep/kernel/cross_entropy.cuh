@@ -13,9 +13,8 @@
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/team.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A team processes one row. `gradient` may be the logits: after all threads have read the label's logit, each
 /// overwrites only elements that no other thread reads.
@@ -127,4 +126,4 @@ struct CrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   static constexpr Index classes_per_warp = 512, classes_per_block = 8192;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

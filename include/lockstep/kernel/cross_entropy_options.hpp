@@ -10,7 +10,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/tensor_view.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Options of the cross entropy with labels. The defaults give -log p[label].
 struct CrossEntropyOptions {
@@ -50,4 +50,4 @@ struct CrossEntropyOptions {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -8,9 +8,8 @@
 #include <lockstep/kernel/ctc.hpp>
 #include <lockstep/kernel/detail/team.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One row of the batch, which a team processes token by token.
 template <class Team, class T, class Label>
@@ -189,4 +188,4 @@ struct Ctc<CudaSpace> : detail::OfSpace<CudaSpace> {
   static constexpr Index numbers_per_warp = 128;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -4,9 +4,8 @@
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/dot_by_row.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One warp processes one row.
 template <class T>
@@ -44,4 +43,4 @@ struct DotByRow<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -6,7 +6,7 @@
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Dot product of each row of one matrix with the row of the same number of another.
 template <class Space>
@@ -48,4 +48,4 @@ struct DotByRow<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index rows_per_task = 64;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

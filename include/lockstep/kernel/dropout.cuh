@@ -8,9 +8,8 @@
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/dropout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One thread processes the channels of a slot that share a block of random bits, if slots begin on multiples of 8
 /// elements.
@@ -53,4 +52,4 @@ struct Dropout<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -11,7 +11,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Dropout over samples: forward and backward are the same operation.
 template <class Space>
@@ -42,4 +42,4 @@ struct Dropout<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -10,7 +10,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Mask of one application of dropout: a pure function of the key, the sample's position in the epoch and the element's
 /// number within the sample. Stores nothing: forward and backward evaluate the same function. The rank, the row in the
@@ -55,4 +55,4 @@ struct DropoutMask {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/on_device.cuh>
 #include <lockstep/kernel/elementwise.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream.
 template <>
@@ -48,4 +48,4 @@ struct Elementwise<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -7,7 +7,7 @@
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Applies an activation to each element: a rule of activation_rules.hpp or one with the same interface.
 template <class Space>
@@ -78,4 +78,4 @@ struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
   ? 4096 : 8192;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

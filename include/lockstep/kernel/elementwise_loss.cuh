@@ -8,9 +8,8 @@
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/elementwise_loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One block processes one chunk of slots.
 template <class T, class U, class Rule>
@@ -80,4 +79,4 @@ struct ElementwiseLoss<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

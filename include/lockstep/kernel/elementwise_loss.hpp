@@ -14,7 +14,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Loss of each element of the prediction with a target, by a rule of loss_rules.hpp. Computes the sum and its gradient
 /// in one pass.
@@ -128,4 +128,4 @@ struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -3,7 +3,7 @@
 #include <lockstep/kernel/embedding_inputs.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Destinations of the gradients of an embedding's inputs, except tables. Null ones are skipped.
 template <class T, class Space>
@@ -17,4 +17,4 @@ struct EmbeddingGradients {
   Target weight{}, bias{};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

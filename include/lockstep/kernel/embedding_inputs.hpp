@@ -6,7 +6,7 @@
 #include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Unit of a position.
 enum class Counted {
@@ -55,4 +55,4 @@ struct EmbeddingInputs {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -3,7 +3,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/every_row.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
@@ -26,4 +26,4 @@ struct EveryRow<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Selects each `stride`-th row of a matrix.
 template <class Space>
@@ -48,4 +48,4 @@ struct EveryRow<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index rows_per_task = 64;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

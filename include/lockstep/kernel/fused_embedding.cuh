@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/fused_embedding.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes and results, queued on the stream. Ids and lengths are not checked
 /// with an exception, which would have to wait for the device. An id outside its table, or a token after the last
@@ -176,4 +176,4 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -19,7 +19,7 @@
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Embeddings of any number of tables and dense rows. Assembles them into sequences, and applies scale, normalisation
 /// and dropout in one pass. Computes their gradients without atomics.
@@ -135,4 +135,4 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
   [[nodiscard]] static constexpr Index partial_rows(Index slots) noexcept { return detail::sum_by_id_scratch(slots); }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

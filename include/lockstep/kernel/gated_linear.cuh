@@ -6,7 +6,7 @@
 #include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/linear.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix product.
 /// @determinism as for Gemm
@@ -42,4 +42,4 @@ struct GatedLinear<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

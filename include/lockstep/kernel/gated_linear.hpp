@@ -8,7 +8,7 @@
 #include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/gemm.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Affine map of each row whose outputs are multiplied by gates.
 template <class Space>
@@ -58,4 +58,4 @@ struct GatedLinear<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

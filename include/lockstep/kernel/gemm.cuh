@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/lt_products.cuh>
 #include <lockstep/kernel/gemm.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Computes c = beta * c + bias in each row; a null bias is skipped.
@@ -89,4 +89,4 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

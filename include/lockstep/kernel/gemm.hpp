@@ -10,7 +10,7 @@
 #include <lockstep/kernel/detail/gemm_dispatch.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 enum class Transpose {
   no,   ///< the matrix as stored
@@ -99,4 +99,4 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

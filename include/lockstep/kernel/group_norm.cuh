@@ -7,9 +7,8 @@
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/group_norm.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes the statistics of one group of a sample per block.
 template <class T>
@@ -147,4 +146,4 @@ struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

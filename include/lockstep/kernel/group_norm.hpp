@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Samples of `places` positions and `channels` channels. Groups of adjacent channels are normalised together.
 struct GroupNormShape {
@@ -253,4 +253,4 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -12,7 +12,7 @@
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/image_input.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Offset and factor of each channel.
@@ -62,4 +62,4 @@ struct ImageInput<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -7,7 +7,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Converts the bytes of images to numbers.
 template <class Space>
@@ -50,4 +50,4 @@ struct ImageInput<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

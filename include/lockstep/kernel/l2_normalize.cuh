@@ -6,9 +6,8 @@
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/l2_normalize.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One warp processes one row.
 template <class T>
@@ -70,4 +69,4 @@ struct L2Normalize<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

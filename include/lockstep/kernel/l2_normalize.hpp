@@ -8,7 +8,7 @@
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Division of each row by its Euclidean norm.
 template <class Space>
@@ -67,4 +67,4 @@ struct L2Normalize<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index rows_per_task = 64;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -15,7 +15,7 @@
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Normalisation of each row to mean 0 and variance 1, then an affine map of each column.
 template <class Space>
@@ -118,4 +118,4 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index rows_near = 4;  // rows that are added to their residuals and normalised while in cache
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

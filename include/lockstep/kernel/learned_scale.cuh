@@ -6,9 +6,8 @@
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/learned_scale.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One block sums one chunk of elements.
 template <class T>
@@ -71,4 +70,4 @@ struct LearnedScale<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

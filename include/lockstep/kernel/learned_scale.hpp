@@ -10,7 +10,7 @@
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// A factor e^s whose logarithm s is learned, limited to `most`. For the host and devices.
 struct LearnedFactor {
@@ -78,4 +78,4 @@ struct LearnedScale<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index grain = 8192;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -15,9 +15,8 @@
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/linear.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes y = dropout(f(h)) and slope = dropout(f'(h)). h is in `slope`, or in y if `slope` is null. With dropout, if
 /// rows begin on multiples of a block of random bits, a thread processes the channels that one such block covers.
@@ -145,4 +144,4 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

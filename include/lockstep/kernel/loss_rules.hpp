@@ -10,7 +10,7 @@
 /// name for error messages. If a target can be outside its range, it also has `takes` and `targets`. It is called on
 /// the host and on devices, so it is constexpr, and T is float or double. A rule with `columns` gets the value of the
 /// element's column as a third argument. A rule that takes only x has no targets.
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Loss at one element, and its derivative with respect to the prediction.
 template <class T>
@@ -117,4 +117,4 @@ struct DivergenceOfLogDeviation {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

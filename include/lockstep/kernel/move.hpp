@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Copies within one space.
 template <class Space>
@@ -21,4 +21,4 @@ struct Move<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -12,9 +12,8 @@
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/optimizer_step.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One thread processes some adjacent elements at a time. The rule is created once per block, because it computes
 /// powers.
@@ -111,4 +110,4 @@ struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
   static constexpr Index elements_per_thread = 8, most_threads = Index{1} << 19;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

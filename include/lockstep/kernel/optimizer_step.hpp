@@ -10,7 +10,7 @@
 #include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// One pass over a range of an arena that updates values and optimizer states in place.
 template <class Space>
@@ -75,4 +75,4 @@ struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

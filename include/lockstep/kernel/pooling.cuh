@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/sum_sequences.cuh>
 #include <lockstep/kernel/pooling.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. One thread processes one channel of a slot.
 /// Several threads share the tokens of a mean.
@@ -69,4 +69,4 @@ struct Pooling<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

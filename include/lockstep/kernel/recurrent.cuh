@@ -4,7 +4,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/recurrent.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream: one thread for each channel of each
 /// sequence.
@@ -98,4 +98,4 @@ struct Recurrent<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

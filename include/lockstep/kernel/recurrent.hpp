@@ -18,7 +18,7 @@
 #define LOCKSTEP_RECURRENT_LOOP _Pragma("GCC ivdep")
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Order in which a recurrent layer reads the tokens of a sequence.
 enum class Direction {
@@ -215,6 +215,6 @@ struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel
 
 #undef LOCKSTEP_RECURRENT_LOOP

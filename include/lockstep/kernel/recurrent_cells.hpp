@@ -8,7 +8,7 @@
 /// Cells of Recurrent: function objects for one channel at one step. x is the input's part of the gates, and r the
 /// state's part. `before` is the previous state, and `state` the new one. A cell may keep one more number per step.
 /// Cells are called on the host and on devices, so they are constexpr, and T is float or double.
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Results of one step.
 template <class T, int gates>
@@ -84,4 +84,4 @@ struct GruCell {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

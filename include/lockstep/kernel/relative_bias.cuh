@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/relative_bias.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes and order of sums, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
@@ -37,4 +37,4 @@ struct RelativeBias<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

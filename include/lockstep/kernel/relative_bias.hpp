@@ -7,7 +7,7 @@
 #include <lockstep/kernel/relative_buckets.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Bias of attention by distance, from a table of buckets.
 template <class Space>
@@ -48,4 +48,4 @@ struct RelativeBias<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

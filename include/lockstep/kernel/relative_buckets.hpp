@@ -5,7 +5,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Maps the distance between a query and a key to a bucket. Near distances have a bucket each. Farther ones share
 /// buckets whose width grows by a constant factor. All from `farthest` on share the last.
@@ -55,4 +55,4 @@ struct RelativeBuckets {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -3,7 +3,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Second summand of a normalisation's input: x + dropout(value). A null value adds nothing.
 template <class T, class Space>
@@ -12,4 +12,4 @@ struct Residual {
   RowDropout<Space> dropout{};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -13,7 +13,7 @@
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Division of each row by its root mean square, then a factor for each column.
 template <class Space>
@@ -107,4 +107,4 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
   [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -6,7 +6,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/rotary.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. For 16-bit activations, the table is float.
 /// One thread processes one angle of a token's head.
@@ -41,4 +41,4 @@ struct Rotary<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

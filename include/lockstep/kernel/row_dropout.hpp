@@ -6,7 +6,7 @@
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Dropout of a [slots, width] activation, for kernels that fuse it. An inactive mask drops nothing and needs no
 /// layout.
@@ -25,4 +25,4 @@ struct RowDropout {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/row_numbers.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <>
 struct RowNumbers<CudaSpace> : detail::OfSpace<CudaSpace> {
@@ -16,4 +16,4 @@ struct RowNumbers<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 
 #include <lockstep/kernel/detail/of_space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Consecutive numbers.
 template <class Space>
@@ -20,4 +20,4 @@ struct RowNumbers<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

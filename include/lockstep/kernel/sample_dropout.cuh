@@ -7,9 +7,8 @@
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/sample_dropout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One thread processes adjacent channels of a slot, and computes its sample's random bits once for all of them.
 template <class T>
@@ -47,4 +46,4 @@ struct SampleDropout<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

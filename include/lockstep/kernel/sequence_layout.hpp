@@ -5,7 +5,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Positions of a batch's tokens among the slots (rows) of an activation. Sequence r has the slots from start(r) up to
 /// the next sequence. The first tokens(r) slots are tokens, and the rest is padding. Padded: each sequence has `length`
@@ -64,4 +64,4 @@ struct SequenceLayout {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

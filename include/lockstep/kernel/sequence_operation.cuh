@@ -6,7 +6,7 @@
 #include <lockstep/kernel/detail/sum_sequences.cuh>
 #include <lockstep/kernel/sequence_operation.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. One thread processes one channel of a slot.
 /// Several threads share the sum over a sequence's tokens.
@@ -42,4 +42,4 @@ struct SequenceOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -3,7 +3,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/tensor_view.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Slope of the activation and dropout that computed a layer's input x. A backward pass through both the layer and the
 /// activation multiplies by it. None by default.
@@ -15,4 +15,4 @@ struct Slope {
   [[nodiscard]] bool given() const noexcept { return factors.data || positive > 0; }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

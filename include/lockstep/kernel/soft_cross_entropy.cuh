@@ -9,9 +9,8 @@
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/soft_cross_entropy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A team processes one row. `gradient` may be the logits: a thread overwrites only elements that no other thread
 /// reads.
@@ -95,4 +94,4 @@ struct SoftCrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   static constexpr Index classes_per_warp = 512;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

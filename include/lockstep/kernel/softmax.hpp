@@ -7,7 +7,7 @@
 #include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Softmax of each row.
 template <class Space>
@@ -56,4 +56,4 @@ struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
   static constexpr Index rows_per_task = 64;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

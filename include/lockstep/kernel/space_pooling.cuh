@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/space_range.cuh>
 #include <lockstep/kernel/space_pooling.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Computes dx = the sum over the windows that contain a position, in order, or adds it to dx. The terms are
@@ -97,4 +97,4 @@ struct SpacePooling<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

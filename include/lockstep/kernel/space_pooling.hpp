@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Reduces each window of positions to one value, channel by channel. The shape is that of a convolution, whose inputs
 /// are the channels; its `outputs` are not used.
@@ -152,4 +152,4 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

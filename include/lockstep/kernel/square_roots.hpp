@@ -11,7 +11,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Computes x[i] = sqrt(x[i]), correctly rounded, with vectors of `bytes` bytes. Uses assembly because std::sqrt may
 /// set errno, which prevents compilers from vectorising the loop, and a header cannot request -fno-math-errno. Operands
@@ -46,4 +46,4 @@ template <std::size_t bytes>
   for (Index i = 0; i < count; ++i) x[i] = std::sqrt(x[i]);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -8,9 +8,8 @@
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/standard_normal.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One thread processes 4 channels of a slot: one block of random bits if slots begin on multiples of 4.
 template <class T>
@@ -55,4 +54,4 @@ struct StandardNormal<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

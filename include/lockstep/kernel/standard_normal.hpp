@@ -14,7 +14,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Numbers of the standard normal distribution. Like dropout's masks, they are a pure function of a key, the sample's
 /// position in the epoch and the element's number within the sample. Element e is the quantile at word e % 4 of the
@@ -65,4 +65,4 @@ struct StandardNormal<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

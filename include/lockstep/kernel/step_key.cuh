@@ -6,9 +6,8 @@
 #include <lockstep/kernel/step_key.hpp>
 #include <lockstep/memory/buffer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Runs in one thread. The key is passed by value, so no host memory must stay unchanged until the kernel runs. A
 /// template because nvcc does not support inline kernels.
@@ -36,4 +35,4 @@ class StepKey<CudaSpace> {
   memory::Buffer<std::uint64_t, CudaSpace> key_{1, memory::CudaResource{}};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -6,7 +6,7 @@
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/memory/stream.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// The part of random keys that changes with each micro-batch. It is stored in the kernels' space, so that recorded
 /// device work finds a new key at each replay.
@@ -28,4 +28,4 @@ class StepKey<HostSpace> {
   std::uint64_t key_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -5,7 +5,7 @@
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 namespace detail {
 
@@ -56,4 +56,4 @@ void sum_into_first(memory::Stream<CudaSpace> stream, std::span<T* const> source
                        [=] __device__(Index i) { terms.data[0][i] = detail::tree_of_terms(terms, count, i); });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

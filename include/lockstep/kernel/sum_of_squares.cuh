@@ -11,7 +11,7 @@
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/memory/buffer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
@@ -82,4 +82,4 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
   static constexpr Index smallest_chunk = 4096;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

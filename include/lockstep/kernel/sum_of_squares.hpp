@@ -11,7 +11,7 @@
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <class Space>
 struct SumOfSquares : detail::NotIncluded<Space> {};
@@ -109,4 +109,4 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -3,7 +3,7 @@
 #include <lockstep/kernel/detail/sum_all.cuh>
 #include <lockstep/kernel/total.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <>
 struct Total<CudaSpace> : detail::OfSpace<CudaSpace> {
@@ -15,4 +15,4 @@ struct Total<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

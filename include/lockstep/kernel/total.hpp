@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/kernel/detail/of_space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Reduction of a vector to a scalar.
 template <class Space>
@@ -20,4 +20,4 @@ struct Total<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Set of rows of one parameter's gradient that were written in this step, one bit each. Other rows count as zero for
 /// any content, so a table does not need to be set to zero if a batch touches few rows. Does not own its bits.
@@ -83,4 +83,4 @@ template <class F>
   if (begin < end) f(begin, end);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

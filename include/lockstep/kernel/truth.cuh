@@ -3,10 +3,9 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-namespace detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 template <class T>
 struct Truth {
@@ -28,4 +27,4 @@ void load_truth() {
   detail::load("kernel::truth", detail::run_elements<detail::Truth<T>>);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

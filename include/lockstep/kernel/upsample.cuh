@@ -4,7 +4,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/upsample.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes and bits, queued on the stream. One thread processes one channel of a
 /// position. Sums of 16-bit types are computed in float.
@@ -31,4 +31,4 @@ struct Upsample<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

@@ -6,7 +6,7 @@
 #include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Nearest-neighbour upsampling of an image, whose positions become blocks of `factor` equal ones. Missing dimensions
 /// of space come first and have extent 1.
@@ -82,4 +82,4 @@ struct Upsample<HostSpace> : detail::OfSpace<HostSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
+}}}  // namespace lockstep::kernel

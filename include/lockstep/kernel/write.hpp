@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Whether a backward kernel overwrites its target or adds to the gradient there.
 enum class Write {
@@ -10,4 +10,4 @@ enum class Write {
   add,        ///< an earlier use of the same tensor, or an earlier micro-batch, wrote there
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

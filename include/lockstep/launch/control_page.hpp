@@ -10,7 +10,7 @@
 
 #include <lockstep/launch/detail/rank_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Largest number of ranks on one host.
 inline constexpr int most_local_ranks = 256;
@@ -111,4 +111,4 @@ struct ControlPage {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

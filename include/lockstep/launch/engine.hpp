@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Kind of a run's ranks, which determines the communicator that connects them.
 enum class Engine {
@@ -33,4 +33,4 @@ enum class Engine {
   return "?";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

@@ -13,7 +13,7 @@
 #include <lockstep/launch/detail/rank_place.hpp>
 #include <lockstep/launch/launcher.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Place of this process among the ranks of a run, as its launcher set it.
 struct Environment {
@@ -124,4 +124,4 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
   return inherits || mine == ::sysconf(_SC_NPROCESSORS_ONLN) ? mine : mine * place.local_size;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

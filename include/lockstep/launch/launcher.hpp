@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Launcher of a run's ranks, in decreasing priority.
 enum class Launcher {
@@ -23,4 +23,4 @@ enum class Launcher {
   return names[static_cast<int>(launcher)];
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

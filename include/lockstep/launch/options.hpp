@@ -10,7 +10,7 @@
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Returns the exit code for an error: 2 for wrong input (ConfigError, DataError), 1 for any other.
 [[nodiscard]] inline int exit_code(std::exception const& error) noexcept {
@@ -55,4 +55,4 @@ struct Options {
   std::function<void(std::string const&)> report = {};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

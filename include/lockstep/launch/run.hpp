@@ -18,7 +18,7 @@
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/supervisor.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 namespace detail {
 inline void check(Options const& options) {
@@ -128,4 +128,4 @@ int run(Options const&, Train&&) {
   return 2;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

@@ -19,7 +19,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/detail/file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Exit status and resources of a finished program.
 struct ProgramEnd {
@@ -133,4 +133,4 @@ inline ProgramEnd run_program(std::vector<std::string> const& arguments,
   return end;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

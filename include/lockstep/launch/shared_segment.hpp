@@ -18,7 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/control_page.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Memory that all ranks of a run on one host can address: the control page, followed by zeroed memory for
 /// communicators. It is sparse and as large as the machine's memory: a page costs nothing before its first use. Between
@@ -157,4 +157,4 @@ class SharedSegment {
   std::byte* data_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/wait.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Request by a signal that the ranks of a process stop and save their work. Schedulers send SIGTERM, or another signal
 /// (Slurm: --signal=USR1@120), some time before they kill a process. A terminal that closes sends SIGHUP. Thread-safe.
@@ -44,4 +44,4 @@ class StopRequest {
   Deadline until_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

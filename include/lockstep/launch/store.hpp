@@ -15,7 +15,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/detail/store_line.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// A rank's connection to the StoreServer of its run. Not thread-safe. The destructor tells the server that the rank
 /// leaves; a rank that ends without it is lost.
@@ -174,4 +174,4 @@ class Store {
   std::map<std::string, std::string> gathered_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

@@ -23,7 +23,7 @@
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/detail/store_wire.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Key-value store for the ranks of a run that share no memory. Serves bytes under names over TCP, on a thread of its
 /// own, until it is destroyed. Accepts only ranks of this run. A rank is lost if its connection ends without a farewell
@@ -336,4 +336,4 @@ class StoreServer {
   std::thread thread_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

@@ -16,7 +16,7 @@
 #include <lockstep/launch/shared_segment.hpp>
 #include <lockstep/launch/stop_request.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 namespace detail {
 /// Returns the arguments of this process, with its name first.
@@ -183,4 +183,4 @@ class Supervisor {
   int answer_ = 0;  // exit code of ranks that stopped on request
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

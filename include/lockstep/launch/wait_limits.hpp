@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Time limits of a rank that waits for others. A rank whose process is gone is detected at once, regardless of the
 /// limits.
@@ -13,4 +13,4 @@ struct WaitLimits {
   double silence_seconds = 15;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

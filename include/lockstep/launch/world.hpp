@@ -9,7 +9,7 @@
 #include <lockstep/launch/shared_segment.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 class StopRequest;
 class Store;
@@ -31,4 +31,4 @@ struct World {
   std::shared_ptr<StopRequest const> stop_request = {};  ///< with OnSignal::ask
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

@@ -8,7 +8,7 @@
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/resource.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// A host-memory resource chosen at run time: ordinary memory, or page-locked memory for data that goes to a device.
 /// Accepts any small trivially copyable resource. Two are equal if their type and state are equal.
@@ -35,4 +35,4 @@ class AnyHostResource {
 };
 static_assert(MemoryResource<AnyHostResource>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Owns one allocation of any space and frees it on destruction. The allocator sets how to release it: the host heap, a
 /// communicator whose peers map the same pages, or a CUDA device.
@@ -41,4 +41,4 @@ class [[nodiscard]] Block {
   void* owner_ = nullptr;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

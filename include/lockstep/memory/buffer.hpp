@@ -10,7 +10,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/resource.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// A fixed number of zeroed elements in one space. Movable, not copyable.
 template <class T, class Space = HostSpace>
@@ -45,4 +45,4 @@ class Buffer {
   Index size_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

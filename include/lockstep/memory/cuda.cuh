@@ -17,7 +17,7 @@
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Memory of the current device, zeroed. Release does not wait: synchronize first.
 /// @throws CudaError, naming the requested and the free bytes
@@ -228,4 +228,4 @@ inline void wait_for(CudaEvent const& mark) {
   static_cast<void>(mark.reached());
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

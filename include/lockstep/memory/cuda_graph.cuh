@@ -4,7 +4,7 @@
 
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Returns whether work queued on the stream is recorded instead of run.
 [[nodiscard]] inline bool is_recorded(Stream<CudaSpace> stream) {
@@ -64,4 +64,4 @@ class [[nodiscard]] CudaGraph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

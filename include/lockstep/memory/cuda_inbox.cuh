@@ -10,7 +10,7 @@
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/scratch.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Receives batches on the current device, one ahead: while one batch is read, the next is copied on its own stream
 /// into a second slab. Slabs are used in turn and keep their memory, also chunks that a larger batch outgrew. Freeing
@@ -104,4 +104,4 @@ class [[nodiscard]] CudaInbox {
   int last_ = 0, opened_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

@@ -10,7 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/memory/cuda_graph.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Recordings of one stream's work that depends only on its key and on the contents of device memory. The first time,
 /// work of a key runs unrecorded. The second time it is recorded, because its memory has reached its final size. Work
@@ -82,4 +82,4 @@ class CudaRecordings {
   std::uint64_t memory_ = 0, clock_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

@@ -7,7 +7,7 @@
 #include <lockstep/core/version.hpp>
 #include <lockstep/memory/scratch.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Free parts of an arena. `take` hands out the smallest part that is large enough, or as much of it as needed;
 /// neighbouring parts are merged. Owns nothing and touches no memory, so it works for any space. Equal calls in equal
@@ -75,4 +75,4 @@ class FreeList {
   std::size_t hidden_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

@@ -12,7 +12,7 @@
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Source of large memory: `allocate(bytes)` returns zeroed memory of the resource's space, aligned to at least 64
 /// bytes. Communicators are resources too, so that peers can read gradients directly.
@@ -53,4 +53,4 @@ struct DefaultResourceOf<HostSpace> {
 template <class Space>
 using DefaultResource = typename DefaultResourceOf<Space>::type;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

@@ -10,7 +10,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/resource.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// A bump arena: `take` hands out memory that is valid until `rewind`. It grows by chunks, so memory never moves while
 /// it is in use. A full rewind replaces several chunks by one: after the largest use, nothing is allocated. Not
@@ -113,4 +113,4 @@ class Scratch {
   std::uint64_t allocations_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

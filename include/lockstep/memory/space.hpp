@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Ordinary memory of this process.
 struct HostSpace {
@@ -16,4 +16,4 @@ struct CudaSpace {
   static constexpr char name[] = "cuda";
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

@@ -3,11 +3,11 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 struct RoundedProducts;
-}
+}}}  // namespace lockstep::kernel::detail
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Queue of a space's work, in order. Cheap to copy; does not own.
 template <class Space>
@@ -35,4 +35,4 @@ class Stream<HostSpace> {
   kernel::detail::RoundedProducts const* rounded_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

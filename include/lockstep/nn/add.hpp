@@ -11,7 +11,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise z = x + y: a residual connection. LayerNorm can add a second input itself if the sum is normalised at
 /// once.
@@ -101,4 +101,4 @@ requires(Rank != 2) Sequence<Scalar, Space> add(Context&, Sequence<Scalar, Space
   return x;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -16,7 +16,7 @@
 #include <lockstep/nn/replica_group.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Rows of all replicas, and the index of this replica's first row.
 template <class Context>
@@ -108,4 +108,4 @@ template <class Context>
   return {y, rows.first()};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

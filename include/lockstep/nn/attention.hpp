@@ -17,7 +17,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Multi-head attention of each sequence's tokens to each other, or to the tokens of another sequence, the memory:
 /// out = output(attention(query(x), key(memory), value(memory))). Dropout applies to the attention weights. Padding
@@ -189,8 +189,7 @@ class MultiHeadAttention {
   [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
     if constexpr (Context::Space::host_accessible)
       if (context.is_memory(x.value))
-        return {context.made_once(x.value, map.outputs(), [&] { return map.forward(context, x).value; }),
-                nullptr};
+        return {context.made_once(x.value, map.outputs(), [&] { return map.forward(context, x).value; }), nullptr};
     return map.forward(context, x);
   }
 
@@ -239,4 +238,4 @@ class MultiHeadAttention {
   Dropout dropout_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -9,7 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/elementwise_loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 struct BinaryCrossEntropyOptions {
   double positive_weight = 1;                 ///< factor on the part of targets that are 1; above 1 for rare positives
@@ -54,4 +54,4 @@ template <class Context, class Prediction, class Target>
   return elementwise_loss(context, kernel::BinaryCrossEntropy{options.positive_weight}, logits, target, options.factor);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/nn/parameter.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A tensor that a model keeps but does not learn, such as the running statistics of BatchNorm. It has no gradient and
 /// no optimizer state. Forward writes it in training and reads it in evaluation. `visit` names buffers like parameters.
@@ -25,4 +25,4 @@ struct Buffer {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

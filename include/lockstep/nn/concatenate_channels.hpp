@@ -11,7 +11,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Concatenates channels, as torch.cat along the last axis: row r of y is row r of x followed by row r of each other.
 /// Images are concatenated pixel by pixel, as in a U-Net's skip connection. Before a Linear, one Linear for each part
@@ -66,4 +66,4 @@ requires(sizeof...(Others) > 0)
   return x.with(concatenate_channels(context, x.tokens, others.tokens...));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

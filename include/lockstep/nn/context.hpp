@@ -39,7 +39,7 @@
 #include <lockstep/nn/replica_group.hpp>
 #include <lockstep/nn/variable.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 template <class Context>
 class Staging;
@@ -403,4 +403,4 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   bool replaying_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

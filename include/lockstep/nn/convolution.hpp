@@ -11,7 +11,7 @@
 #include <lockstep/nn/detail/without_padding.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 template <int Dims>
 struct ConvolutionOptions {
@@ -207,4 +207,4 @@ using Conv1d = Convolution<1>;
 using Conv2d = Convolution<2>;
 using Conv3d = Convolution<3>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

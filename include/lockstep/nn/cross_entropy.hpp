@@ -15,7 +15,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::CrossEntropyOptions;
 
@@ -152,4 +152,4 @@ LossOf<Context> cross_entropy(Context&, Logits const&, Column const&, CrossEntro
   return {};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Decodes one sequence of a model that was trained with nn::ctc_loss. Takes the class of the largest logit of each
 /// token, or the first on ties; merges repetitions; removes blanks.
@@ -25,4 +25,4 @@ template <class Sequence>
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -11,7 +11,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::CtcOptions;
 
@@ -57,4 +57,4 @@ template <class Context, detail::NotSequence<Context> X, class Labels>
   return ctc_loss(context, detail::require_sequence<Context>(logits), labels, options);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -3,7 +3,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/variable.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns x without its gradient, like PyTorch's detach: the same memory, nothing is computed. The layers that made x
 /// learn only from x's other uses.
@@ -16,4 +16,4 @@ template <class Scalar, class Space>
   return x.with(detach(x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

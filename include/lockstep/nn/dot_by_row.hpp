@@ -10,7 +10,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Scalar product of each pair of rows: z[r] = a[r] . b[r], as (a * b).sum(-1) in PyTorch. Use it for the score of a
 /// user and an item. For rows from l2_normalize it is their cosine similarity. dot_products multiplies every row with
@@ -53,4 +53,4 @@ template <class Context>
   return a.with(dot_by_row(context, a.tokens, b.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -9,7 +9,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Scalar products of every row of a with every row of b: y[i, j] = factor * sum over c of a[i, c] b[j, c]. For rows
 /// from nn::l2_normalize they are cosine similarities, the logits of a contrastive loss. a and b may be the same
@@ -49,4 +49,4 @@ template <class Context>
   return y;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -11,7 +11,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Dropout. In training, y = x * keep / (1 - p), with keep = 1 for a random 1 - p of the elements and 0 for the others.
 /// The mask differs in every forward pass. In evaluation, or with p = 0, the identity. Backward recomputes the mask
@@ -86,4 +86,4 @@ class Dropout {
   kernel::DropoutMask mask_;  // forward draws its key
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

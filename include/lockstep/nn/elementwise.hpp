@@ -8,7 +8,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 namespace detail {
 
@@ -58,4 +58,4 @@ template <class Context, class Rule>
   return x.with(elementwise(context, rule, x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

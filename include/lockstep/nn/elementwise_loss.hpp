@@ -14,7 +14,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 namespace detail {
 
@@ -215,4 +215,4 @@ LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, Seque
   return {};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

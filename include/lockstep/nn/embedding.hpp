@@ -8,7 +8,7 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A table with a learned row per id; starts as N(0, 0.02). It computes nothing itself: `of` names the ids, and
 /// FusedEmbedding looks them up while it assembles sequences.
@@ -59,4 +59,4 @@ class Embedding {
   Parameter weight_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

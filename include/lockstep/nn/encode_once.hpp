@@ -3,7 +3,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns the result of `encode()`, a Sequence: the memory that a decoder attends to. When a train::Predictor predicts
 /// token by token, its `begin` runs encode on whole sequences and keeps the memory. Its `next` reuses the memory, so
@@ -16,4 +16,4 @@ template <class Context, class Encode>
   return encode();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise y = e^x, as torch.exp. Backward reads y; forward keeps nothing else. For floats, y is 0 below -87.33 and
 /// infinity above 88.
@@ -21,4 +21,4 @@ template <class Context>
   return x.with(exp(context, x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

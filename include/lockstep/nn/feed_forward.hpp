@@ -13,7 +13,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// y = second(dropout(activation(first(x)))) at every slot of a sequence: the feed-forward part of a transformer.
 /// Activation and dropout run while the first matrix product is in cache. Forward keeps the slopes instead of the
@@ -110,4 +110,4 @@ class FeedForward {
   Activation activation_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -10,7 +10,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/parameter.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Freezes a block: its parameters and buffers never change. It computes as in evaluation, without dropout and with
 /// BatchNorm's running statistics. Nothing is kept for backward, and no gradient flows through it. Parameters keep the
@@ -69,4 +69,4 @@ class Frozen {
   Block block_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

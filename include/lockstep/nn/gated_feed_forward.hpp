@@ -9,7 +9,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// y = down(dropout(gelu(gate(x)) * up(x))) at every slot of a sequence: the feed-forward part of T5 1.1. Activation,
 /// dropout and multiplication run while the preceding matrix products are in cache. Forward keeps the slopes of both
@@ -82,4 +82,4 @@ class GatedFeedForward {
   Dropout dropout_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

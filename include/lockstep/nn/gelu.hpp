@@ -5,7 +5,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// GELU, elementwise y = x Phi(x) with the exact Phi, the cumulative distribution of the standard normal, not the tanh
 /// formula. While recording, forward also keeps the slopes for backward.
@@ -21,4 +21,4 @@ template <class Context>
   return x.with(gelu(context, x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

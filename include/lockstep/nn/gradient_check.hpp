@@ -15,7 +15,7 @@
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 struct GradientCheckOptions {
   double step = 1e-5;      ///< h of the central difference
@@ -111,4 +111,4 @@ template <class Model, class Batch>
                                  layout, values, options);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

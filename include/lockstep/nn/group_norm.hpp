@@ -12,7 +12,7 @@
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Activation;
 
@@ -115,4 +115,4 @@ class GroupNorm {
   GroupNormOptions options_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

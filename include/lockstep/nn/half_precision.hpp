@@ -5,7 +5,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 namespace detail {
 template <class Model>
@@ -55,4 +55,4 @@ class InFloat16 : public detail::StoredAs<Model, float16> {
   explicit InFloat16(Model model) : detail::StoredAs<Model, float16>(std::move(model)) {}
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -6,7 +6,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/elementwise_loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 struct HuberLossOptions {
   double delta = 1;   ///< distance from the target beyond which the loss is linear; bounds the gradient
@@ -29,4 +29,4 @@ template <class Context, class Prediction, class Target>
   return elementwise_loss(context, kernel::HuberLoss{options.delta}, prediction, target, options.factor);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

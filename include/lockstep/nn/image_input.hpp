@@ -13,7 +13,7 @@
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 template <int Dims>
 struct ImageInputOptions {
@@ -98,4 +98,4 @@ class ImageInput {
   Options options_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -9,7 +9,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 namespace detail {
 template <class Scalar>
@@ -67,4 +67,4 @@ void initialize_buffers(ParameterLayout const& layout, Scalar* buffers) {
     detail::write_start(entry, Philox(mix(entry.name)), buffers + entry.offset, 0, entry.size);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/nn/elementwise_loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 struct KlToStandardNormalOptions {
   double factor = 1;  ///< multiplies loss and gradient: the beta of a beta-VAE
@@ -23,4 +23,4 @@ template <class Context, class Prediction>
       .with_auxiliary(elementwise_loss(context, kernel::DivergenceOfLogDeviation{}, log_deviation, options.factor));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -10,7 +10,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 struct L2NormalizeOptions {
   double epsilon = 1e-12;  ///< divisor of rows that are shorter
@@ -55,4 +55,4 @@ template <class Context>
   return x.with(l2_normalize(context, x.tokens, options));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

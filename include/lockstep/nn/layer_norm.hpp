@@ -15,7 +15,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Layer normalisation: y = weight * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance over each
 /// row. The residual form normalises x + dropout(added) in the same pass. The weights start as 1, the bias as 0.
@@ -162,4 +162,4 @@ class LayerNorm {
   double epsilon_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -12,7 +12,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// y = weight * x, with a learned factor for each channel that starts near zero. At the end of each residual branch, it
 /// lets a deep model start as nearly the identity.
@@ -77,4 +77,4 @@ class LayerScale {
   Parameter weight_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -9,7 +9,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A column of sequences padded to one length, as data::PadCollate makes from a std::vector.
 template <class C, class Space>
@@ -70,4 +70,4 @@ template <class Space, SequenceColumn<Space> Column>
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -8,7 +8,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise y = x for x > 0 and slope * x otherwise, as torch.nn.functional.leaky_relu. Backward reads y; forward
 /// keeps nothing else.
@@ -27,4 +27,4 @@ template <class Context>
   return x.with(leaky_relu(context, x.tokens, slope));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

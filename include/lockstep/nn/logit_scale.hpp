@@ -12,7 +12,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 struct LogitScaleOptions {
   double start = 1 / 0.07;  ///< initial factor
@@ -75,4 +75,4 @@ class LogitScale {
   kernel::LearnedFactor factor_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

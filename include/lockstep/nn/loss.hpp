@@ -7,7 +7,7 @@
 #include <lockstep/kernel/total.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A loss as a sum and a weight, never a mean. Sums and weights add up exactly for any split of the batch over
 /// micro-batches and ranks. Gradients are gradients of the sum; the optimizer divides by the weight of the whole step.
@@ -106,4 +106,4 @@ struct Loss<CudaSpace> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/nn/elementwise_loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 struct MeanAbsoluteErrorOptions {
   double factor = 1;  ///< multiplies loss and gradient, not the weight: for an auxiliary loss
@@ -19,4 +19,4 @@ template <class Context, class Prediction, class Target>
   return elementwise_loss(context, kernel::AbsoluteError{}, prediction, target, options.factor);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -4,7 +4,7 @@
 
 #include <lockstep/nn/loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Placeholder for any visitor in the concept below (nvcc accepts no lambda there).
 struct AnyVisitor {
@@ -54,4 +54,4 @@ requires(HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>)  //
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -10,7 +10,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise z = x * y: a gate. Backward reads both sides, which may be the same variable.
 /// @determinism bitwise, for any number of threads
@@ -69,4 +69,4 @@ requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> multiply(Context& con
   return multiply(context, detail::as_tokens(x), factors).tokens.reshape(x.value.extent);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

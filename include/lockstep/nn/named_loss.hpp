@@ -10,7 +10,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 namespace detail {
 
 /// The named losses of one batch's forward pass.
@@ -62,4 +62,4 @@ LossOf<Context> named_loss(Context& context, std::string_view name, LossOf<Conte
   return loss;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

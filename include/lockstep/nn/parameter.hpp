@@ -6,7 +6,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Initial values of a parameter or buffer.
 struct Initializer {
@@ -62,4 +62,4 @@ struct Parameter {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -12,7 +12,7 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Callback for parameters whose gradient is complete. A function pointer instead of a template argument, so that all
 /// policies share one instantiation of every layer.
@@ -137,4 +137,4 @@ class ParameterGradients {
   memory::Buffer<std::uint64_t> touched_bits_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

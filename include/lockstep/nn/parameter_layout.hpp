@@ -14,7 +14,7 @@
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Offsets of all parameters in the arenas, and of all buffers in their own arena. Parameters are in reverse forward
 /// order. Backward thus fills the gradient arena from its start, and any byte range can be sent as soon as it is full.
@@ -145,4 +145,4 @@ class ParameterLayout {
   Index size_ = 0, buffer_size_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/tensor_view.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A size for each spatial axis, outermost first: one number for all axes, or {depth, height, width}.
 template <int Dims>
@@ -34,4 +34,4 @@ struct PerAxis {
   [[nodiscard]] constexpr Index least() const noexcept { return *std::min_element(values.begin(), values.end()); }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

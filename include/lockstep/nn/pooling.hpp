@@ -8,7 +8,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns the mean over the tokens of each sequence, without padding; zeros for a sequence without tokens.
 /// @shape returns [rows, width]
@@ -77,4 +77,4 @@ template <class Context, detail::NotSequence<Context> X>
   return last_token(context, detail::require_sequence<Context>(x));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -7,7 +7,7 @@
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// y = x + dropout(part(norm(x))): a transformer part with pre-normalisation, whose residual stream is never
 /// normalised. The norm is named "norm", next to the part's own names.
@@ -38,4 +38,4 @@ class PreNorm {
   Dropout dropout_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

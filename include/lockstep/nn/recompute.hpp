@@ -5,7 +5,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/tokens_of.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Activation checkpointing: forward keeps only the block's output, and backward computes the block again. A model of n
 /// blocks then holds the activations of one block at a time and takes about a third more time. Results and gradients
@@ -31,4 +31,4 @@ class Recompute {
   Block block_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

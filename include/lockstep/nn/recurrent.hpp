@@ -15,7 +15,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Direction;
 
@@ -173,4 +173,4 @@ class Recurrent {
 using LSTM = Recurrent<kernel::LstmCell>;
 using GRU = Recurrent<kernel::GruCell>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

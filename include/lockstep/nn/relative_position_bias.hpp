@@ -12,7 +12,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Learned attention bias by the distance between key and query, as in T5: one number per bucket of distances and head.
 /// Compute it once and pass it to several layers to share it. Starts as N(0, 0.02).
@@ -77,4 +77,4 @@ class RelativePositionBias {
   kernel::RelativeBuckets buckets_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

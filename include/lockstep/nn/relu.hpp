@@ -5,7 +5,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise y = max(0, x). Backward reads y; forward keeps nothing else.
 /// @determinism bitwise, for any number of threads
@@ -20,4 +20,4 @@ template <class Context>
   return x.with(relu(context, x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

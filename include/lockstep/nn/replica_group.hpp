@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// The replicas of a run during a training pass, for layers that need other replicas' samples. All replicas run equal
 /// passes, so all reach the exchanges in one order. An exchange waits for the work queued before it and is complete
@@ -48,4 +48,4 @@ class InReplicaGroup {
   ReplicaGroup* group_ = nullptr;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -4,7 +4,7 @@
 
 #include <lockstep/nn/add.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// y = x + block(x). Parameters keep the names that they have without this wrapper.
 /// @determinism as the block
@@ -26,4 +26,4 @@ class Residual {
   Block block_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

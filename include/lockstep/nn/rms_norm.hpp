@@ -15,7 +15,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Root mean square normalisation: y = weight * x / sqrt(mean(x^2) + epsilon), with the mean over each row. The weights
 /// start as 1.
@@ -156,4 +156,4 @@ class RMSNorm {
   double epsilon_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -10,7 +10,7 @@
 #include <lockstep/kernel/row_numbers.hpp>
 #include <lockstep/nn/context.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns the numbers first, first + 1, …: the labels of a loss over pairs in which row i of this batch matches row
 /// first + i. With nn::all_gather, pass its `first`.
@@ -29,4 +29,4 @@ template <class Context>
   return numbers;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -7,7 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/layout_of.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 namespace detail {
 template <class Layout>
@@ -53,4 +53,4 @@ void expect_same_lengths(char const* who, Sequences const& sequences, Column con
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

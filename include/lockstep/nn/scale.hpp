@@ -5,7 +5,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise y = factor * x. For a learned factor see LogitScale.
 /// @determinism bitwise, for any number of threads
@@ -20,4 +20,4 @@ template <class Context>
   return x.with(scale(context, x.tokens, factor));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

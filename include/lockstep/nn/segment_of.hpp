@@ -10,7 +10,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns the tokens of one segment of sequences that `interleave` assembled, for example the states from which a
 /// model predicts actions.
@@ -41,4 +41,4 @@ template <class Context>
   return {y, segment};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -4,7 +4,7 @@
 
 #include <lockstep/kernel/assembly.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Parts whose sum is the tokens of one segment. A part is a column of ids (for the layer's own table), an Embedding's
 /// lookup, or a Sequence. All parts must belong to the same sequences.
@@ -34,4 +34,4 @@ template <class... Segment>
   return {{segments...}};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

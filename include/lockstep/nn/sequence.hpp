@@ -5,7 +5,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/nn/variable.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::SequenceLayout;
 
@@ -65,4 +65,4 @@ template <class Scalar, class Space, class Move>
           {from.rows, from.slots, from.length, move(from.lengths), move(from.offsets), move(from.positions)}};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -11,7 +11,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/variable.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns a column's numbers as a Sequence, ready for a Linear: one number per step from std::vector<float>, N from
 /// std::vector<std::array<float, N>>. The collate decides whether it is padded or ragged. No gradient flows into it.
@@ -61,4 +61,4 @@ requires(Rank > 2) [[nodiscard]] Sequence<Scalar, Space> sequence_of(Variable<Sc
   return {x.as_rows(), SequenceLayout<Space>::padded(places, {}, positions)};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

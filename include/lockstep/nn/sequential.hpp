@@ -7,7 +7,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A layer with its own name in a Sequential.
 template <class Layer>
@@ -72,4 +72,4 @@ class Sequential {
   std::tuple<Layers...> layers_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise y = 1 / (1 + e^-x), as torch.sigmoid. Backward reads y; forward keeps nothing else. For a loss on labels
 /// use the logits instead: binary_cross_entropy_with_logits.
@@ -21,4 +21,4 @@ template <class Context>
   return x.with(sigmoid(context, x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 #include <lockstep/nn/detail/elementwise.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Sigmoid linear unit (swish), elementwise y = x / (1 + e^-x), as torch.nn.functional.silu. While recording, forward
 /// also keeps the slopes for backward.
@@ -21,4 +21,4 @@ template <class Context>
   return x.with(silu(context, x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

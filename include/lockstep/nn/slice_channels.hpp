@@ -10,7 +10,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns the channels [first, first + count) of x, as x[..., first : first + count] in PyTorch. Use it for one gate's
 /// part of a Linear that computes all gates.
@@ -50,4 +50,4 @@ template <class Context>
   return x.with(slice_channels(context, x.tokens, first, count));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -7,7 +7,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Softmax of each row's channels: e^x over the sum of the row's e^x, as torch.softmax along the last axis. Use it for
 /// the weights of experts, or for the probabilities in your own loss. For a loss on labels use the logits instead:
@@ -38,4 +38,4 @@ template <class Context>
   return x.with(softmax(context, x.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

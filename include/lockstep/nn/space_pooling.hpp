@@ -11,7 +11,7 @@
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 template <int Dims>
 struct SpacePoolingOptions {
@@ -131,4 +131,4 @@ template <class Context, int Rank>
   return y;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -13,7 +13,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/parameter.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Element type in which kernels read and write a context's activations: their template argument. On the host, the
 /// compute type; on a device, the storage type, because kernels convert when they load and store.
@@ -190,4 +190,4 @@ class [[nodiscard]] Staging {
   std::conditional_t<converts, std::size_t, Nothing> first_{};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

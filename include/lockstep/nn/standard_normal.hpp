@@ -9,7 +9,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Returns independent standard normal numbers in the shape of x (torch.randn_like). They are new in every step and in
 /// every prediction of a Predictor. Evaluations draw the same numbers each time. For variational autoencoders and
@@ -44,4 +44,4 @@ requires(Rank > 1) [[nodiscard]] VariableOf<Context, Rank> standard_normal_like(
   return standard_normal_like(context, detail::as_tokens(x, positions)).tokens.reshape(x.value.extent);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -11,7 +11,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Stochastic depth, at the end of a residual branch. In training, y = x / (1 - p) for a random 1 - p of the samples
 /// and 0 for the others, which skip the branch. The choice differs in every forward pass. In evaluation, or with p = 0,
@@ -79,4 +79,4 @@ class StochasticDepth {
   Dropout dropout_;  // each sample's first mask element decides
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 #include <lockstep/nn/detail/binary_operation.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Elementwise z = x - y. For a gate between two states use y + gate * (x - y), which needs one multiplication.
 /// @determinism bitwise, for any number of threads
@@ -23,4 +23,4 @@ template <class Context>
   return x.with(subtract(context, x.tokens, y.tokens));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -10,7 +10,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/transformer_decoder_layer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A stack of TransformerDecoderLayers, all with the same memory. Layers are named "0", "1", and so on.
 /// @determinism bitwise, for any number of threads
@@ -65,4 +65,4 @@ class TransformerDecoder {
   std::vector<TransformerDecoderLayer> layers_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

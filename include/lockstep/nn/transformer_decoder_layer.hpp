@@ -8,7 +8,7 @@
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Decoder layer: causal self-attention, attention to a memory, and a feed-forward part.
 /// x1 = norm(x + dropout(attention(x))), x2 = norm(x1 + dropout(cross(x1, memory))),
@@ -85,4 +85,4 @@ class TransformerDecoderLayer {
   bool norm_first_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -10,7 +10,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/transformer_encoder_layer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// A stack of TransformerEncoderLayers, named "0", "1", and so on.
 /// @determinism bitwise, for any number of threads
@@ -68,4 +68,4 @@ class TransformerEncoder {
   std::vector<TransformerEncoderLayer> layers_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

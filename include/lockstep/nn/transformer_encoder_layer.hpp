@@ -8,7 +8,7 @@
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Encoder layer: x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))). With `norm_first`:
 /// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))). Order and dropout are those of
@@ -82,4 +82,4 @@ class TransformerEncoderLayer {
   bool norm_first_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -9,7 +9,7 @@
 #include <lockstep/kernel/channel_bias.hpp>
 #include <lockstep/nn/detail/convolution_base.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 template <int Dims>
 struct TransposedConvolutionOptions {
@@ -134,4 +134,4 @@ using ConvTranspose1d = TransposedConvolution<1>;
 using ConvTranspose2d = TransposedConvolution<2>;
 using ConvTranspose3d = TransposedConvolution<3>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

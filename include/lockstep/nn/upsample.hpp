@@ -12,7 +12,7 @@
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Nearest-neighbour upsampling: repeats each pixel, voxel or time step `factor` times along each axis, like PyTorch's
 /// Upsample with its default mode "nearest". Channels last. Has no parameters.
@@ -71,4 +71,4 @@ using Upsample1d = Upsample<1>;
 using Upsample2d = Upsample<2>;
 using Upsample3d = Upsample<3>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -8,7 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 /// Gradient of one activation. The first consumer's backward that asks for the gradient allocates its memory. The
 /// memory is freed when the backward of the last producer has read it. The activation's own memory is freed at that
@@ -85,4 +85,4 @@ template <class Scalar, int Rank, class Space, class Move>
   return {move(x.value), nullptr};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn
+}}}  // namespace lockstep::nn

@@ -3,7 +3,7 @@
 #include <lockstep/optim/detail/adam_with.hpp>
 #include <lockstep/optim/optimizer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Adam, with weight decay as an L2 penalty. With h the clipped gradient of the mean and t the step, from 1:
 ///   g = h + decay x
@@ -16,4 +16,4 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 using Adam = detail::AdamWith<detail::Decay::coupled>;
 static_assert(Optimizer<Adam> && Optimizer<Adam, double>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

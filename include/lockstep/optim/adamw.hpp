@@ -3,7 +3,7 @@
 #include <lockstep/optim/detail/adam_with.hpp>
 #include <lockstep/optim/optimizer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Adam with decoupled weight decay. With g the clipped gradient of the mean and t the step, from 1:
 ///   m = m + (1 - beta1) (g - m)        v = beta2 v + (1 - beta2) g^2
@@ -14,4 +14,4 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 using AdamW = detail::AdamWith<detail::Decay::decoupled>;
 static_assert(Optimizer<AdamW> && Optimizer<AdamW, double>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -12,7 +12,7 @@
 #include <lockstep/optim/slice.hpp>
 #include <lockstep/optim/step_scalars.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// An optimizer that also keeps an exponential moving average of the parameters:
 ///   a = a + max(1 - decay, 1 / t) (x - a) after step t, from 1
@@ -69,4 +69,4 @@ template <class O>
 requires requires { O::averages; }
 inline constexpr bool averages<O> = O::averages;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/detail/parameter_rule.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Factor on the weight decay of each parameter, or whether it decays.
 class DecayRule : public detail::ParameterRule<DecayRule> {
@@ -24,4 +24,4 @@ class DecayRule : public detail::ParameterRule<DecayRule> {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

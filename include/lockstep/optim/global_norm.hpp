@@ -7,7 +7,7 @@
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Euclidean norm of all gradients together, and the clipping factor that follows from it.
 struct GlobalNorm {
@@ -38,4 +38,4 @@ struct GlobalNorm {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

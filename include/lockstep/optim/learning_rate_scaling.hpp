@@ -4,7 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// How the learning rate follows the effective batch (batch size x ranks or devices x accumulation).
 enum class LearningRateScaling {
@@ -28,4 +28,4 @@ enum class LearningRateScaling {
   return 1;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -7,7 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Dynamic loss scaling for activation gradients in float16, which holds magnitudes from 2^-24 to 65504 only. The
 /// gradient of the loss is multiplied by a scale. The optimizer, which reads parameter gradients in float32, divides by
@@ -62,4 +62,4 @@ struct LossScaler {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -8,7 +8,7 @@
 #include <lockstep/optim/slice.hpp>
 #include <lockstep/optim/step_scalars.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Requires an immutable update rule: its number of state arenas, and a step on a slice of the arenas. An optimizer
 /// holds no state, so any rank or device can update any part of the arena.
@@ -30,4 +30,4 @@ template <class O>
     return {};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

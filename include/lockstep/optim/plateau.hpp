@@ -4,7 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Lowers the learning rate when evaluations stop improving. The rate depends only on which evaluations were the best
 /// so far. Checkpoints store those, so a resumed run continues with the same rate.
@@ -34,4 +34,4 @@ class PlateauFactor {
   double factor_ = 1;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

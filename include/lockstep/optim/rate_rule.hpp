@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/detail/parameter_rule.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Factor on the learning rate of each parameter, or whether it learns. With 0 a parameter never changes: neither
 /// weight decay nor moments apply.
@@ -29,4 +29,4 @@ template <class Optimizer, class Entry>
   return 1;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -8,7 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Learning-rate schedule: a pure function of the step, so there is no state to save or restore.
 struct Schedule {
@@ -57,4 +57,4 @@ struct Schedule {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

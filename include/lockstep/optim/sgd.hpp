@@ -9,7 +9,7 @@
 #include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Stochastic gradient descent. With h the clipped gradient of the mean:
 ///   g = h + decay x        b = momentum b + g        x = x - rate b
@@ -61,4 +61,4 @@ struct SGD {
 };
 static_assert(Optimizer<SGD> && Optimizer<SGD, double>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -5,7 +5,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// 16-bit copy of the values, of either type, for matrix products that read 16 bits. Null by default.
 class Shadow {
@@ -54,4 +54,4 @@ struct Slice {
                                       ///< it are zero and must not be read
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Scalars that differ from step to step. They are in memory of `Space`, so that a device's weight never has to reach
 /// the host.
@@ -22,4 +22,4 @@ struct StepScalars {
   [[nodiscard]] constexpr double gradient_scale() const noexcept { return clip / (weight * loss_scale); }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

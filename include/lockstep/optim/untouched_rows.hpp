@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// Effect of a step on rows that it did not touch, in tables whose gradient is stored by rows.
 enum class UntouchedRows {
@@ -17,4 +17,4 @@ template <class Optimizer>
   return false;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim
+}}}  // namespace lockstep::optim

@@ -13,7 +13,7 @@
 #include <lockstep/core/sha256.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Named values that must be equal on all ranks for their replicas to stay equal, in the caller's order.
 class Agreement {
@@ -85,4 +85,4 @@ class Agreement {
   std::string text_;  // field and value in turns, each followed by a zero
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

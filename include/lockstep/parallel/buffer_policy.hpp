@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Treatment of buffers, for example running statistics, before an evaluation. During training each replica updates its
 /// buffers from its own samples. Checkpoints hold the first replica's buffers.
@@ -12,4 +12,4 @@ enum class BufferPolicy {
   own,    ///< each replica keeps its own, so evaluation uses a different model on each
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

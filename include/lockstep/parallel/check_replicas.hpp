@@ -9,7 +9,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Arenas of the layout that must be equal on all replicas: the parameters' values, then other state per parameter, for
 /// example the optimizer's moments.
@@ -75,4 +75,4 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
                         "a rank changed its numbers by itself or made a step with options of its own", step);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

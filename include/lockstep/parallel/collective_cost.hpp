@@ -7,7 +7,7 @@
 
 #include <lockstep/comm/piece.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Cost model of an all-reduce: n bytes take start_seconds + n byte_seconds.
 struct CollectiveCost {
@@ -52,4 +52,4 @@ struct CollectiveCost {
   static constexpr std::size_t least_bucket = 1 << 20, largest_bucket = 32 << 20;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -22,7 +22,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Trains on several devices of one process, with a replica on each. Every step computes one batch per device in
 /// parallel and sums the gradients on the first device. That device updates the parameters, which are then copied to
@@ -221,4 +221,4 @@ struct DataParallel {
 };
 static_assert(ParallelPolicy<DataParallel>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

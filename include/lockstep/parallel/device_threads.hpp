@@ -15,7 +15,7 @@
 #include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/wait.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// One persistent thread for each device of a process; the calling thread is the first device's. A device's work always
 /// runs on the same thread, unlike a ThreadPool's tasks, so its memory stays near its core.
@@ -103,4 +103,4 @@ class DeviceThreads {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

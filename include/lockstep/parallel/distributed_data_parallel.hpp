@@ -31,7 +31,7 @@
 #include <lockstep/parallel/row_exchange.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Trains with one device per rank. Every rank computes its own batch. Buckets of gradients are summed over ranks while
 /// backward still runs, and every rank makes the same update. The policy owns the communicator.
@@ -399,4 +399,4 @@ template <class C, class... Option>
 DistributedDataParallel(C, Option...) -> DistributedDataParallel<C>;
 DistributedDataParallel()->DistributedDataParallel<std::nullptr_t>;  // selects the static_assert above
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

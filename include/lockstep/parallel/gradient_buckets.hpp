@@ -17,7 +17,7 @@
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Splits the gradient arena into buckets that are summed over ranks as soon as they are full, in arena order on every
 /// rank. The first bucket has a quarter of the size, so that it starts early. At the end buckets shrink to a quarter,
@@ -159,4 +159,4 @@ class GradientBuckets {
   bool under_way_ = false;  // incomplete sums of a step whose `finish` has not been called
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -5,7 +5,7 @@
 #include <lockstep/memory/space.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Runs a policy's replicas on GPUs. Use it in a file that includes lockstep/cuda.cuh and is compiled by nvcc:
 ///   Trainer trainer(model, optimizer, parallel::OnCuda{parallel::SingleDevice{}});
@@ -40,4 +40,4 @@ OnCuda(Policy) -> OnCuda<Policy>;
 template <class Policy>
 OnCuda(Policy, std::vector<int>) -> OnCuda<Policy>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -19,7 +19,7 @@
 #include <lockstep/parallel/detail/step_scalars.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Moments of an optimizer, in arenas of the parameters' layout or of parts of it. Updates only these parts.
 template <class Optimizer, class Space = HostSpace>
@@ -187,4 +187,4 @@ class OptimizerState {
   detail::MakeStepScalars<Space> make_scalars_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -13,7 +13,7 @@
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Resources of one replica.
 struct Place {
@@ -136,4 +136,4 @@ struct SessionReport {
   std::vector<std::string> unused_parameters = {};  ///< learned parameters that never got a gradient in any shard
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -34,7 +34,7 @@
 #include <lockstep/parallel/detail/shard_sum.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// One micro-batch of an optimizer step.
 struct MicroStep {
@@ -388,4 +388,4 @@ class Replica {
   detail::ShardsInTurns in_turns_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -10,7 +10,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Returns why `shards` shards cannot be distributed over `devices` ranks or devices, with the nearest number that
 /// fits. Returns an empty string if they can.
@@ -75,4 +75,4 @@ Reproducible(Policy) -> Reproducible<Policy>;
 template <class Policy>
 Reproducible(Policy, int) -> Reproducible<Policy>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

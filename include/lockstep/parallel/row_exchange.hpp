@@ -15,7 +15,7 @@
 #include <lockstep/parallel/detail/of_bytes.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Sums gradients by rows over ranks. Ranks touch different rows, so they first compute the union of all touched rows.
 /// Each copies these rows to the front of the table's gradient, where one operation sums them, and then back. Untouched
@@ -122,4 +122,4 @@ class RowExchange {
   bool sends_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

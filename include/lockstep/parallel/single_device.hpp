@@ -7,7 +7,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Trains on one device. The reference for the other policies.
 struct SingleDevice {
@@ -97,4 +97,4 @@ struct SingleDevice {
 };
 static_assert(ParallelPolicy<SingleDevice>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

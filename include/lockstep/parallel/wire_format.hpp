@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/element_type.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Element type in which ranks send gradients. With 16 bits each rank rounds its gradients of a step once, after all
 /// micro-batches. All engines except NCCL sum them in float32, in the tree over ranks, and round the sum once. All
@@ -24,4 +24,4 @@ enum class WireFormat {
   return format == WireFormat::float16 ? "fp16" : "fp32";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

@@ -17,7 +17,7 @@
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Whether two runs learned the same parameters.
 enum class Agreement {
@@ -166,4 +166,4 @@ struct ComparedRun {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

@@ -13,7 +13,7 @@
 #include <lockstep/scaling/detail/remedy.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Measurements of short runs, each without some of the work, and the changes that they suggest for this machine. Rates
 /// are for all ranks.
@@ -152,4 +152,4 @@ struct Diagnosis {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

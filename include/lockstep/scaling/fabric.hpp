@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Algorithm of an all-reduce over a network.
 enum class AllReduce {
@@ -34,4 +34,4 @@ struct Fabric {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

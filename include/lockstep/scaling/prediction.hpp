@@ -10,7 +10,7 @@
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/scaling/fabric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Gradients that are sent in one sum.
 struct GradientPart {
@@ -164,4 +164,4 @@ namespace detail {
   return ring.step_seconds <= tree.step_seconds ? ring : tree;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

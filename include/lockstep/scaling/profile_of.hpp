@@ -5,7 +5,7 @@
 #include <lockstep/scaling/step_profile.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Returns the rank for which the others wait.
 [[nodiscard]] inline SlowestRank slowest_of(train::RunRecord const& record) {
@@ -45,4 +45,4 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
           .slowest = slowest_of(record)};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

@@ -15,7 +15,7 @@
 #include <lockstep/scaling/prediction.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// A run that a trainer saved in a --save-dir: run.json, or the doctor's doctor.json.
 class SavedRun {
@@ -161,4 +161,4 @@ class SavedRun {
   json::Value json_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

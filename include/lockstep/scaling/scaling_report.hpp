@@ -12,7 +12,7 @@
 #include <lockstep/scaling/fabric.hpp>
 #include <lockstep/scaling/prediction.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Report of a workload on more ranks over a fabric. All values are predictions.
 class ScalingReport {
@@ -147,4 +147,4 @@ class ScalingReport {
   std::vector<Prediction> weak_, strong_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

@@ -8,7 +8,7 @@
 #include <lockstep/scaling/detail/rounded.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Speed-up of a run on several shards over a run on one shard, or on another number, and its losses. Let r =
 /// processors together / alone, and scale a step of the lone run to equally many samples. Then a phase loses
@@ -87,4 +87,4 @@ class SpeedUp {
   std::array<Loss, 4> losses_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

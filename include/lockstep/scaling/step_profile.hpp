@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Rank for which the others wait, and the phase in which it takes most extra time over the fastest rank.
 struct SlowestRank {
@@ -40,4 +40,4 @@ struct StepProfile {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

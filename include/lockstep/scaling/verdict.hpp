@@ -7,7 +7,7 @@
 
 #include <lockstep/scaling/step_profile.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Bottleneck of a run, as a word and as a sentence.
 struct Verdict {
@@ -47,4 +47,4 @@ struct Verdict {
   return {largest.name, says + waited};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling
+}}}  // namespace lockstep::scaling

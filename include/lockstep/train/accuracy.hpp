@@ -9,7 +9,7 @@
 #include <lockstep/train/detail/each_label.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The share of samples whose largest logit is their label's: `Accuracy{&Article::label}`; of a model that predicts
 /// sequences or pictures, the share of tokens or places. Of equal logits the first counts. A single logit, that of
@@ -43,4 +43,4 @@ class Accuracy {
   std::array<double, 2> totals_{};  // right, all
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -16,7 +16,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/train/detail/file_remedy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// A file that is there whole or not at all: written under another name beside its place, and moved there by `commit`
 /// once its bytes are on the disk, for good when `commit` returns. Without `commit` nothing stays behind. Of several
@@ -99,4 +99,4 @@ class [[nodiscard]] AtomicFile {
   int file_ = -1;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -12,7 +12,7 @@
 #include <lockstep/train/detail/each_label.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The area under the receiver operating characteristic: how often a sample with a label other than 0 has a larger
 /// logit than one with the label 0, of all such pairs; equal ones count half. `Auc{&Click::clicked}`, of a model with
@@ -63,4 +63,4 @@ class Auc {
   std::vector<double> totals_ = std::vector<double>(2 * places);  // for each number: labels of 0, others
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

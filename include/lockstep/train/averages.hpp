@@ -7,7 +7,7 @@
 #include <lockstep/train/detail/with_averages.hpp>
 #include <lockstep/train/trainer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The moving average of the parameters of a trainer whose optimizer is an optim::Averaged, in the order of its values:
 /// for a Predictor, or train::save_parameters.   @collective with DistributedDataParallel
@@ -23,4 +23,4 @@ template <class Model, class Optimizer, class Policy>
   return detail::averages_of(detail::TrainerParts::any_session(trainer));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -8,7 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The batches of a started loader as a session computes them. Where they are copied to a device, the next ones are
 /// taken from the loader and sent on their way while those at hand are computed; an error of theirs is kept for whoever
@@ -81,4 +81,4 @@ class BatchFeed {
   std::exception_ptr error_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

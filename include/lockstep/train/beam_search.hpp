@@ -14,7 +14,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/predictor.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 struct BeamSearchOptions {
   Index beam = 4;             ///< hypotheses kept per sample; 1: greedy decoding
@@ -189,4 +189,4 @@ template <class Model, class Batch, class Next>
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

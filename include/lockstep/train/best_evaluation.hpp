@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Which of a metric's values is the best one.
 enum class BestValue { largest, smallest };
@@ -48,4 +48,4 @@ class BestEvaluation {
   bool any_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

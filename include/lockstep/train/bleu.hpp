@@ -12,7 +12,7 @@
 
 #include <lockstep/train/detail/split_words.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Corpus BLEU of texts with one reference each, in [0, 100]: n-grams of 1 to 4 tokens, tokenizer 13a, exponential
 /// smoothing, case kept. Equals sacrebleu's signature nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp.
@@ -132,4 +132,4 @@ class Bleu {
   std::array<double, 2 + 2 * orders> totals_{};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

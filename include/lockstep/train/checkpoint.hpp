@@ -28,7 +28,7 @@
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/safetensors.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Where a fit leaves checkpoints, and which one it goes on from. Of several ranks the first one's counts, and only it
 /// reads and writes.
@@ -327,4 +327,4 @@ inline void make_folder(std::string const& folder) {
   return folder + "/" + name + ".safetensors";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 
 #include <lockstep/train/detail/split_words.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Corpus chrF2 of texts with one reference each, in [0, 100]: F-score (beta 2) of n-grams of 1 to 6 characters, white
 /// space removed, case kept. Equals sacrebleu's signature nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no.
@@ -87,4 +87,4 @@ class Chrf {
   std::array<double, 3 * orders> totals_{};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

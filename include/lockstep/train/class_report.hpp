@@ -9,7 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Text of an evaluation with a ConfusionMatrix: a line for each class with samples, recall, precision and F1, their
 /// means over the classes that are a label or predicted (macro), and the matrix with a row for each label.
@@ -68,4 +68,4 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
   return out + "\n";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 #include <lockstep/train/detail/class_decisions.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// How often each class was predicted where each was the label: `ConfusionMatrix{&Article::label, 4}`. Its values are
 /// called "confusion.LABEL.PREDICTED" and come row by row, so that a report of this metric alone has the count of
@@ -55,4 +55,4 @@ class ConfusionMatrix {
   std::vector<double> counts_;  // [label, predicted]
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

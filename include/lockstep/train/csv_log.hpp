@@ -15,7 +15,7 @@
 #include <lockstep/train/detail/one_fit.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Writes metrics.csv: what MetricsLog writes, as a table. The first row has the columns' names, fixed when a run
 /// starts: those of MetricsLog and the evaluation's metrics; then comes a row for each logged step and each evaluation,
@@ -96,4 +96,4 @@ class CsvLog final : public Observer {
   std::string line_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -16,7 +16,7 @@
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// How many labels are read wrongly by nn::ctc_best_path, missed or read in addition, as a share of all labels: the
 /// word error rate where labels are words, the character error rate where they are characters.
@@ -82,4 +82,4 @@ class CtcErrorRate {
   std::array<double, 2> totals_{};  // wrong, all
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -8,7 +8,7 @@
 #include <lockstep/train/detail/loads_batches.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
 /// Whether a metric says nothing of it, or what can be read.
@@ -95,4 +95,4 @@ void each_evaluation(Evaluations<First, Others...> const& evaluations, F const& 
 
 }  // namespace detail
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

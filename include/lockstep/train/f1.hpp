@@ -7,7 +7,7 @@
 #include <lockstep/train/detail/class_counts.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The F1 score, the harmonic mean of precision and recall, of each class, and of these the mean (macro):
 /// `F1{&Article::label, 4}`, by the name "f1"; of sequences or pictures, over tokens or places. A class that is neither
@@ -36,4 +36,4 @@ class F1 {
   detail::ClassCounts<Sample, Label> counts_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -13,7 +13,7 @@
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/trace.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// How Trainer::fit trains.
 struct FitOptions {
@@ -49,4 +49,4 @@ struct StepOptions {
   optim::LossScaler loss_scaler{};  ///< where activations are float16: of their gradients
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

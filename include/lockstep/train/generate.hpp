@@ -17,7 +17,7 @@
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/predictor.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// What a model writes for a sample.
 struct Generated {
@@ -89,4 +89,4 @@ template <class Trainer, class Model, class Loader, class Next>
   return all;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -14,7 +14,7 @@
 #include <lockstep/train/detail/trainer_parts.hpp>
 #include <lockstep/train/trainer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The Euclidean norm of each parameter's gradient in a trainer's last step, by name and in forward order: of the mean
 /// over all ranks and devices, before it is clipped. For a loop of one's own, or an observer's `step`; any rank may ask
@@ -50,4 +50,4 @@ template <class Model, class Optimizer, class Policy>
   return norms;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

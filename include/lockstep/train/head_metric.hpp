@@ -8,7 +8,7 @@
 
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// A metric of one head of a model that predicts several things in a struct; part(prediction) is that head:
 /// `HeadMetric{"weather", [](auto const& heads) { return heads.weather; }, Accuracy{&Picture::weather}}` is called
@@ -48,4 +48,4 @@ class HeadMetric {
   std::string prefix_, name_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

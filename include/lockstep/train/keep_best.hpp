@@ -12,7 +12,7 @@
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/safetensors.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Saves a trainer's parameters and buffers, with `metadata`, whenever an evaluation is the best so far by
 /// `FitOptions::judge_by`: the file is always that of the best, whole or not at all. Where a run goes on that is judged
@@ -81,4 +81,4 @@ class KeepBest final : public Observer {
   detail::OneFit one_fit_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -17,7 +17,7 @@
 #include <lockstep/train/detail/named_spans.hpp>
 #include <lockstep/train/trace.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// What one operation of a model costs in an average step.
 struct LayerTime {
@@ -117,4 +117,4 @@ inline void write_layer_times(std::string const& path, std::vector<LayerTime> co
   file.commit();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

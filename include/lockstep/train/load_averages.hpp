@@ -12,7 +12,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/safetensors.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
 /// What a file of a run's or a trainer's state says of its optimizer; "" of any other file.
@@ -63,4 +63,4 @@ inline Metadata load_averages(std::string const& path, nn::ParameterLayout const
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

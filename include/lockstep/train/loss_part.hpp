@@ -8,7 +8,7 @@
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The mean of what the model's loss calls by that name, by nn::named_loss: its sum over its own weight, with the
 /// factor that it was given. The smaller one is the better.
@@ -31,4 +31,4 @@ class LossPart {
   std::array<double, 2> totals_{};  // sum, weight
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -7,7 +7,7 @@
 #include <lockstep/train/detail/class_counts.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Intersection over union of each class, the places that have it as label and prediction among those that have it as
 /// either, and of these the mean: `MeanIoU{&Scene::mask, 3}`, by the name "mean_iou". Over all of the evaluation's
@@ -37,4 +37,4 @@ class MeanIoU {
   detail::ClassCounts<Sample, Label> counts_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

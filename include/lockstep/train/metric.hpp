@@ -6,7 +6,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 namespace detail {
 struct TakesValue {
@@ -44,4 +44,4 @@ concept Metric = std::copy_constructible<M> &&
   { constant.name() } -> std::convertible_to<char const*>;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

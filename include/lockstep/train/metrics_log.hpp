@@ -11,7 +11,7 @@
 #include <lockstep/train/detail/one_fit.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Writes metrics.jsonl: one JSON object per line for the steps that are logged, as StepReport::is_logged says, and
 /// every evaluation, with null for what is no number in it. A line is complete in the file as soon as it is logged. A
@@ -64,4 +64,4 @@ class MetricsLog final : public Observer {
   json::Writer line_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

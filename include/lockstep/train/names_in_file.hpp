@@ -8,7 +8,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Which parameters and buffers of a model are read from a file, and how they are called there: all by the model's
 /// names; those whose names begin with a prefix, which may read otherwise in the file; or as a function of the model's
@@ -43,4 +43,4 @@ class NamesInFile {
   std::function<std::string(std::string_view)> rename_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

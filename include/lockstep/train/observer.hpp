@@ -8,7 +8,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 struct RunRecord;
 
@@ -81,4 +81,4 @@ class Observer {
   [[nodiscard]] virtual bool needs_evaluations() const { return false; }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

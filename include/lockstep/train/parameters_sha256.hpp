@@ -8,7 +8,7 @@
 #include <lockstep/core/sha256.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The SHA-256 of all parameters' bytes in the order of their names, without padding: two runs whose digests agree have
 /// learned the same, bit for bit.
@@ -24,4 +24,4 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
   return hex(hash.digest());
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

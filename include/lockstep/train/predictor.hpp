@@ -23,7 +23,7 @@
 #include <lockstep/train/load_averages.hpp>
 #include <lockstep/train/safetensors.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Which parameters of a checkpoint are taken.
 enum class Parameters {
@@ -216,4 +216,4 @@ class Predictor {
   std::uint64_t seed_ = 0, passes_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -12,7 +12,7 @@
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Shows a run to a person: one line that is redrawn on a terminal; in a file a plain line for every tenth of the run,
 /// and where a tenth takes longer, one a minute. For one rank only. Does not own `out`.
@@ -114,8 +114,8 @@ class ProgressBar final : public Observer {
   bool terminal_;
   Index epochs_ = 0, steps_ = 0;
   std::optional<lockstep::Progress> evaluation_;  // while one is under way
-  double drawn_ = 0;                    // seconds of the run
+  double drawn_ = 0;                              // seconds of the run
   Index tenths_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

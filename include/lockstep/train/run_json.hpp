@@ -13,7 +13,7 @@
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// What run.json says beyond the record of the run.
 struct RunLabels {
@@ -152,4 +152,4 @@ inline void write_run_json(std::string const& path, RunRecord const& record, Run
   file.commit();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -9,7 +9,7 @@
 #include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Where the seconds of a rank's run went.
 struct RankSeconds {
@@ -77,4 +77,4 @@ struct RunRecord {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -29,7 +29,7 @@
 #include <lockstep/train/detail/close_file.hpp>
 #include <lockstep/train/names_in_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 static_assert(std::endian::native == std::endian::little,
               "Lockstep: safetensors files are little-endian, and so must the machine be");
@@ -363,4 +363,4 @@ inline std::string load_text(std::string const& path, std::string_view name) {
                   (names.empty() ? "none was" : "there are: " + names));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -20,7 +20,7 @@
 #include <lockstep/train/detail/one_fit.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 #if defined(LOCKSTEP_TENSORBOARD)
 
@@ -102,4 +102,4 @@ TensorBoard(Directory) -> TensorBoard<>;
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

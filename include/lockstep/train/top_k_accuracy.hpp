@@ -11,7 +11,7 @@
 #include <lockstep/train/detail/each_label.hpp>
 #include <lockstep/train/metric.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// The share of samples whose label's logit is among the k largest: `TopKAccuracy{&Photo::kind, 5}`, by the name
 /// "top_5_accuracy"; of sequences or pictures, the share of tokens or places. Of equal logits the first counts as the
@@ -58,4 +58,4 @@ class TopKAccuracy {
   std::array<double, 2> totals_{};  // right, all
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

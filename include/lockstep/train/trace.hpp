@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/timeline.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 struct TraceOptions {
   Index warm_up = 10;  ///< steps before the first that is recorded, of those that come before the last `steps`
@@ -76,4 +76,4 @@ class Trace {
   int count_ = 0;  // of them
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

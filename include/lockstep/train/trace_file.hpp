@@ -10,7 +10,7 @@
 #include <lockstep/train/detail/trace_events.hpp>
 #include <lockstep/train/trace.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
 /// How far Clock is behind the time of day here.
@@ -50,4 +50,4 @@ void write_trace(std::string const& path, Trainer& trainer, Trace const& trace) 
   file.commit();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -44,7 +44,7 @@
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/safetensors.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
 /// `DistributedDataParallel` it is changes nothing else in the program.
@@ -385,4 +385,4 @@ class Trainer {
   mutable train::detail::OneThread user_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI
+}}  // namespace lockstep

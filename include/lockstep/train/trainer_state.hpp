@@ -20,7 +20,7 @@
 #include <lockstep/train/safetensors.hpp>
 #include <lockstep/train/trainer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
 /// What is saved of a trainer beside its numbers.
@@ -143,4 +143,4 @@ void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
                                             Parts::seed(trainer), path);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

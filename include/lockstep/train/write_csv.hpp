@@ -7,7 +7,7 @@
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 /// Writes a CSV file of texts with a header of `columns`. The file is there whole or not at all.
 /// @throws ConfigError when a row has more or fewer cells than there are columns
@@ -29,4 +29,4 @@ inline void write_csv(std::string const& path, std::vector<std::string> const& c
   file.commit();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

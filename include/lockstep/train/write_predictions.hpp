@@ -21,7 +21,7 @@
 #include <lockstep/train/predictor.hpp>
 #include <lockstep/train/trainer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 /// Sees, as a metric does, what is predicted for one batch.
 template <class F>
@@ -115,4 +115,4 @@ void write_predictions(std::string const& path, Predictor<Model>& predictor, Loa
   file.commit();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train
+}}}  // namespace lockstep::train

@@ -6,7 +6,7 @@
 #include <lockstep/train/names_in_file.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// What is done with a trainer once the run is over, unless a program says.
 struct NothingThen {
@@ -28,4 +28,4 @@ class Additions {
   train::NamesInFile init_names_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -6,7 +6,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/environment.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Compares --local-rank, which `python -m torch.distributed.launch` adds, with what the launcher's variables say.
 /// @throws ConfigError when they disagree, or there are no variables
@@ -32,4 +32,4 @@ inline void check_mpi(launch::Environment const& place) {
     throw ConfigError("--engine mpi: no MPI launcher has started this program; start with mpirun -n N");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

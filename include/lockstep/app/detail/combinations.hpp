@@ -14,7 +14,7 @@
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// What flags say together that cannot be, once all that follows from them is known. A flag that was given is refused;
 /// a program's default that says something where nothing can come of it gives way.
@@ -187,4 +187,4 @@ class Combinations {
   Command const& command_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -12,7 +12,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// One `name: value` of a configuration file.
 struct Setting {
@@ -118,4 +118,4 @@ class ConfigFile {
   std::vector<Setting> settings_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -8,7 +8,7 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/progress_bar.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// --evaluate: prints what a trainer's parameters give on the evaluation's samples.   @collective
 /// @throws ConfigError of a program that makes no evaluations
@@ -26,4 +26,4 @@ void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool speaks)
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

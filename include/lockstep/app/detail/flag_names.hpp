@@ -12,7 +12,7 @@
 #include <lockstep/app/detail/synonyms.hpp>
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// What a name that was given says, whichever of a flag's names it is.
 struct NamedValue {
@@ -167,4 +167,4 @@ class FlagNames {
   std::vector<std::pair<std::string, Always>> accepted_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -11,7 +11,7 @@
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Declares the flags that all trainers share, by groups of --help. Flags whose default depends on other flags or on
 /// the machine are kept here, empty unless given; all others write into the options.
@@ -200,4 +200,4 @@ struct GivenFlags {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

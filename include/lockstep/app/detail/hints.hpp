@@ -11,7 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/environment.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// For a run that this program starts on more or fewer GPUs than it sees; empty if the numbers are equal, or another
 /// launcher has started the ranks and may have shown each of them its own GPU only.
@@ -61,4 +61,4 @@ decltype(auto) telling_memory(F&& f) {
   return report + "; the kernel does that when memory runs out, as dmesg then says";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -12,7 +12,7 @@
 #include <lockstep/comm/mpi_communicator.hpp>
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// The communicator of a world, MPI's included where the program was built with it.
 [[nodiscard]] inline comm::AnyCommunicator connect(launch::World const& world) {
@@ -53,4 +53,4 @@ class [[nodiscard]] MpiSession {
   [[maybe_unused]] bool open_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

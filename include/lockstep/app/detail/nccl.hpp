@@ -14,12 +14,12 @@
 #include <lockstep/launch/world.hpp>
 
 #if defined(LOCKSTEP_NCCL)
-namespace lockstep::inline LOCKSTEP_ABI::comm {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 class NcclCommunicator;
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm
+}}}  // namespace lockstep::comm
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// NCCL's engine: no more than its name, but for what nvcc compiles after lockstep/cuda.cuh.
 #if defined(LOCKSTEP_NCCL)
@@ -60,4 +60,4 @@ template <class Communicator>
   return Communicator(world, std::move(host), gpu);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

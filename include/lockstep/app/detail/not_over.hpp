@@ -7,7 +7,7 @@
 
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// A run that goes on for longer than it was to is not over, until it says so again.
 struct NotOver final : train::Observer {
@@ -19,4 +19,4 @@ struct NotOver final : train::Observer {
   std::string run_json;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

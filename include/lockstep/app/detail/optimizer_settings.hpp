@@ -7,7 +7,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// What the flags say of an optimizer, which has what the program says.
 /// @throws ConfigError when the program says a learning rate where it would be lost
@@ -34,4 +34,4 @@ void take_settings(Options const& options, Optimizer& optimizer) {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -7,7 +7,7 @@
 #include <lockstep/train/run_json.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// What run.json says of a run beside its record.
 [[nodiscard]] inline train::RunLabels run_labels(Options const& options, char const* precision,
@@ -24,4 +24,4 @@ namespace lockstep::inline LOCKSTEP_ABI::app::detail {
   return labels;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

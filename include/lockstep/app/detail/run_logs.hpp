@@ -13,7 +13,7 @@
 #include <lockstep/train/progress_bar.hpp>
 #include <lockstep/train/tensorboard.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Who tells of a fit as it goes: on the screen, and in the files of --save-dir.
 class RunLogs {
@@ -60,4 +60,4 @@ class RunLogs {
 #endif
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -31,7 +31,7 @@
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/trace.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// What the rank that speaks for all prints of a run, and leaves in --save-dir.
 class RunOutput {
@@ -190,4 +190,4 @@ class RunOutput {
   double began_ = Clock::seconds();
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

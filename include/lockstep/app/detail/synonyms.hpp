@@ -8,7 +8,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Names that other trainers, scripts and configuration files have for flags. To add one, add a word here and to the
 /// tables in docs/reference/command-line.md. Names are written with - and without the dashes before them; a flag that a
@@ -224,4 +224,4 @@ struct Meaning {
   return all;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
+}}}  // namespace lockstep::app::detail

@@ -11,7 +11,7 @@
 #include <lockstep/kernel/truth.cuh>
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 [[nodiscard]] inline ncclDataType_t nccl_type(ElementType type, bool without_sign) noexcept {
   switch (type) {
@@ -93,5 +93,5 @@ inline void load_truths() {
   kernel::load_truth<std::uint8_t>();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail
 #endif

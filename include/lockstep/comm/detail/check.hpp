@@ -6,7 +6,7 @@
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Returns the number of elements in rank `rank`'s input, for a group of `ranks` ranks.
 [[nodiscard]] inline Index input_count(Piece const& piece, int rank, int ranks) noexcept {
@@ -65,4 +65,4 @@ inline void check(Piece const& piece, int rank = 0, int ranks = 1) {
            std::to_string(Piece::most_riders) + " can");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

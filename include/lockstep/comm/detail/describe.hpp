@@ -4,7 +4,7 @@
 
 #include <lockstep/comm/detail/rank_block.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 [[nodiscard]] inline char const* name(Operation operation) noexcept {
   switch (operation) {
@@ -65,4 +65,4 @@ template <class Who, class Theirs>
          ". All ranks must call the same operations in the same order";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

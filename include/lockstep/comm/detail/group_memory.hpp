@@ -8,7 +8,7 @@
 #include <lockstep/comm/detail/rank_block.hpp>
 #include <lockstep/launch/shared_segment.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Shared memory of a group of ranks: a RankBlock each, and the segment's heaps. The segment holds the control page,
 /// and a RankBlock and a heap for each rank of the run. RankBlocks of smaller groups are in heaps. Addresses are
@@ -61,4 +61,4 @@ class GroupMemory {
   std::vector<Member> members_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

@@ -18,7 +18,7 @@
 #error "Lockstep: NcclCommunicator needs NCCL 2.19.4 or later, which splits communicators and ends cleanly"
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Owns a nonblocking NCCL communicator. After a call it is busy for a while, and takes no other call until then. Only
 /// a nonblocking communicator can be aborted while a peer does not answer.
@@ -142,5 +142,5 @@ class GroupNccl {
   std::future<void> aborted_;  // set if a thread runs the abort
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail
 #endif

@@ -13,7 +13,7 @@
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Waits for engines whose library does not report lost peers: checks the ranks' control page while it waits.
 class PeerWatch {
@@ -106,4 +106,4 @@ class PeerWatch {
   std::vector<int> members_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

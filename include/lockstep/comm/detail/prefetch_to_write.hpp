@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Prefetches a cache line in order to write it soon, and invalidates it in the caches of other cores. Any address is
 /// valid.
@@ -14,4 +14,4 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 #endif
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

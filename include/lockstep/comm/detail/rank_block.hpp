@@ -9,7 +9,7 @@
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/wait.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// A Collective, or `allocate`, which transfers no data: ranks only compare their requests.
 enum class Kind : std::uint32_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier, allocate };
@@ -101,4 +101,4 @@ struct RankBlock {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

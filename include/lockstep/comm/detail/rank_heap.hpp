@@ -6,7 +6,7 @@
 #include <lockstep/comm/detail/symmetric_heap.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 class SharedMemoryRank;
 
@@ -19,4 +19,4 @@ struct RankHeap {
   std::vector<Index> given_up;  // addresses of operations that were incomplete when their communicator was destroyed
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

@@ -24,7 +24,7 @@
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// One rank of a group that MPI connects. Sums are computed here, so that they are bit-identical to other engines: MPI
 /// only transfers data.
@@ -342,5 +342,5 @@ class RankMpi {
   std::exception_ptr failure_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail
 #endif

@@ -25,7 +25,7 @@
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// One rank of a group whose device memory NCCL transfers. A host engine connects the same ranks over host memory.
 ///
@@ -358,5 +358,5 @@ class RankNccl {
   std::exception_ptr failure_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail
 #endif

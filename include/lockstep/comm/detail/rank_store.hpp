@@ -21,7 +21,7 @@
 #include <lockstep/launch/store.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// One rank of a group that a store connects. In each operation every rank contributes its request, its piggybacked
 /// doubles and its input. It receives all contributions and computes its own result. Larger operations are split into
@@ -268,4 +268,4 @@ class RankStore {
   std::exception_ptr failure_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

@@ -8,7 +8,7 @@
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/mix.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// A collective operation that a rank has requested.
 struct Request {
@@ -87,4 +87,4 @@ struct Request {
           .started_seconds = started_seconds};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

@@ -5,7 +5,7 @@
 
 #include <lockstep/comm/detail/request.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Ring buffer of requests by number, from the oldest incomplete one. Grows to the largest number of requests in
 /// progress, then allocates nothing. Numbers wrap.
@@ -40,4 +40,4 @@ class RequestQueue {
   std::vector<Request> requests_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

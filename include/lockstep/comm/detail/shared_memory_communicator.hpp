@@ -9,7 +9,7 @@
 #include <lockstep/comm/detail/shared_memory_rank.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Connects ranks through memory that all of them reach. The launcher creates the memory; `engine` is the launcher's
 /// name for it.
@@ -64,4 +64,4 @@ class SharedMemoryCommunicator {
   Self self_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

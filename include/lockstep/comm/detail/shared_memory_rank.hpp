@@ -22,7 +22,7 @@
 #include <lockstep/launch/world.hpp>
 #include <lockstep/memory/block.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// One rank of a group that shares memory: the engine of threads and of processes.
 ///
@@ -377,4 +377,4 @@ class SharedMemoryRank {
   std::exception_ptr failure_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// First-fit allocator of offsets in a range of bytes. Ranks that make the same calls get the same offsets. Not
 /// thread-safe.
@@ -39,4 +39,4 @@ class SymmetricHeap {
   std::vector<Taken> taken_;  // sorted by offset
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

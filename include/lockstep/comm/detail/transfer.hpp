@@ -8,7 +8,7 @@
 #include <lockstep/comm/detail/request.hpp>
 #include <lockstep/comm/detail/tree_reduce.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Copies and reduces one rank's part of an operation, once the data of all ranks may be read. SharedMemoryRank
 /// synchronizes the access.
@@ -103,4 +103,4 @@ class Transfer {
   std::vector<void*> out_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

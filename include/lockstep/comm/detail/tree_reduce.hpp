@@ -8,7 +8,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tree_sum.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Elements of one block: few enough to stay in the first-level cache for any number of ranks.
 inline constexpr Index reduce_block = 512;
@@ -242,4 +242,4 @@ inline void reduce_range(Operation operation, ElementType type, void const* cons
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

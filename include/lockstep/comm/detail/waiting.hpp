@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Waits for other ranks, and reports those that are late or lost.
 class Waiting {
@@ -173,4 +173,4 @@ class Waiting {
   Blocked blocked_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+}}}  // namespace lockstep::comm::detail

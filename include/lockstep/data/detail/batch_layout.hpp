@@ -7,7 +7,7 @@
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Counterpart of EpochLayout for the batches of a BatchOrder. Micro-step s takes the batches [s * shards, (s + 1) *
 /// shards), one for each shard, counted from batch `first`. `begin` and `end` count batches.
@@ -69,4 +69,4 @@ Index samples_of(O const& order) {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

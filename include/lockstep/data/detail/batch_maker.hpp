@@ -17,7 +17,7 @@
 #include <lockstep/data/detail/loader_slot.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// The work that workers do without holding the loader's mutex: reads samples, collates them, and handles failed
 /// samples.
@@ -184,4 +184,4 @@ struct BatchMaker {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -18,7 +18,7 @@
 
 // Functions of a collate for each kind of column. `lay_out` takes its memory, `pad` fills the part of a row that its
 // sample does not cover. `put` copies a member into its row, `finish` processes the column after its rows are written.
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 template <Number T, class Sample>
 void lay_out(NumberColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateRules const&) {
@@ -113,4 +113,4 @@ Columns<Sample, HostSpace, sequences> plan_columns(BatchPlan<Sample> const& plan
   return batch;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

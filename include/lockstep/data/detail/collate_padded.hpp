@@ -16,7 +16,7 @@
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/slab.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Returns the length that rows are padded to. @throws DataError if a sample is longer than the fixed length
 inline Index padded_length(CollateRules const& rules, Index longest, Index longest_row) {
@@ -110,4 +110,4 @@ void finish(PaddedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules cons
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -11,7 +11,7 @@
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/slab.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 template <Number T, std::size_t N, class Sample>
 void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
@@ -47,4 +47,4 @@ void finish(RaggedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules cons
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

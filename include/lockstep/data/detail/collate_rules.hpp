@@ -11,7 +11,7 @@
 #include <lockstep/data/column.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Whether a batch's columns have a mask in addition to their lengths.
 enum class Mask { none, build };
@@ -79,4 +79,4 @@ inline void check_length(CollateRules const& rules, std::size_t found, std::size
 }
 
 }  // namespace detail
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

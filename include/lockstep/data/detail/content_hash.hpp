@@ -8,7 +8,7 @@
 
 #include <lockstep/core/mix.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Continues a hash over the next part of a content. The hash starts as the number of all bytes. All parts except the
 /// last have a multiple of eight bytes.
@@ -24,4 +24,4 @@ inline std::uint64_t content_hash(std::string_view part, std::uint64_t hash) noe
 /// Returns a hash that changes with any byte of a content. Processes eight bytes at a time, much faster than parsing.
 inline std::uint64_t content_hash(std::string_view content) noexcept { return content_hash(content, content.size()); }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -8,7 +8,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/loader_slot.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Returns the message for a `next` that waits longer than its deadline: the current work of the first `threads`
 /// workers.
@@ -34,4 +34,4 @@ template <class D, class Workers, class Slot>
   return out + "`next` may be called again to wait on; raise deadline_seconds if samples are that slow";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -27,7 +27,7 @@
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Scheduler of a DataLoader. Slots wait in `queue_` in the order of delivery. Workers claim runs of rows from the
 /// front of the queue first. A slow sample therefore delays only its own batch, and the next batch is always closest to
@@ -397,4 +397,4 @@ class LoaderCore {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -8,7 +8,7 @@
 #include <lockstep/data/detail/loader_slot.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// A run of rows of one batch in one phase, done by one worker.
 template <class D, class C, class Layout>
@@ -36,4 +36,4 @@ struct LoaderWorker {
   explicit LoaderWorker(D const& dataset) : reader(dataset) {}
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -19,7 +19,7 @@
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/block.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Phases of a batch, in this order. Several workers read and write rows; one worker plans, one finishes.
 enum class Phase { read, plan, write, finish, done };
@@ -250,4 +250,4 @@ struct LoaderSlot {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

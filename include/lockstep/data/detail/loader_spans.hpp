@@ -6,7 +6,7 @@
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/detail/loader_slot.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 [[nodiscard]] constexpr char const* name_of(Phase phase) noexcept {
   switch (phase) {
@@ -44,4 +44,4 @@ template <class Job, class Worker, class Workers>
   return {.name = "batches ready", .begin = now, .end = now, .amount = ready, .kind = Span::Kind::level};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

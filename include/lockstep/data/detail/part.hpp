@@ -12,7 +12,7 @@
 #include <lockstep/data/sample_key.hpp>
 
 // Operations that composed datasets forward to their parts.
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Offers extents and reads samples directly into rows. A collate may not support this.
 template <class D>
@@ -61,4 +61,4 @@ std::uint64_t fingerprint_of_part(D const& dataset) {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

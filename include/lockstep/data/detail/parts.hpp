@@ -12,7 +12,7 @@
 #include <lockstep/data/detail/sample_reader.hpp>
 
 // Several datasets of one sample type: datasets of different types in a tuple, or any number of one type in a vector.
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 template <class D>
 using GotFrom = decltype(std::declval<D const&>().get(Index{}));
@@ -69,4 +69,4 @@ std::tuple<SampleReader<D>...> readers_of(std::tuple<D...> const& parts) {
                     parts);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

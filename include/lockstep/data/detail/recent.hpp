@@ -9,7 +9,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Cache of the latest tables by key, for orders that sort an epoch or a window of it. Thread-safe.
 class RecentTables {
@@ -39,4 +39,4 @@ class RecentTables {
   std::vector<std::pair<Key, Table>> tables_;  // oldest first
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -14,7 +14,7 @@
 #include <lockstep/data/detail/content_hash.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Types whose every byte is part of their value: numbers, and arrays of numbers. Excludes long double, which has
 /// unused bytes, and pointers, which differ between runs.
@@ -89,4 +89,4 @@ std::uint64_t hash_on(std::uint64_t hash, T const& value) noexcept {
   return hash;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

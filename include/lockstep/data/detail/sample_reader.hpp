@@ -7,7 +7,7 @@
 
 #include <lockstep/data/dataset.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 template <class D>
 struct ReaderType {
@@ -75,4 +75,4 @@ std::string name_of(D const& dataset, Index index) {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -10,7 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// The samples of each class that has samples, in the order of classes and samples.
 using SamplesByClass = std::vector<std::vector<Index>>;
@@ -33,4 +33,4 @@ inline SamplesByClass samples_by_class(std::string const& who, std::vector<std::
   return all;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -11,7 +11,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// From this size on, copies bypass the caches. The target is then not read before it is written, and other data stays
 /// in the caches. Smaller rows are likely to be in the caches when they are used.
@@ -96,4 +96,4 @@ void stream_fill(T* begin, T* end, T value) noexcept {
   std::fill(begin, end, value);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

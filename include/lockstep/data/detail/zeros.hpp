@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/detail/stream_copy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Records which bytes of a batch's memory are zero because they were padding in the previous batch. Most of the next
 /// batch's padding then needs no write. Each row records its own run; several threads may do so at once. Runs are
@@ -54,4 +54,4 @@ class Zeros {
   std::vector<Run> earlier_, noted_;  // by address; runs do not overlap
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -13,7 +13,7 @@
 #include <lockstep/data/detail/samples_by_class.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// How often each class occurs in an epoch.
 enum class Balance {
@@ -76,4 +76,4 @@ struct ClassBalancedSampler {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

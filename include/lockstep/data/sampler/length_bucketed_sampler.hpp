@@ -14,7 +14,7 @@
 #include <lockstep/data/detail/recent.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Visits every sample once per epoch, with samples of similar length in each global batch. Cuts the shuffled order
 /// into windows, sorts each window by length, cuts it into batches, and shuffles the batches. This reduces padding, and
@@ -99,4 +99,4 @@ struct LengthBucketedSampler {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Returns the share of padding among an epoch's slots if each batch is padded to its longest sample, in [0, 1). Length
 /// buckets save this share. Ragged batches have no padding.
@@ -33,4 +33,4 @@ template <class Order>
   return slots > 0 ? 1 - used / slots : 0;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -16,7 +16,7 @@
 #include <lockstep/data/detail/samples_by_class.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Makes batches of `samples_per_class` samples for each of `classes_per_batch` classes, class by class. For triplet
 /// losses and other losses that need several samples of a class on one device. A micro-step takes one batch for each
@@ -93,4 +93,4 @@ struct PerClassSampler {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -16,7 +16,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Visits every sample once per epoch, in batches of similar cost. A batch padded to its longest sample has at most
 /// `tokens` tokens; a ragged batch has fewer. Sorts samples by length and cuts them into buckets of similar lengths.
@@ -144,4 +144,4 @@ struct TokenBudgetSampler {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

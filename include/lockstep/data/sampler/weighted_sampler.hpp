@@ -16,7 +16,7 @@
 #include <lockstep/data/detail/recent.hpp>
 #include <lockstep/data/sampler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Whether a sample can be drawn again in the same epoch.
 enum class Replacement {
@@ -181,4 +181,4 @@ struct WeightedSampler {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -19,7 +19,7 @@
 #include <lockstep/data/source/file_array.hpp>
 #include <lockstep/data/source/row_ranges.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Binds a member of the samples to an array. For a vector whose length differs between samples, also gives the rows of
 /// each sample.
@@ -185,4 +185,4 @@ class ArrayDataset {
   bool ranges_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

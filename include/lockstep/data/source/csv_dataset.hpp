@@ -25,7 +25,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/detail/csv_table.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Whether the first row of a CSV file names the columns.
 enum class CsvHeader {
@@ -322,4 +322,4 @@ class CsvDataset {
   char list_separator_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -5,7 +5,7 @@
 
 #include <lockstep/data/source/detail/csv_table.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Returns the fields of a CSV file's first row, whether names or a sample, to recognize one of several layouts.
 /// @throws DataError as CsvDataset, for the first row only
@@ -13,4 +13,4 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
   return detail::texts_of(detail::CsvTable(path, separator).row(0));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

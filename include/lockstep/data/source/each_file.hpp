@@ -7,7 +7,7 @@
 
 #include <lockstep/data/source/detail/find_files.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Returns one D for each file that a pattern matches, in the order of their paths. Each is constructed from the path
 /// and `arguments`: `Concat{each_file<TarDataset>("shards/train-*.tar")}`. Patterns are as for FolderDataset.
@@ -21,4 +21,4 @@ requires std::constructible_from<D, std::string, Arguments const&...>
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

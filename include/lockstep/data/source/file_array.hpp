@@ -18,7 +18,7 @@
 #include <lockstep/data/source/detail/file_mapping.hpp>
 #include <lockstep/data/source/mapped_reads.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// The element type of numbers in a file.
 struct NumberType {
@@ -223,4 +223,4 @@ class FileArray {
   Index row_bytes_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -18,7 +18,7 @@
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 template <class T>
@@ -132,4 +132,4 @@ class Finite {
   D dataset_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

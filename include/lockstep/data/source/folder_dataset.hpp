@@ -24,7 +24,7 @@
 #include <lockstep/data/source/detail/descriptor.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// The bytes of a file, and the number of its class.
 struct FileSample {
@@ -140,4 +140,4 @@ class FolderDataset {
   std::shared_ptr<List const> list_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

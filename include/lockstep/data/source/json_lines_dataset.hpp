@@ -7,7 +7,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Reads JSON lines: one value per line of a file; skips empty lines. `get` parses a line. data::Transform makes
 /// samples of values: `Transform{JsonLinesDataset{path}, [](json::Value const& v) { ... }}`.
@@ -26,4 +26,4 @@ class JsonLinesDataset {
   TextLinesDataset lines_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

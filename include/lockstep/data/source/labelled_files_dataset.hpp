@@ -18,7 +18,7 @@
 #include <lockstep/data/source/detail/descriptor.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// A text and the number of its class.
 struct LabelledText {
@@ -186,4 +186,4 @@ class LabelledFilesDataset {
 };
 static_assert(GroupedDataset<LabelledFilesDataset>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

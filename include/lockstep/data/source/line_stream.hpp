@@ -14,7 +14,7 @@
 #include <lockstep/data/source/detail/text_window.hpp>
 #include <lockstep/data/source/stream_dataset.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 /// Reads files in sequence, line by line.
@@ -127,4 +127,4 @@ class LineStream {
   F convert_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

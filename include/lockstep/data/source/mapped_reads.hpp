@@ -9,7 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/source/detail/file_mapping.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Permission to map files. While it lives, it handles SIGBUS: if another process shortens a mapped file, the next read
 /// throws a DataError instead of ending this process. Other SIGBUS faults go to the previous handler, or end the
@@ -43,4 +43,4 @@ class [[nodiscard]] MappedReads {
   static inline int lives_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

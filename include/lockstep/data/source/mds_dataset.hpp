@@ -20,7 +20,7 @@
 #include <lockstep/data/source/detail/mds_file.hpp>
 #include <lockstep/data/source/mds_sample.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Reads a folder of MDS shards (version 2, as written by MosaicML's Streaming), uncompressed or unpacked with
 /// unpack_mds. The constructor reads the shards' tables; then a sample is one read. Up to 256 shards stay open; with
@@ -135,4 +135,4 @@ class MdsDataset {
   std::shared_ptr<Shared const> shared_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

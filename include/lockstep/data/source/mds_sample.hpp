@@ -14,7 +14,7 @@
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 struct MdsColumn {
@@ -132,4 +132,4 @@ class MdsSample {
   std::vector<Value> values_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -13,7 +13,7 @@
 #include <lockstep/data/source/mapped_reads.hpp>
 #include <lockstep/data/source/open_npy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Gives access to the arrays of any number of .npy files. Maps up to `most_mapped` files at construction. With more
 /// files, `array` opens each on demand, so the limit of open files does not apply. Copies share the list. Thread-safe.
@@ -55,4 +55,4 @@ class NpyFiles {
   std::shared_ptr<List const> list_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

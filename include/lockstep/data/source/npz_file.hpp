@@ -12,7 +12,7 @@
 #include <lockstep/data/source/detail/zip_directory.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// A .npz archive with arrays by name. Opens the file and reads its directory once for all arrays. Closes the file when
 /// this object and all of its arrays are destroyed.
@@ -56,4 +56,4 @@ class NpzFile {
   std::vector<detail::ZipEntry> entries_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -8,7 +8,7 @@
 
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Opens the array of an IDX file, such as MNIST's (decompressed).
 /// @throws DataError if the file is damaged
@@ -54,4 +54,4 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
   return FileArray(std::move(file), type, std::move(shape), 4 + 4 * axes, FileArray::Order::swapped);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

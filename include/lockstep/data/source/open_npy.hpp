@@ -6,7 +6,7 @@
 #include <lockstep/data/source/detail/npy_header.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Opens the array of a .npy file. Reads only the header.
 /// @throws DataError if the file is damaged, or its element type is not a C++ number
@@ -17,4 +17,4 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
   return detail::npy_at(std::move(file), 0, size, "the array");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

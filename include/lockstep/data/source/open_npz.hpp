@@ -6,7 +6,7 @@
 #include <lockstep/data/source/file_array.hpp>
 #include <lockstep/data/source/npz_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Opens one array of a .npz file, by name; its rows are read from the archive in place. For several arrays of one
 /// file, NpzFile reads the directory once.
@@ -16,4 +16,4 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
   return NpzFile(path).array(name);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -8,7 +8,7 @@
 
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Opens records of equal size in a file without a header: rows of `row_shape` numbers, after `offset` bytes, to the
 /// end.
@@ -33,4 +33,4 @@ template <Number T>
   return FileArray(std::move(file), NumberType::of<T>(), std::move(row_shape), offset);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -11,7 +11,7 @@
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 /// Returns the number type of a safetensors dtype; its `bytes` is 0 if there is no such type.
@@ -62,4 +62,4 @@ inline NumberType safetensors_type(std::string_view name) noexcept {
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

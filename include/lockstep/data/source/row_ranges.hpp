@@ -12,7 +12,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/mix.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// The rows of an array that belong to each sample, for concatenated samples of varying length. Sample i has the rows
 /// [first(i), first(i) + count(i)). By default, each sample has one row. A copy shares the table.
@@ -72,4 +72,4 @@ class RowRanges {
   std::shared_ptr<std::vector<Index> const> offsets_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Samples in sequence, of unknown number: lines of pipes, files too large to index, output of a simulation. `lane(k,
 /// epoch)` opens one of `lanes()` parts from its beginning. Its `next()` returns a std::optional, empty at the end.
@@ -24,4 +24,4 @@ concept StreamDataset = std::copy_constructible<S> && requires(S const& stream, 
 template <StreamDataset S>
 using SampleOfStream = std::remove_cvref_t<decltype(*std::declval<S const&>().lane(Index{}, Index{}).next())>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -15,7 +15,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/stream_dataset.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Turns a stream into a dataset for the loader, with SequentialSampler: position p of an epoch is the next sample of
 /// lane p mod lanes. The order is equal for any number of workers, and for any number of ranks that divides the lanes.
@@ -167,4 +167,4 @@ class Streamed {
   std::unique_ptr<Lane[]> lanes_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -21,7 +21,7 @@
 #include <lockstep/data/source/detail/partial_path.hpp>
 #include <lockstep/data/source/detail/tar_index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// One member of a sample in a tar archive.
 struct TarPart {
@@ -167,4 +167,4 @@ class TarDataset {
   std::shared_ptr<Samples const> samples_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -13,7 +13,7 @@
 #include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/source/detail/text_window.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 struct TextLinesOptions {
   std::uint64_t max_held_bytes =
@@ -69,4 +69,4 @@ class TextLinesDataset {
   std::shared_ptr<Lines const> lines_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -24,7 +24,7 @@
 #include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// A window of 2.56 seconds of a phone's motion, sampled at 50 Hz, and the activity of its owner.
 struct HarSample {
@@ -170,4 +170,4 @@ class UciHarDataset {
 };
 static_assert(GroupedDataset<UciHarDataset> && NamesSamples<UciHarDataset>);
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

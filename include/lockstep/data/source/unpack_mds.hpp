@@ -9,7 +9,7 @@
 #include <lockstep/data/source/detail/decompress_zstd.hpp>
 #include <lockstep/data/source/detail/mds_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 #if defined(LOCKSTEP_ZSTD)
 
@@ -47,4 +47,4 @@ std::string unpack_mds(Folder const&) {
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -14,7 +14,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Writes an array as a new .npy file, which numpy.load and `open_npy` read.
 /// @param values the elements in row-major order   @param shape the extents; their product is the number of elements
@@ -51,4 +51,4 @@ void write_npy(std::string const& path, std::span<T const> values, std::vector<I
   if (!file.flush()) fail();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -8,7 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Splits a text into runs of `width` bytes, one from every `stride`-th byte; width 1 gives single bytes. A text
 /// shorter than `width` is one token. Suits source code, in which spelling is more informative than words.
@@ -33,4 +33,4 @@ struct NgramTokenizer {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

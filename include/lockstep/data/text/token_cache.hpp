@@ -35,7 +35,7 @@
 #include <lockstep/data/text/token_dataset.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Identifies the sources of a TokenCache without reading them: files by path, length, inode and times. Also identifies
 /// strings that change the content read from them, such as a seed that selects held-out texts.
@@ -248,4 +248,4 @@ class TokenCache {
   std::shared_ptr<detail::TokenFile const> file_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

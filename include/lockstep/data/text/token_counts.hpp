@@ -12,7 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Counts the tokens of texts and makes a vocabulary of the most frequent tokens. Pass only training texts.
 class TokenCounts {
@@ -53,4 +53,4 @@ class TokenCounts {
   std::unordered_map<std::string, Index, detail::TextHash, std::equal_to<>> counts_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

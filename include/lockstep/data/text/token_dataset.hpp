@@ -14,7 +14,7 @@
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/text/detail/token_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Reads texts of a TokenCache as samples of your own aggregate with two members: the tokens and the label. Tokens are
 /// copied once, from the page cache into the batch. Copies share the open file. Thread-safe.
@@ -59,4 +59,4 @@ class TokenDataset {
   Label Sample::*label_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

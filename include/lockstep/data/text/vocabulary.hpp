@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 // Allows lookup in a map of strings with a view, without constructing a string.
@@ -129,4 +129,4 @@ class Vocabulary {
   std::unordered_map<std::string, std::int32_t, detail::TextHash, std::equal_to<>> ids_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -17,7 +17,7 @@
 #include <lockstep/data/text/detail/each_word_utf8proc.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 #if defined(LOCKSTEP_UTF8PROC)
 
@@ -181,4 +181,4 @@ class WordPieceTokenizer {
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

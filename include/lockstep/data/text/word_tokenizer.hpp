@@ -8,7 +8,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Splits a text into lower-case words and single punctuation marks. Words are runs of ASCII letters, digits, and all
 /// bytes beyond ASCII. White space separates tokens and is dropped. Splits words beyond 64 bytes. Locale-independent.
@@ -50,4 +50,4 @@ struct WordTokenizer {
   }();
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

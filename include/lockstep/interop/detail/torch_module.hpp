@@ -23,7 +23,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/parameter.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::interop::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop::detail {
 
 using TorchContext = nn::Context<float, HostSpace>;
 
@@ -344,4 +344,4 @@ class TorchReplica {
   std::exception_ptr error_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::interop::detail
+}}}  // namespace lockstep::interop::detail

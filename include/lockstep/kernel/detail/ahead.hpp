@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Prefetches up to two ranges of memory that are read next, a few lines at a time during other computation. The
 /// third-level cache is too slow to wait for and too slow to read in one go.
@@ -44,4 +44,4 @@ struct Ahead {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -11,7 +11,7 @@
 
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Configuration of the eight tile registers at their largest size: 16 rows of 64 bytes.
 struct alignas(64) AmxConfiguration {
@@ -143,6 +143,6 @@ struct AmxTile {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail
 
 #endif

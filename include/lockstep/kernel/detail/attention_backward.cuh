@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 enum class Side {
   queries,  ///< a block owns queries, and computes the gradients of queries and bias
@@ -169,4 +169,4 @@ LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, A
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -7,8 +7,7 @@
 #include <lockstep/kernel/detail/attention_tiles.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes attention for a tile of a head's queries, in one pass over the keys. Whenever a score exceeds the largest
 /// so far, rescales the sums of the exponentials and of the values.
@@ -73,4 +72,4 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

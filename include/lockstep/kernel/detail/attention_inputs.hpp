@@ -10,7 +10,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Arguments that the forward and backward of kernel::Attention share, in either space.
 template <class T, class Space>
@@ -77,4 +77,4 @@ struct AttentionGradients {
   AttentionTarget<T> bias{};  ///< null: skipped
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

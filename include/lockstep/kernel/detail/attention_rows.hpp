@@ -11,7 +11,7 @@
 #include <lockstep/kernel/dropout_mask.hpp>
 
 // Call all of these inside with_best_instructions.
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the elements that a row of `count` occupies in whole vectors. Rows are processed in whole vectors and have
 /// room for them.
@@ -94,4 +94,4 @@ template <class T>
   fill_last(ds, count, T{0});
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -8,7 +8,7 @@
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Arguments of attention kernels, with the shapes of Attention<HostSpace>::Inputs.
 template <class T>
@@ -139,4 +139,4 @@ __device__ void add_rows(typename Shape::Scores const& scores, typename Shape::T
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/strided.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Two steps of a matrix product's factor, rounded to bfloat16. The first step is in the lower half.
 using Bfloat16Pair = std::uint32_t;
@@ -125,4 +125,4 @@ template <Index width>
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

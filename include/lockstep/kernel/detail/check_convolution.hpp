@@ -6,7 +6,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Checks the numbers of elements of x, weight and y, for a convolution or one of its gradients. A batch without rows
 /// may have no positions, such as padded time series of length 0.
@@ -34,4 +34,4 @@ inline void check_convolution(ConvolutionShape const& shape, Index x, Index weig
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -7,7 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns "row 4 of the batch", with the segment if there are several.
 [[nodiscard]] inline std::string describe_row(Assembly<HostSpace> const& assembly, int segment, Index row) {
@@ -77,4 +77,4 @@ void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -8,7 +8,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Checks the shape of a pooling. A batch without rows may have no positions.
 /// @throws ShapeError unless the window fits, and x and y have as many elements as the shape requires
@@ -28,4 +28,4 @@ inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -7,7 +7,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/relative_buckets.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// @throws ShapeError if the shapes disagree; reports both
 inline void check_relative_bias(RelativeBuckets const& buckets, Extents<2> table, Extents<2> bias) {
@@ -17,4 +17,4 @@ inline void check_relative_bias(RelativeBuckets const& buckets, Extents<2> table
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -6,7 +6,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Calls f.template operator()<V>(column) for the columns that V covers: vectors first, then single columns. Data of
 /// the columns thus stays in registers while f iterates over rows. Call it inside with_best_instructions.
@@ -18,4 +18,4 @@ template <class T, std::size_t bytes, class F>
   for (; c < width; ++c) f.template operator()<T>(c);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -5,7 +5,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Converts with the processor's own instructions for float16 (F16C), which all processors with AVX2 have. The bits
 /// equal the type's own conversions, except that a signalling NaN becomes quiet.
@@ -60,4 +60,4 @@ template <class From, class To>
 
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -17,7 +17,7 @@
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/scratch.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes to[o, k, i] = weight[o, i, k]: cuDNN orders the axes of weights like those of the activations.
 inline void put_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, float const* weight,
@@ -128,5 +128,5 @@ class CudnnConvolution {
   std::size_t next_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail
 #endif

@@ -9,7 +9,7 @@
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Number of adjacent positions of a line of y that share one row of a sum over columns, and thus their index
 /// divisions.
@@ -122,4 +122,4 @@ void depthwise_weight(memory::Stream<CudaSpace> stream, ConvolutionShape const& 
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

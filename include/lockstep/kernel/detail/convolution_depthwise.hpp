@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/column_lanes.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Depthwise convolution of one sample on the calling thread, without patches. Vectors hold adjacent channels, which
 /// are the last axis here. A few adjacent output positions share each tap's weight.
@@ -203,4 +203,4 @@ class DepthwiseConvolution {
   ConvolutionShape s_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -20,7 +20,7 @@
 #include <lockstep/kernel/detail/one_openmp_thread.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A pass of a convolution with oneDNN, version 2 or 3. Creates primitives, streams and memory objects once per shape.
 /// Only the calling thread computes a tile of samples. The functions do what PortableConvolution's do, except that
@@ -256,5 +256,5 @@ class OneDnnConvolution {
   std::vector<float> no_bias_, sum_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail
 #endif

@@ -10,7 +10,7 @@
 #include <lockstep/kernel/detail/patches.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A pass of a convolution over some samples, as matrix products of patches with the weight of each group, in plain
 /// C++. Used without a library and for double, and as the reference in tests of the libraries. Depthwise convolutions
@@ -144,4 +144,4 @@ class PortableConvolution {
   DepthwiseConvolution by_channel_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -10,7 +10,7 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Arguments of both ways to compute rows of a cross entropy. Use it inside with_best_instructions.
 template <class T, class Label>
@@ -154,4 +154,4 @@ struct CrossEntropyRows {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

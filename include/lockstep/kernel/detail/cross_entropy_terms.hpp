@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/cross_entropy_options.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// The options in the form that rows need. With z = logits - their largest, a row's loss is
 /// total(y) * log(sum over c of exp z[c]) - at_label(y) * z[y] - each * sum over c of w[c] z[c].
@@ -49,4 +49,4 @@ struct CrossEntropyTerms {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

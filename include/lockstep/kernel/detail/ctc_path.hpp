@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/log.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// States of an alignment to labels: a blank, a label, a blank, and so on. A step stays, advances to the next state, or
 /// skips a blank between labels that differ. For the host and devices.
@@ -62,4 +62,4 @@ struct CtcMemory {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

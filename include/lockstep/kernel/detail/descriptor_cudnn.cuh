@@ -8,7 +8,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// @throws CudaError
 inline void check_cudnn(cudnnStatus_t status, char const* call) {
@@ -40,5 +40,5 @@ using CudnnFilter = CudnnOwned<cudnnFilterDescriptor_t, cudnnCreateFilterDescrip
 using CudnnGeometry =
     CudnnOwned<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor>;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail
 #endif

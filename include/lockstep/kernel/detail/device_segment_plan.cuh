@@ -14,7 +14,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Counts that one entry of the sorted list contributes: of rows, of chunks, and of rows with several chunks.
 struct SegmentCount {
@@ -174,4 +174,4 @@ class DeviceSegmentPlan {
   Index slots_ = 0, vocabulary_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -8,7 +8,7 @@
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A stream's device copies of class and column weights, found by their values: a model has one or two sets.
 class DeviceWeights {
@@ -31,4 +31,4 @@ class DeviceWeights {
   std::vector<std::pair<std::vector<float>, memory::Buffer<float, CudaSpace>>> copies_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

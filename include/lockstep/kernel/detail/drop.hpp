@@ -12,7 +12,7 @@
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 template <class T>
 [[nodiscard, gnu::always_inline]] inline T kept_or_zero(T x, bool kept) noexcept {
@@ -52,4 +52,4 @@ template <class T>
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -7,8 +7,7 @@
 #include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/row_dropout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Dropout of one row for one thread: evaluates once what depends only on the row.
 template <class T>
@@ -34,4 +33,4 @@ class DroppedRow {
 };
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

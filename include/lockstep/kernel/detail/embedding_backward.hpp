@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/embedding_gradients.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes all gradients of an embedding except those of the tables, in one pass over dy. Tasks are blocks of 64
 /// sequences by 8 positions. A task sums the gradients of its positions, types and norm in the order of the sequences.
@@ -196,4 +196,4 @@ struct EmbeddingBackward {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

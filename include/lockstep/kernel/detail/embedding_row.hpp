@@ -12,7 +12,7 @@
 #include <lockstep/kernel/embedding_inputs.hpp>
 
 // Call all of these inside with_best_instructions.
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Addresses that a pass over tokens needs soon, for prefetches. The processor cannot predict rows of a table, and
 /// stores need their cache lines, too.
@@ -218,4 +218,4 @@ template <std::size_t bytes, class T>
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -8,8 +8,7 @@
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/embedding_inputs.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Term of the sum over slots for the gradients of types, [segments, width] as one row.
 template <class Stored, class T>
@@ -105,4 +104,4 @@ LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* several, std::
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -8,7 +8,7 @@
 #include <lockstep/core/version.hpp>
 #include <lockstep/kernel/detail/masked.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// e^x as power (1 + rest): power is 2^n, and |rest| is at most sqrt(2) - 1. Below x = -87.33, where the result would
 /// be denormal, both are arbitrary. `kept` is a mask of the result's bits: 0 there, and all ones elsewhere.
@@ -46,4 +46,4 @@ template <std::same_as<double> T>
   return std::exp(x);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -4,7 +4,7 @@
 #include <lockstep/kernel/detail/amx_tile.hpp>
 #include <lockstep/kernel/detail/gemm_block.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Blocked matrix product with the processor's bfloat16 instructions. Returns false if the processor has none.
 inline bool multiply_bfloat16([[maybe_unused]] InstructionSet set, [[maybe_unused]] GemmBlock<float> const& block,
@@ -24,4 +24,4 @@ inline bool multiply_bfloat16([[maybe_unused]] InstructionSet set, [[maybe_unuse
   return false;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

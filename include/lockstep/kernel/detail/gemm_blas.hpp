@@ -4,7 +4,7 @@
 
 #include <lockstep/kernel/detail/gemm_block.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Whether a linked BLAS computes matrix products: only if our tiles do not use the processor's vectors. Our tiles for
 /// avx2 and avx512 take precedence. An OpenBLAS release that does not know the processor falls back to kernels from
@@ -56,4 +56,4 @@ void multiply_blas(GemmBlock<T> const& block) {
 }
 #endif
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

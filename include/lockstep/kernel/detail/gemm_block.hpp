@@ -8,7 +8,7 @@
 #include <lockstep/kernel/detail/part_done.hpp>
 #include <lockstep/memory/stream.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// C = alpha * A B + beta * C + bias for one thread. C's columns are contiguous.
 template <class T>
@@ -237,4 +237,4 @@ void multiply_block(InstructionSet set, GemmBlock<T> const& block, PartDone done
   return best_instruction_set();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -3,7 +3,7 @@
 #include <lockstep/kernel/detail/gemm_blas.hpp>
 #include <lockstep/kernel/detail/gemm_block.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns whether a linked BLAS computes matrix products on this processor.
 [[nodiscard]] inline bool products_by_blas() noexcept {
@@ -27,4 +27,4 @@ void multiply_on_this_thread(GemmBlock<T> const& block, PartDone done = {}) {
   multiply_block(gemm_instruction_set(), block, done);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

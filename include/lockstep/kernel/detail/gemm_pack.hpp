@@ -7,7 +7,7 @@
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/strided.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 #if defined(LOCKSTEP_HAS_SHUFFLE)
 /// One step of a transposition by halves, for two rows that are `distance` apart. Each row keeps its own half of the
@@ -76,4 +76,4 @@ template <class T, std::size_t bytes, Index width>
     pack_panel<T, bytes, width>(b.at(0, j), depth, columns - j < width ? columns - j : width, out + j * depth);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

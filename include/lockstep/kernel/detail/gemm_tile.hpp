@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/bfloat16_pairs.hpp>
 #include <lockstep/kernel/detail/gemm_pack.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// One tile of C = alpha * A B + beta * C + bias. A Factor holds what A and B have at one step: a T, or a pair of
 /// bfloat16.
@@ -267,4 +267,4 @@ struct TileFor<T, InstructionSet::avx512> {
 template <class T, InstructionSet set>
 using TileOf = typename TileFor<T, set>::type;
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Calls f(from, to) for a loop over elements whose source and target may be the same memory, but do not overlap
 /// otherwise. Call it inside with_best_instructions.
@@ -14,4 +14,4 @@ template <class T, class F>
   f(from, to);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

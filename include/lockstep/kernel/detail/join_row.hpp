@@ -11,7 +11,7 @@
 #include <lockstep/memory/space.hpp>
 
 // Call all of these inside with_best_instructions.
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes y = dropout(x), or adds it to y, for `count` elements from column `first` of a row.
 template <class T>
@@ -42,4 +42,4 @@ template <class T>
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

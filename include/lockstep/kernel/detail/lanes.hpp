@@ -13,7 +13,7 @@
 #endif
 #endif
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// `bytes` bytes of T in one value. A reduction always has 64 bytes of lanes, in as many vectors as the processor needs
 /// for them. It thus has equal bits for every vector width. Compilers do not vectorise a reduction over scalars,
@@ -174,4 +174,4 @@ template <std::size_t bytes, class T>
   return most;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

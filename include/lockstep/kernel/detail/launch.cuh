@@ -5,7 +5,7 @@
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 inline constexpr unsigned threads_per_block = 256;
 inline constexpr unsigned warp = 32;
@@ -69,4 +69,4 @@ void for_elements(char const* name, memory::Stream<CudaSpace> stream, Index coun
   launch(name, stream, count, run_elements<F>, count, f);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

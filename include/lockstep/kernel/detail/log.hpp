@@ -7,7 +7,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the natural logarithm of a positive, normal, finite x to within 2 units in the last place; NaN stays NaN.
 /// Free of branches and calls, so a loop over it vectorises, with equal bits for any vector length.
@@ -36,4 +36,4 @@ template <std::same_as<double> T>
   return std::log(x);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

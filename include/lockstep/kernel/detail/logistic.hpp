@@ -3,7 +3,7 @@
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/log.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// The logistic function s(x) = 1 / (1 + e^-x), and the integrals of s(x) and of -s(-x).
 template <class T>
@@ -25,4 +25,4 @@ template <class T>
           rest + (magnitude - x) / 2};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

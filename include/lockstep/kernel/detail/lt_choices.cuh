@@ -15,7 +15,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Everything that determines how a matrix product is computed. Products of the same kind share descriptors and
 /// algorithm.
@@ -88,4 +88,4 @@ struct LtChoices {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

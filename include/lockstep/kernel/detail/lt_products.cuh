@@ -20,7 +20,7 @@
 #include <lockstep/kernel/detail/lt_trial.cuh>
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// @throws CudaError
 inline void check_cublas(cublasStatus_t status, char const* call) {
@@ -206,4 +206,4 @@ class LtProducts {
   std::map<LtProduct, LtAlgorithm> chosen_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

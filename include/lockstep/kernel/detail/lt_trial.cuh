@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/lt_choices.cuh>
 #include <lockstep/memory/cuda.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Matrices of one kind of product, on which its algorithms are timed. They are in memory of their own, so nothing of
 /// the training is read or written. They do not exist if the device has too little memory.
@@ -84,4 +84,4 @@ class LtTrial {
   cudaEvent_t events_[2]{};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

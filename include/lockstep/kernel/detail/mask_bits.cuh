@@ -10,7 +10,7 @@
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/dropout_mask.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the number of element groups in a row that share a block of random bits: 8 elements each.
 [[nodiscard]] constexpr Index mask_groups(Index width) noexcept { return (width + 7) / 8; }
@@ -59,4 +59,4 @@ void with_neighbours(DropoutMask const& mask, F const& f) {
     f(std::type_identity<NeighboursOf<T>>{});
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Largest number of bytes of one thread's access: a device's widest load and store.
 inline constexpr std::size_t widest_access = 16;
@@ -145,4 +145,4 @@ void for_neighbours(char const* name, memory::Stream<CudaSpace> stream, Index si
   launch(name, stream, (size + count - 1) / count, run_neighbours<count, F>, size, f);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

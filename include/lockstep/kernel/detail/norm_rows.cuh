@@ -12,7 +12,7 @@
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 enum class Centre {
   mean,  ///< LayerNorm: subtracts the mean
@@ -246,4 +246,4 @@ void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, Norm
          dweight, dbias);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -4,7 +4,7 @@
 
 #include <lockstep/kernel/detail/exp.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// The standard normal distribution at x: its integral Phi(x) and its density phi(x).
 template <class T>
@@ -40,4 +40,4 @@ struct Normal {
   return {0.5 * std::erfc(-0.7071067811865476 * x), 0.3989422804014327 * std::exp(-0.5 * x * x)};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -4,7 +4,7 @@
 
 #include <lockstep/kernel/detail/log.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the distance of 32 random bits from the middle of the distribution, in steps: each half has 2^31.
 [[nodiscard, gnu::always_inline]] constexpr std::int32_t steps_from_middle(std::uint32_t bits) noexcept {
@@ -34,4 +34,4 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
   return bits >> 31 ? magnitude : -magnitude;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -7,7 +7,7 @@
 #include <lockstep/kernel/write.hpp>
 
 // Call all of these inside with_best_instructions.
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Moments that normalise a row: its mean and the reciprocal of its deviation.
 template <class T>
@@ -175,4 +175,4 @@ template <class T>
   differentiate_row(dy, normalized, T(0), T(1), weight, means, reciprocal, dx, count, write);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

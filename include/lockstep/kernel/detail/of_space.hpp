@@ -3,7 +3,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/memory/stream.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A kernel for a space whose header is not included: a compile-time error that names the header.
 template <class Space>
@@ -21,4 +21,4 @@ struct OfSpace {
   using Matrix = TensorView<T, 2, Space>;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -8,8 +8,7 @@
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 #include <lockstep/kernel/detail/product.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// The host's normal_distribution with the device's own functions; erfcf has an error of a few units in the last place.
 [[nodiscard]] __device__ inline Normal<float> device_normal_distribution(float x) noexcept {
@@ -41,4 +40,4 @@ template <class Rule>
 [[nodiscard]] __device__ inline GeluOnDevice on_device(Gelu) noexcept { return {}; }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

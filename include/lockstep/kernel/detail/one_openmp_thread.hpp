@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 // Declared here under names of our own: an OpenMP header needs no OpenMP compiler, but some compilers do not install
 // it.
@@ -23,4 +23,4 @@ class [[nodiscard]] OneOpenmpThread {
   int before_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

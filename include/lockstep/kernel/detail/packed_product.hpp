@@ -9,7 +9,7 @@
 #include <lockstep/kernel/detail/gemm_tile.hpp>
 #include <lockstep/kernel/detail/strided.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Products of small matrices with an operand that is packed once and used many times, with one of the tiles.
 template <class T, class Tile>
@@ -51,4 +51,4 @@ decltype(auto) with_packed_product(F&& f) {
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -4,7 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Callback for each completed part of a matrix product: `f(row, rows, column, columns)` with its place in C, or none.
 /// Refers to f. Type-erased because products call it rarely, and would otherwise be compiled again for each f.
@@ -27,4 +27,4 @@ class PartDone {
   void (*call_)(void const*, Index, Index, Index, Index) = nullptr;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

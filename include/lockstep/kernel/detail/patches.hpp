@@ -4,7 +4,7 @@
 
 #include <lockstep/kernel/convolution_shape.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Part inside the input of one output position's row of taps along the width. It has `count` positions from `place`
 /// on, a dilation apart, the first at tap `tap`. `count` is 0 if the whole row is padding.
@@ -83,4 +83,4 @@ void scatter_patches(ConvolutionShape const& s, T const* patches, Index first, I
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -9,7 +9,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Philox for as many counters at once as a vector has 64-bit lanes. Each word of the state is in the low half of a
 /// lane, so the products need no shuffles. The high halves are arbitrary.
@@ -105,4 +105,4 @@ inline void philox_bits(InstructionSet set, std::uint64_t key, std::uint64_t pos
   philox_baseline(key, position, first, blocks, bits);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -14,7 +14,7 @@
 #include <lockstep/kernel/detail/convolution_pass.hpp>
 #include <lockstep/kernel/detail/descriptor_cudnn.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A pass of a convolution of float in cuDNN, channels last, with an algorithm. The algorithm is the first in the
 /// ranking of cuDNN's heuristics that is deterministic, computes in float instead of TF32, and needs at most
@@ -164,5 +164,5 @@ class CudnnPlan {
   std::size_t workspace_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail
 #endif

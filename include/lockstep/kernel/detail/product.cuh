@@ -4,8 +4,7 @@
 
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Returns a * b, rounded by itself. nvcc would fuse it with an addition that follows, and bits would differ from the
 /// host's.
@@ -16,4 +15,4 @@ inline namespace LOCKSTEP_CUDA_ABI {
 [[nodiscard]] __device__ inline double sum_apart(double a, double b) noexcept { return __dadd_rn(a, b); }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -8,7 +8,7 @@
 #include <lockstep/kernel/write.hpp>
 
 // Call all of these inside with_best_instructions.
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes y = weight * x / root, with root = sqrt(mean of x^2 + epsilon). Returns 1 / root.
 template <std::size_t bytes, class T>
@@ -70,4 +70,4 @@ template <class T>
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

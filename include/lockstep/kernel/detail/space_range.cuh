@@ -7,7 +7,7 @@
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Ranges along the three axes of space.
 struct SpaceRange {
@@ -71,4 +71,4 @@ __device__ void for_lookers(ConvolutionShape const& s, Index place, F const& f) 
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

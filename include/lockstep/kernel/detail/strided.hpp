@@ -4,7 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A matrix with strides: element (i, j) is at data[i * row + j * column].
 template <class T>
@@ -41,4 +41,4 @@ class Prefetch {
   Index stride_, lines_, length_, share_ = 0, next_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -2,8 +2,7 @@
 #pragma once
 #include <lockstep/kernel/detail/team.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes *to = the sum of all elements in one block, in an order that depends only on their number.
 template <class T>
@@ -15,4 +14,4 @@ LOCKSTEP_CUDA_KERNEL void sum_all(T const* x, Index count, T* to) {
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

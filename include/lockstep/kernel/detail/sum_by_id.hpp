@@ -12,7 +12,7 @@
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the rows of scratch memory that `sum_by_id` needs for lists of this length; only the shape determines them.
 [[nodiscard]] constexpr Index sum_by_id_scratch(Index list) noexcept {
@@ -74,4 +74,4 @@ void zero_absent_rows(ThreadPool& pool, SegmentPlan const& plan, TensorView<T, 2
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

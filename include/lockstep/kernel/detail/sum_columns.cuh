@@ -7,7 +7,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the rows that share one partial sum. Gives some hundreds of chunks, so that many rows occupy a whole GPU and
 /// the partial sums are soon summed. Depends only on the number of rows, so that no bit depends on the GPU.
@@ -112,4 +112,4 @@ void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows,
   finish_columns<T, targets>(name, stream, chunks, width, partial, first, second);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

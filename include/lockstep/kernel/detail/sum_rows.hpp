@@ -8,7 +8,7 @@
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes to = x + y. Call it inside with_best_instructions.
 template <class T>
@@ -79,4 +79,4 @@ void sum_rows(T const* x, Index row_size, Index width, Index count, T* to, Write
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

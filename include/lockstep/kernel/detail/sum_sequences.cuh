@@ -6,7 +6,7 @@
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Sums 32 channels of a sequence per block. Each of 8 threads per channel sums every eighth token, then their sums are
@@ -37,4 +37,4 @@ void sum_sequences(char const* name, memory::Stream<CudaSpace> stream, SequenceL
               sum_of_tokens<Sum, Term, Put>, layout, width, term, put);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -7,7 +7,7 @@
 
 #include <lockstep/kernel/detail/exp.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the hyperbolic tangent to within 3 units in the last place; NaN stays NaN. Free of branches and calls, like
 /// exp.
@@ -27,4 +27,4 @@ template <std::same_as<double> T>
   return std::tanh(x);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

@@ -4,7 +4,7 @@
 
 #include <lockstep/kernel/detail/warp.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// The threads that work on one row together: a warp. All of them must call `sum` and `largest`.
@@ -74,4 +74,4 @@ void launch_teams(char const* name, memory::Stream<CudaSpace> stream, Index rows
   launch_grid(name, stream, static_cast<unsigned>(blocks), Team::block, kernel, arguments...);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

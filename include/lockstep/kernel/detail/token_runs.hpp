@@ -5,7 +5,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Visits the slots of a layout in runs of one kind within one sequence. Calls tokens(row, t, slot, count) for slots
 /// with tokens t, t + 1, ... of sequence `row`, and padding(slot, count) for padding. The pool's threads share the runs
@@ -30,4 +30,4 @@ void for_token_runs(ThreadPool& pool, SequenceLayout<HostSpace> const& layout, T
   });
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

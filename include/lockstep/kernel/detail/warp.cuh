@@ -2,8 +2,7 @@
 #pragma once
 #include <lockstep/kernel/detail/launch.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Returns the sum over a warp's lanes, in a fixed tree, with equal bits in each lane. All lanes must call it.
 template <class T>
@@ -22,4 +21,4 @@ template <class T>
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

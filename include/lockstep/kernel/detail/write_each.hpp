@@ -3,7 +3,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes to[i] = of(i) for each i in [begin, end), or adds it to to[i]. Call it inside with_best_instructions.
 template <class T, class F>
@@ -15,4 +15,4 @@ template <class T, class F>
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+}}}  // namespace lockstep::kernel::detail

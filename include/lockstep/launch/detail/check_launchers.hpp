@@ -5,7 +5,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/detail/launch_source.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns "Slurm's srun started 4 tasks (SLURM_PROCID=2, SLURM_STEP_NUM_TASKS=4)".
 inline std::string tell_source(LaunchSource const& source, Lookup variable) {
@@ -57,4 +57,4 @@ inline void check_agreement(LaunchSource const& inner, LaunchSource const& outer
                     (outer.launcher() == Launcher::slurm ? " (for MPI: srun --mpi=pmix or --mpi=pmi2)" : "") + choice);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/wait.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Owns a file descriptor, or none (-1).
 class [[nodiscard]] File {
@@ -47,4 +47,4 @@ class [[nodiscard]] File {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

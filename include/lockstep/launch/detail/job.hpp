@@ -7,7 +7,7 @@
 
 #include <lockstep/core/clock.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns a random number that identifies this run.
 [[nodiscard]] inline std::uint64_t new_job() noexcept {
@@ -18,4 +18,4 @@ namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
   return job;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

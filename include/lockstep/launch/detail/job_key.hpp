@@ -8,7 +8,7 @@
 
 #include <lockstep/launch/environment.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns the pid of MPICH's mpirun, or of its proxy on this host; 0 if unknown. MPICH numbers no jobs, but its ranks
 /// inherit one end of a socket that mpirun or its proxy has created.
@@ -73,4 +73,4 @@ inline void add_variables(std::string& key, Lookup variable, std::initializer_li
   return key + " size=" + std::to_string(environment.size);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -14,7 +14,7 @@
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Runs `train` as one of the ranks that another launcher has started on this host. They meet, share memory, and then
 /// run like the ranks of a Supervisor. Throws nothing once the ranks have met; the rank that first detects a failure
@@ -44,4 +44,4 @@ inline int run_joined_rank(Environment const& place, Options const& options, std
   return code;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -8,7 +8,7 @@
 #include <lockstep/launch/detail/variables.hpp>
 #include <lockstep/launch/launcher.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Variables in which a launcher sets a rank's place.
 struct LaunchNames {
@@ -88,4 +88,4 @@ inline LaunchSource read_source(LaunchNames const& names, Lookup variable) {
   return source;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -18,7 +18,7 @@
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Meeting of a run's ranks on one host that another launcher has started. They meet at an abstract socket with a name
 /// derived from the run, so that no file remains. Rank 0 opens it and sends the shared memory to the others. The
@@ -204,4 +204,4 @@ class Meeting {
   socklen_t address_bytes_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -11,7 +11,7 @@
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/options.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns the first host of Slurm's compact list: "gpu003" of "gpu[003-004,010],login1".
 [[nodiscard]] inline std::string first_slurm_host(std::string_view list) {
@@ -71,4 +71,4 @@ struct MeetingPoint {
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

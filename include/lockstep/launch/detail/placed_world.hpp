@@ -5,7 +5,7 @@
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns the World of a rank that another launcher has started, before the ranks meet.
 inline World placed_world(Environment const& place, Options const& options, Engine engine) {
@@ -21,4 +21,4 @@ inline World placed_world(Environment const& place, Options const& options, Engi
   return world;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -13,7 +13,7 @@
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Runs `train` as one rank of a supervisor. The supervisor reports errors once for all ranks. Throws nothing once the
 /// rank has joined.
@@ -34,4 +34,4 @@ inline int run_process_rank(RankPlace const& place, Options const& options, std:
   return rank_main(world, train);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -11,7 +11,7 @@
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Runs `train` as a rank that is a process. Writes its error to the control page, where it is reported once for all
 /// ranks.
@@ -36,4 +36,4 @@ inline int rank_main(World& world, std::function<int(World&)> const& train) {
   return code;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

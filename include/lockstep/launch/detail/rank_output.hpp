@@ -22,7 +22,7 @@
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/options.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Passes on the ranks' output line by line, so that lines of several ranks do not mix, and finally the report. Calls
 /// the callbacks on a thread of its own: they may block on a pipe without a reader.
@@ -152,4 +152,4 @@ class RankOutput {
   std::thread thread_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -8,7 +8,7 @@
 #include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/detail/variables.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Place of a process that a Supervisor started, from its environment.
 struct RankPlace {
@@ -58,4 +58,4 @@ struct RankPlace {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

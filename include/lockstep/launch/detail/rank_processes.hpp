@@ -19,7 +19,7 @@
 #include <lockstep/launch/detail/rank_output.hpp>
 #include <lockstep/launch/detail/rank_place.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Copies of this program that run as ranks, in a process group of their own. The destructor kills the ranks, and
 /// processes that they started and left in their group.
@@ -129,4 +129,4 @@ class RankProcesses {
   pid_t group_ = 0;  // pid of its first process
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

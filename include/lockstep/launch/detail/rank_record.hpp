@@ -8,7 +8,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 enum class RankState : std::uint32_t {
   absent,   ///< has not joined yet
@@ -55,4 +55,4 @@ struct RankRecord {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

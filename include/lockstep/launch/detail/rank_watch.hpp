@@ -22,7 +22,7 @@
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/stop_request.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Writes the store's news of a rank other than `rank` to the control page.
 inline void learn(ControlPage& control, int rank, StoreLine::Message const& message) {
@@ -201,4 +201,4 @@ class RankWatch {
   std::thread thread_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

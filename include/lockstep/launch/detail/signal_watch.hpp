@@ -15,7 +15,7 @@
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/options.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Receives SIGINT and SIGTERM, and with OnSignal::ask SIGUSR1 and SIGHUP, through a file descriptor instead of their
 /// default effect. Leaves ignored signals ignored, for example under nohup. Uses handlers, since a signal mask would
@@ -102,4 +102,4 @@ class [[nodiscard]] SignalWatch {
   pid_t earlier_owner_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -24,7 +24,7 @@
 #include <lockstep/launch/store_server.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Opens rank 0's store on the first free port.
 /// @throws ConfigError if none is free
@@ -165,4 +165,4 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
   return code;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

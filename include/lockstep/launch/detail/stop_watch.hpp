@@ -14,7 +14,7 @@
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/stop_request.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Receives this process's signals on a thread of its own with OnSignal::ask; else does nothing.
 class StopWatch {
@@ -55,4 +55,4 @@ class StopWatch {
   std::thread thread_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -19,7 +19,7 @@
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/detail/store_wire.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Address of a store, and the rank that connects to it.
 struct StoreAddress {
@@ -195,4 +195,4 @@ class StoreLine {
   std::size_t taken_ = 0;  // number of parsed bytes in `in_`
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

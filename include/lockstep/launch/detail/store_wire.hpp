@@ -12,7 +12,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Use of a connection: `calls` for requests, `news` to exchange the ends of ranks.
 enum class StoreLineKind : std::int32_t { calls, news };
@@ -98,4 +98,4 @@ inline void notice_silence(int file, double seconds, StoreLineKind kind) noexcep
   ::setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

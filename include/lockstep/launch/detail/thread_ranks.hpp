@@ -17,7 +17,7 @@
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Runs `train` once per rank on threads of this process. The calling thread is rank 0.
 /// @returns 0, or the exit code of the rank that failed first; without a failure, the code of ranks that stopped on
@@ -71,4 +71,4 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   return control[failed].exit_code;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
+}}}  // namespace lockstep::launch::detail

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Looks up a variable, by default in this process's environment. Returns null if it is not set.
 struct Lookup {
@@ -43,4 +43,4 @@ inline std::string tell_variable(Lookup variable, char const* name) {
 }
 
 }  // namespace detail
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}}}  // namespace lockstep::launch

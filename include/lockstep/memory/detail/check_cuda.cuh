@@ -7,7 +7,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 namespace detail {
 
 /// Returns "13.0" for 13000.
@@ -79,4 +79,4 @@ inline void check_cuda_memory(cudaError_t status, char const* call, std::size_t 
 }
 
 }  // namespace detail
-}  // namespace lockstep::inline LOCKSTEP_ABI::memory
+}}}  // namespace lockstep::memory

@@ -11,7 +11,7 @@
 #include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/variable.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Arena of a micro-batch's values and gradients. Reuses memory that is given back.
 template <class Space>
@@ -79,4 +79,4 @@ class ActivationMemory {
   std::size_t largest_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -8,7 +8,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Elementwise z = Rule(x, y), computed by the constructor. The caller registers the backward, so that a trace shows
 /// the function's own name.
@@ -56,4 +56,4 @@ class BinaryOperation {
   Variable x_, y_, z_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

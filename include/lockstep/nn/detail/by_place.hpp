@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/nn/variable.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 template <class X>
 inline constexpr bool is_picture = false;
@@ -19,4 +19,4 @@ template <class Scalar, int Rank, class Space, class F>
   return y.reshape(extent);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -12,7 +12,7 @@
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Common base of Convolution and TransposedConvolution: their parameters, and their kernels' state between calls.
 template <int Dims>
@@ -121,4 +121,4 @@ class ConvolutionBase {
   bool has_bias_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

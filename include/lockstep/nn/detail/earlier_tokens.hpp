@@ -15,7 +15,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// State that a context keeps between passes for prediction token by token. It consists of keys and values of causal
 /// attention, memories with their keys and values, and states of recurrent layers and convolutions. Usually empty: a
@@ -254,4 +254,4 @@ class EarlierTokens {
   bool keeps_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

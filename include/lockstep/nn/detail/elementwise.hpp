@@ -4,7 +4,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Elementwise y = rule(x), computed by the constructor. Keeps slopes for backward if y does not determine them. The
 /// caller registers the backward, so that a trace shows the activation's own name.
@@ -47,4 +47,4 @@ class Elementwise {
   Rule rule_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

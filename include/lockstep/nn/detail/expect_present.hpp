@@ -6,7 +6,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Rejects rows whose std::optional is empty: such a row reads like padding and would be learned as that number. Checks
 /// only columns of optionals, on the host.
@@ -25,4 +25,4 @@ void expect_present(char const* who, Column const& column, IsLeftOut const& is_l
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

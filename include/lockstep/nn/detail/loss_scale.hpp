@@ -4,7 +4,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// A context's factor on the gradients of its losses. Empty unless activations are float16.
 template <class Scalar>
@@ -38,4 +38,4 @@ class LossScale<float16> {
   bool in_backward_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Returns the message for a parameter or buffer that forward uses but `visit` does not name, so that it has no offset.
 [[nodiscard]] inline std::string not_visited(std::vector<Index> const& shape) {
@@ -15,4 +15,4 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
          "] that the model's visit does not name; have visit call each(\"name\", layer_) for every layer";
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -5,7 +5,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 template <class X>
 inline constexpr bool is_tensor = false;
@@ -54,4 +54,4 @@ template <class Context, class X>
   return {};
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

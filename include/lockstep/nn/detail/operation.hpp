@@ -8,7 +8,7 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/variable.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 using Parameters = std::span<Parameter const* const>;
 
@@ -26,4 +26,4 @@ template <class... P>
   return std::apply([](auto const&... p) { return std::array<Parameter const*, sizeof...(P)>{&p...}; }, parameters);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

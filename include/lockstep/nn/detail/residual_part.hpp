@@ -6,7 +6,7 @@
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/sequence.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Tells whether other parts read a part's input later in forward.
 enum class Reader {
@@ -33,4 +33,4 @@ template <class Context, class Part>
   return joined;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -3,7 +3,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// A layer's result in the compute type, and where and how to store it.
 template <class Real, class Scalar, class Space>
@@ -14,4 +14,4 @@ struct Staged {
   float const* scale;  // factor of a loss's gradient, or null
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -9,7 +9,7 @@
 
 #include <lockstep/memory/scratch.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Closures that a pass leaves for later, and other objects, in an arena that the host reads. Runs no destructors.
 template <class Context>
@@ -74,4 +74,4 @@ class Tape {
   std::vector<Entry> entries_, makers_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -8,7 +8,7 @@
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/nn/parameter_gradients.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Records when each operation of a pass runs. A forward operation ends where it registers its backward and begins
 /// where the previous one ended. Consecutive registrations without allocations in between count as one operation.
@@ -142,4 +142,4 @@ class Tracer {
   bool joins_ = false;  // whether only registrations followed the last operation
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -7,7 +7,7 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Returns the tokens of x with zeros in padding, or x itself if it has no padding.
 /// @shape returns [x.layout.slots, x.width()]
@@ -30,4 +30,4 @@ template <class Context>
   return y;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}}}  // namespace lockstep::nn::detail

@@ -10,7 +10,7 @@
 #include <lockstep/optim/detail/flush.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// Where weight decay applies.
 enum class Decay {
@@ -75,4 +75,4 @@ class AdamRule {
   bool stays_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

@@ -11,7 +11,7 @@
 #include <lockstep/optim/step_scalars.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// Common implementation of Adam and AdamW, which differ in where weight decay applies and in its default.
 template <Decay decay>
@@ -56,4 +56,4 @@ struct AdamWith {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

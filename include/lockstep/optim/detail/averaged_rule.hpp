@@ -10,7 +10,7 @@
 #include <lockstep/optim/detail/flush.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// A rule that also updates x - a, the values' distance from their average, as the last state. All states begin at
 /// zero, so a value that no step changes is its own average.
@@ -74,4 +74,4 @@ struct MakeAveragedRule {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// @throws ConfigError unless a setting of an optimizer is at least 0 and below `end`
 inline void expect_setting(char const* optimizer, char const* name, double value,
@@ -15,4 +15,4 @@ inline void expect_setting(char const* optimizer, char const* name, double value
                     (end == 1 ? "at least 0 and below 1" : "a finite number of at least 0"));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// Returns x, or zero if |x| is below 2^bits times the least normal number. Without a gradient, a moment shrinks step
 /// by step. After some hundreds of steps, it or its product with the rate would be subnormal, and each operation on it
@@ -20,4 +20,4 @@ template <int bits, class T>
   return x < std::numeric_limits<T>::min() * static_cast<T>(1 << bits) ? T{0} : x;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

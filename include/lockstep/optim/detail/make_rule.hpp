@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// Makes an optimizer's rule in the space of the step's scalars. Holds plain values and is constexpr, so that a device
 /// can run it.
@@ -18,4 +18,4 @@ struct MakeRule {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

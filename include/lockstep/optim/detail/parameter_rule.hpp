@@ -12,7 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// A factor for each parameter, by name ("encoder.0.attention.query.weight") and shape, or a choice: true is 1, false
 /// is 0. Holds a function, or a lambda that captures at most 16 bytes, so that optimizers stay plain values. `Rule`
@@ -65,4 +65,4 @@ class ParameterRule {
   Captured captured_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

@@ -6,7 +6,7 @@
 #include <lockstep/optim/detail/flush.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 
 /// SGD's update of a block, with constants computed once per step.
 template <class T>
@@ -47,4 +47,4 @@ class SGDRule {
   bool looks_ahead_, stays_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
+}}}  // namespace lockstep::optim::detail

@@ -9,7 +9,7 @@
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Array of floats in a device's memory, readable on the host.
 template <class Space>
@@ -40,4 +40,4 @@ class Arena {
   mutable memory::Buffer<float> copy_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

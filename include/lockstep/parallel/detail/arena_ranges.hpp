@@ -7,7 +7,7 @@
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Elements [begin, end) of an arena.
 struct ArenaPart {
@@ -85,4 +85,4 @@ void cut_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> ta
   if (!has_bucket) whole(0, 0, false);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

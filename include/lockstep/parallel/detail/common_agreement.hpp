@@ -13,7 +13,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/agreement.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 #define LOCKSTEP_TEXT(x) #x
 #define LOCKSTEP_TEXT_OF(x) LOCKSTEP_TEXT(x)
@@ -50,4 +50,4 @@ template <class Model>
   return agreement;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

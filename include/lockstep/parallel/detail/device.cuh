@@ -25,7 +25,7 @@
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/device_clock.cuh>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 template <>
 struct DevicesOf<CudaSpace> {
@@ -315,4 +315,4 @@ class Device<CudaSpace> {
 };
 
 }  // namespace detail
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}}}  // namespace lockstep::parallel

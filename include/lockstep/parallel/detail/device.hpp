@@ -14,7 +14,7 @@
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Parameters whose gradients a pass has reported as complete, in order: offset and size.
 using HeardParameters = std::vector<std::pair<Index, Index>>;
@@ -114,4 +114,4 @@ class Device<HostSpace> {
   Timeline* timeline_ = nullptr;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -9,7 +9,7 @@
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Measures how long a stream takes for its queued work. Does not block the host: marks are read only when the host
 /// waits for them anyway.
@@ -94,4 +94,4 @@ class DeviceClock {
   PhaseSeconds phases_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

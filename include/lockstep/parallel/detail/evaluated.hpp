@@ -6,7 +6,7 @@
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/named_loss.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Whether a metric uses predictions; else it uses a part of the loss.
 template <class Metric>
@@ -63,4 +63,4 @@ template <class Device, class Model, class Context, class Brought, class Batch, 
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

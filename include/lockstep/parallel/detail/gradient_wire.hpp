@@ -12,7 +12,7 @@
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// A gradient arena that ranks sum in place.
 struct InPlace {
@@ -74,4 +74,4 @@ class GradientWire {
   memory::Stream<Space> stream_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -4,7 +4,7 @@
 
 #include <lockstep/comm/piece.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Copies the bytes of rank `root` to all ranks, after all operations that were started before.
 template <class Communicator>
@@ -30,4 +30,4 @@ void all_gather_bytes(Communicator& communicator, void const* in, void* out, std
   communicator.finish();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -13,7 +13,7 @@
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Assigns parts of the arena to ranks, and implements the collectives of a sharded optimizer.
 template <class Communicator>
@@ -96,4 +96,4 @@ class OptimizerShards {
   std::vector<comm::Piece> pieces_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -10,7 +10,7 @@
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/replica.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Sums gradients in device memory, with a communicator for that memory. A bucket is full once the kernels that fill it
 /// are queued or recorded. A mark after them starts the bucket's sum, which runs on a stream of its own.
@@ -81,4 +81,4 @@ class QueuedSums {
   comm::Piece totals_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -11,7 +11,7 @@
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/parallel/row_exchange.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Records when parts of the gradients become ready, for sessions without a communicator. The report shows how well
 /// several ranks could overlap their sums. Only on the host: on a device only the times of queueing would be known.
@@ -59,4 +59,4 @@ class ReadyParts {
   double ended_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -15,7 +15,7 @@
 #include <lockstep/core/wait.hpp>
 #include <lockstep/nn/replica_group.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Exchange point of one process's threads, one for each device, within a pass. No thread waits for a thread whose pass
 /// is over: all get the exception that ended it.
@@ -243,4 +243,4 @@ class ShardsInTurns final : public nn::ReplicaGroup {
   int shards_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -5,7 +5,7 @@
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// A replica's loss scale in the replica's space, for its context and the optimizer. Empty unless activations are
 /// float16.
@@ -42,4 +42,4 @@ class ReplicaLossScale<float16, Space> {
   memory::Buffer<State, Space> state_{1, memory::DefaultResource<Space>{}};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -11,7 +11,7 @@
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/replica_sum.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Sums in the host's tree. One kernel sums replicas that share a GPU and form a subtree. Subtrees on several GPUs are
 /// summed on the left one's GPU, all in parallel, after a copy of the right ones.
@@ -145,4 +145,4 @@ class ReplicaSum<Replica, CudaSpace> {
   std::vector<double*> losses_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -13,7 +13,7 @@
 #include <lockstep/parallel/detail/take_union.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Sums gradients and losses of one process's replicas into the first one, and copies its values to the others.
 /// @determinism bitwise: the balanced binary tree over replicas
@@ -88,4 +88,4 @@ class ReplicaSum<Replica, HostSpace> {
   std::vector<std::uint64_t> united_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

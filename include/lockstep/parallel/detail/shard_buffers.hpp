@@ -9,7 +9,7 @@
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Buffers of every shard of a replica. The replica computes with one shard's buffers at a time, at a fixed address.
 /// With a single shard, only this address is used.
@@ -50,4 +50,4 @@ class ShardBuffers {
   int shard_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

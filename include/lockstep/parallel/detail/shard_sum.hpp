@@ -15,7 +15,7 @@
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/parallel/detail/take_union.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Sums one replica's gradients over its shards, in turns, bit-identical to one replica per shard, in the tree of
 /// core/tree_sum.hpp. Each shard's gradients are written in the replica's arena. Pending sums are kept like the digits
@@ -140,4 +140,4 @@ class ShardSum {
   Node* kept_ = nullptr;      // destination of that sum
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

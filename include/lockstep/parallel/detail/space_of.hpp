@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Space of a communicator's memory: the host, unless the communicator defines `Space`.
 template <class Communicator>
@@ -15,4 +15,4 @@ struct SpaceOf<Communicator> {
   using type = typename Communicator::Space;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -8,7 +8,7 @@
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/step_scalars.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Computes the scalars on the device. Weight and norm are not copied to the host, so the host does not wait.
 template <>
@@ -72,4 +72,4 @@ class MakeStepScalars<CudaSpace> {
   mutable bool told_ = false;  // whether the last step has measured a norm
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

@@ -12,7 +12,7 @@
 #include <lockstep/optim/step_scalars.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Computes a step's scalars where the optimizer reads them. Inputs are the settings, the loss of the whole step and,
 /// for clipping or a loss scale, the summed gradients. These are equal on all ranks and devices, and a sum preserves
@@ -71,4 +71,4 @@ class MakeStepScalars<HostSpace> {
   optim::StepScalars<Space> scalars_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

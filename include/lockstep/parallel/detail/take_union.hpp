@@ -6,7 +6,7 @@
 
 #include <lockstep/kernel/touched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Adds the rows of `words`, a bit per row, to a table's touched rows, with zero gradients. Other replicas' gradients
 /// of these rows can then be added.
@@ -21,4 +21,4 @@ inline void take_union(kernel::TouchedRows const& table, std::uint64_t const* wo
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
+}}}  // namespace lockstep::parallel::detail

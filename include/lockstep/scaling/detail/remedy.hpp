@@ -6,7 +6,7 @@
 
 #include <lockstep/scaling/detail/rounded.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling::detail {
 
 /// A possible change and its expected gain.
 struct Remedy {
@@ -31,4 +31,4 @@ inline void sort(std::vector<Remedy>& remedies) {
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling::detail
+}}}  // namespace lockstep::scaling::detail

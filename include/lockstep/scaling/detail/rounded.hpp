@@ -5,7 +5,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling::detail {
 
 /// Returns a number with `digits` decimals.
 [[nodiscard]] inline std::string rounded(double value, int digits) {
@@ -14,4 +14,4 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
   return text;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::scaling::detail
+}}}  // namespace lockstep::scaling::detail

@@ -12,7 +12,7 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/fit_options.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Whether a session's replicas lie on several ranks, which may have been started differently.
 template <class Session>
@@ -108,4 +108,4 @@ template <class Loader, class Evaluation>
   return agreement;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

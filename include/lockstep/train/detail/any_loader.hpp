@@ -5,7 +5,7 @@
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A loader between its batches, whatever it loads, as AnySession is a session.
 class AnyLoader {
@@ -53,4 +53,4 @@ class SomeLoader final : public AnyLoader {
   Loader& loader_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

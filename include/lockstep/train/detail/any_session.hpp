@@ -14,7 +14,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/trace.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A session between its steps, whatever its model, its optimizer and its policy: a program compiles what stands on it
 /// once, and not for each of them. Functions are the session's of the same name, and as collective, but where they say
@@ -166,4 +166,4 @@ class SomeSession final : public AnySession {
   Session& session_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -10,7 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// The batches of one step: those that a loader has handed out, or those of a range, which may be of data::Collated, or
 /// the only one.
@@ -70,4 +70,4 @@ void check_step(StepOptions const& options, Optimizer const& optimizer, std::siz
   if constexpr (requires { optimizer.check(); }) optimizer.check();
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -14,7 +14,7 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/fit_options.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Which value of a metric is the best one.
 template <class M>
@@ -127,4 +127,4 @@ inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptio
                       "\", which they do not count; name one of " + known);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

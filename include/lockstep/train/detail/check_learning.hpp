@@ -9,7 +9,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/detail/any_session.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A model of which no parameter has got a gradient from samples that count would be trained to the end for nothing.
 /// @returns whether it could be told: `loss`, of all ranks, has a weight
@@ -39,4 +39,4 @@ inline void check_weight(bool learns, nn::Loss<HostSpace> const& epoch_loss, Ind
       "0, have none; see docs/how-to/add-a-layer.md");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

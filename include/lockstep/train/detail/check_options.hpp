@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/fit_options.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Numbers that no run can have. @throws ConfigError with name, value and rule
 inline void check_options(FitOptions const& options) {
@@ -49,4 +49,4 @@ inline void check_options(FitOptions const& options) {
                       "; it must be at least 0, which does not clip");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

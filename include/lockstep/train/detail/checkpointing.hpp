@@ -17,7 +17,7 @@
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Takes up and leaves the checkpoints of one fit. All that it is given outlives it.
 class Checkpointing {
@@ -191,4 +191,4 @@ class Checkpointing {
   Index every_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -8,7 +8,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/class_decisions.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Of each class: how often it was the label, was predicted, and both at once.
 template <class Sample, class Label>
@@ -45,4 +45,4 @@ class ClassCounts {
   std::vector<double> totals_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

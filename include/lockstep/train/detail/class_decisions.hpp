@@ -9,7 +9,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/each_label.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What a metric counts that compares labels with the classes that the model decides for.
 template <class Sample, class Label>
@@ -53,4 +53,4 @@ class ClassDecisions {
   std::optional<Index> ignored_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

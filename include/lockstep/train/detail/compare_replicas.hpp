@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What an update does to a session's replicas: gives them the first one's values, or updates each by itself.
 enum class Updates { make_alike, leave_apart };
@@ -16,4 +16,4 @@ void compare_replicas(Session& session, Updates updates, Index step) {
       session.check_replicas(step);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

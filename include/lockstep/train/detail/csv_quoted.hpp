@@ -4,7 +4,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A text as a cell of a CSV file.
 [[nodiscard]] inline std::string csv_quoted(std::string const& text) {
@@ -18,4 +18,4 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
   return text.find_first_of(",\"\r\n") == std::string::npos ? text : csv_quoted(text);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/nn/same_lengths.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// False for what a std::optional lacks.
 template <class Column>
@@ -56,4 +56,4 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

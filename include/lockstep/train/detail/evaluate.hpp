@@ -17,7 +17,7 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What a shard has seen of an evaluation.
 template <class... Metrics>
@@ -130,4 +130,4 @@ template <class Evaluation, class Evaluate>
   return all;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

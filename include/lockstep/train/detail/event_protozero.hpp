@@ -14,7 +14,7 @@
 
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// CRC-32C of some bytes.
 /// @source Castagnoli et al. (1993), reflected, polynomial 0x1EDC6F41
@@ -87,5 +87,5 @@ class Event {
   protozero::pbf_writer writer_{bytes_};
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail
 #endif

@@ -2,7 +2,7 @@
 #pragma once
 #include <cerrno>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What to do where the system refuses a file that is to be written, behind its reason; empty where that says enough.
 [[nodiscard]] inline char const* file_remedy(int reason) noexcept {
@@ -19,4 +19,4 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

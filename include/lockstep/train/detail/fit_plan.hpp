@@ -10,7 +10,7 @@
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// The optimizer steps of a fit, and where each lies in the data: arithmetic, so that a run may begin at any of them.
 /// Steps and epochs are those of the fit, but where it says that they are the trainer's.
@@ -93,4 +93,4 @@ struct FitPlan {
   return plan;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -4,7 +4,7 @@
 #include <lockstep/train/detail/loads_batches.hpp>
 #include <lockstep/train/evaluation.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Whether a model can learn from batches of the type; where it cannot, a sentence says why.
 template <class Model, class Replica, class Loaded>
@@ -39,4 +39,4 @@ consteval bool fits() {
     return false;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -6,7 +6,7 @@
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/observer.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What a fit's evaluations decide. They are alike on all ranks, and so is this.
 class Judge {
@@ -33,4 +33,4 @@ class Judge {
   Index patience_, best_step_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

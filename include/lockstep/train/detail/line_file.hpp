@@ -14,7 +14,7 @@
 #include <lockstep/train/detail/close_file.hpp>
 #include <lockstep/train/detail/file_remedy.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A log whose lines belong to steps, in their order. A line is complete in the file as soon as it is written.
 class LineFile {
@@ -66,4 +66,4 @@ class LineFile {
   std::unique_ptr<std::FILE, CloseFile> file_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -3,7 +3,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/split.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What a trainer asks of a loader: a data::DataLoader, which is not const as it is started.
 template <class L>
@@ -14,4 +14,4 @@ concept LoadsBatches = requires(L& loader, data::Split const& split) {
   loader.next();
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

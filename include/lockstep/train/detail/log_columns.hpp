@@ -4,11 +4,11 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What logs call the numbers of steps and evaluations; the evaluation's metrics stand beside them.
 inline constexpr std::array log_columns{
     "kind",    "step",       "epoch",         "loss",         "learning_rate", "samples", "samples_per_second",
     "seconds", "loss_scale", "skipped_steps", "gradient_norm"};
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -10,7 +10,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/detail/operation_name.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Which layer of a model is at work, and what it is called there.
 struct OperationName {
@@ -87,4 +87,4 @@ struct OperationName {
   return names;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -5,7 +5,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Throws the error with the name of a sample behind it; as it is where there is none.
 [[noreturn]] inline void throw_named(RowError const& error, std::string const& sample) {
@@ -28,4 +28,4 @@ void naming_samples(Held const& held, F&& f) {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

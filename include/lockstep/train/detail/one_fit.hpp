@@ -6,7 +6,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// For observers that leave a file, which is one fit's: a second one counts its steps from 1 anew, and would drop what
 /// is there.
@@ -24,4 +24,4 @@ class OneFit {
   bool begun_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

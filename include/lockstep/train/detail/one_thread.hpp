@@ -6,7 +6,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Of an object that one thread uses at a time: which thread is in a call, if any. Moves with the object.
 class OneThread {
@@ -37,4 +37,4 @@ class OneThread {
   std::thread::id user_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -10,7 +10,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// The place of the bracket that the last one of `text` closes, or 0.
 [[nodiscard]] inline std::size_t opening(std::string_view text, char open, char close) noexcept {
@@ -62,4 +62,4 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
   return std::string(!scope.empty() && (is_class || tells_nothing) ? scope : function);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -6,7 +6,7 @@
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What is known of a fit before it begins.   @throws ConfigError when the loss is scaled, by numbers out of range
 template <class Policy>
@@ -28,4 +28,4 @@ template <class Policy>
   return record;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

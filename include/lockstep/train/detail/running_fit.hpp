@@ -27,7 +27,7 @@
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A fit under way: what is planned and was done, what comes of it, who is told and where it is saved. The trainer
 /// makes the steps and evaluations between. All that it is given outlives it.
@@ -173,4 +173,4 @@ class RunningFit {
   double epoch_began_ = 0, step_began_ = 0, step_ended_ = 0;  // evaluations are not part of an epoch's seconds
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

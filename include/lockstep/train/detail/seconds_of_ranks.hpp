@@ -5,7 +5,7 @@
 
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Where the seconds of each rank went, of what this one's record says of it.
 /// @collective with DistributedDataParallel
@@ -27,4 +27,4 @@ template <class Session>
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

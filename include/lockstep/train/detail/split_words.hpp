@@ -9,7 +9,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Bytes of the UTF-8 character that a text begins with, by its lead byte; 1 for a byte that begins none.
 [[nodiscard]] inline std::size_t character_bytes(std::string_view text) noexcept {
@@ -48,4 +48,4 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
   return words;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -11,7 +11,7 @@
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What is told of each step. On all ranks, which see the same.
 class StepReports {
@@ -53,4 +53,4 @@ class StepReports {
   Index step_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

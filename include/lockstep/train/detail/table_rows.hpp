@@ -17,7 +17,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A line of a CSV file: numbers and texts, and whatever is made of them, cell by cell.
 class CsvLine {
@@ -120,4 +120,4 @@ class TableRows {
   std::string bytes_;  // for each row: the sample's number, how long the line is, the line
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -10,7 +10,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// A model's numbers, by name.
 template <class Number>
@@ -75,4 +75,4 @@ inline void take_parameters(NamedNumbers<float const> const& from, NamedNumbers<
                       (to.layout.entries().empty() ? std::string() : to.layout.entries()[0].name) + "\"");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -13,7 +13,7 @@
 #include <lockstep/train/detail/named_spans.hpp>
 #include <lockstep/train/trace.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What one rank recorded as events of Chrome's trace format, each an object on a line of its own that a comma ends. A
 /// rank is a process there, a thread or device of it a thread.
@@ -137,4 +137,4 @@ class TraceEvents {
   std::string text_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -5,7 +5,7 @@
 #include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/trace.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Has a session and a loader write into a Trace, if there is one, in the steps that it is to hold.
 class Tracing {
@@ -69,4 +69,4 @@ class Tracing {
   bool on_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

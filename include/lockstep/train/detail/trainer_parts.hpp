@@ -5,7 +5,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// What of a trainer is nobody's affair but that of who saves it as a whole.
 struct TrainerParts {
@@ -52,4 +52,4 @@ struct TrainerParts {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -12,7 +12,7 @@
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/train/detail/any_session.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Which ranks, or devices of the only one, have computed a loss that is not finite, as in " on rank 1"; nothing where
 /// all have: then it is not what one of them was given.
@@ -58,4 +58,4 @@ inline void check_finite(AnySession& session, nn::Loss<HostSpace> const& loss, I
               (session.kind().scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -9,7 +9,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/detail/any_session.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// The averages that a session's optimizer keeps.   @collective where the optimizer is sharded
 [[nodiscard]] inline std::vector<float> averages_of(AnySession& session) {
@@ -79,4 +79,4 @@ class WithAverages {
   std::vector<float> values_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
+}}}  // namespace lockstep::train::detail

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// One field of a CSV file, unconverted.
 struct CsvField {
@@ -71,4 +71,4 @@ struct CsvField {
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -18,7 +18,7 @@
 #include <lockstep/data/source/detail/data_file.hpp>
 #include <lockstep/data/source/detail/text_window.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Rows found in a part of a CSV file. A part begins after a line feed, or at the beginning of the file, and ends with
 /// a line feed, or with the file. It can therefore only begin at a row or within a quoted field.
@@ -215,4 +215,4 @@ class CsvIndexer {
   std::atomic<bool> irregular_ = false;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -17,7 +17,7 @@
 #include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Reads the fields of one row in order.
 class CsvRow {
@@ -227,4 +227,4 @@ class CsvTable {
   std::vector<std::size_t> named_;  // the file's columns, from 0, in the order of the names
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

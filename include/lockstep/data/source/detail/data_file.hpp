@@ -17,7 +17,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/source/detail/descriptor.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// A file that several threads read at any place: opened once, read with pread, without locks.
 class DataFile {
@@ -93,4 +93,4 @@ class DataFile {
   std::int64_t modified_ns_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

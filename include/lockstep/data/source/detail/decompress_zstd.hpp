@@ -18,7 +18,7 @@
 #include <lockstep/data/source/detail/data_file.hpp>
 #include <lockstep/data/source/detail/partial_path.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Decompresses a zstd file, which must hold `bytes` bytes, to a new file. The new file appears complete or not at all.
 /// @throws DataError if the content has another size or is damaged, or the file cannot be written
@@ -69,5 +69,5 @@ inline void decompress_zstd(DataFile const& from, std::string const& to, std::ui
   out.expect(std::rename(partial.c_str(), to.c_str()) == 0);
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail
 #endif

@@ -10,7 +10,7 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// An open file that closes itself. Opening never blocks, not even for the other end of a pipe.
 class [[nodiscard]] Descriptor {
@@ -44,4 +44,4 @@ inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t off
   return done;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

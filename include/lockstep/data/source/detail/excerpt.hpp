@@ -6,7 +6,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Returns text from a file in a form for messages: quoted, short, printable.
 inline std::string excerpt(std::string_view text) {
@@ -18,4 +18,4 @@ inline std::string excerpt(std::string_view text) {
   return out + (text.size() > longest ? "...\"" : "\"");
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

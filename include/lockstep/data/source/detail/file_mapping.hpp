@@ -21,7 +21,7 @@
 #include <lockstep/data/detail/stream_copy.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Header in the page before a mapped file. Its address is a multiple of a power of two that exceeds page and file. It
 /// can therefore be found from any address in the file, without a list of all mappings.
@@ -123,4 +123,4 @@ class FileMapping {
   MappingHead* head_ = nullptr;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

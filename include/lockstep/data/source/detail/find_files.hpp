@@ -17,7 +17,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/source/detail/descriptor.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 struct FoundFile {
   std::string path;
@@ -113,4 +113,4 @@ inline std::vector<FoundFile> find_some_files(std::string_view pattern, std::str
   return found;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

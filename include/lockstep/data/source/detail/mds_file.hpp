@@ -5,7 +5,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Returns the path of a shard's file. @throws DataError if the index names a file outside the folder
 inline std::string mds_file(std::string const& folder, json::Value const& file) {
@@ -15,4 +15,4 @@ inline std::string mds_file(std::string const& folder, json::Value const& file) 
   return path;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

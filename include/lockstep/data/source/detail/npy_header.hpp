@@ -14,7 +14,7 @@
 #include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Parses the header of an array that numpy wrote: the literal of a Python dictionary with three known keys.
 class NpyHeader {
@@ -134,4 +134,4 @@ inline FileArray npy_at(std::shared_ptr<DataFile const> file, std::uint64_t begi
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

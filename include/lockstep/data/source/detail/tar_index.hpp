@@ -11,7 +11,7 @@
 
 #include <lockstep/data/source/detail/data_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 struct TarMember {
   std::string name;
@@ -140,4 +140,4 @@ class TarWalk {
   std::size_t named_ = 0;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -17,7 +17,7 @@
 #include <lockstep/data/source/detail/data_file.hpp>
 #include <lockstep/data/source/detail/text_window.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Bytes of a text dataset's file that are held in memory by default.
 inline constexpr std::uint64_t max_held_text = std::uint64_t{256} << 20;
@@ -145,4 +145,4 @@ class TextFile {
   mutable std::vector<std::ptrdiff_t> line_ends_{0};  // before each block, as far as requested
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

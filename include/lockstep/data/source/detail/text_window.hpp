@@ -8,7 +8,7 @@
 
 #include <lockstep/data/source/detail/descriptor.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// The current part of a text file that is read from beginning to end: it grows at its end and is dropped at its start.
 /// Skips a byte order mark.
@@ -73,4 +73,4 @@ struct TextLine {
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -10,7 +10,7 @@
 
 #include <lockstep/data/source/detail/data_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 struct ZipEntry {
   std::string name;
@@ -99,4 +99,4 @@ inline std::uint64_t zip_data_offset(DataFile const& file, ZipEntry const& entry
   return offset;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

@@ -15,7 +15,7 @@
 #include <lockstep/core/progress.hpp>
 #include <lockstep/data/source/detail/descriptor.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Owns a file descriptor and closes it.
 class [[nodiscard]] OwnDescriptor {
@@ -66,4 +66,4 @@ class [[nodiscard]] CacheLock {
   OwnDescriptor file_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

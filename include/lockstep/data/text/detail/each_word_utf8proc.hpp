@@ -10,7 +10,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Splits a text into words as BERT does before it looks for pieces. Splits at white space, which is dropped, and
 /// around each punctuation mark and each ideograph, which are words of one character. Drops control characters,
@@ -140,5 +140,5 @@ class WordCutter {
   bool lower_case_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail
 #endif

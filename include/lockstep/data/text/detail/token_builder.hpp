@@ -26,7 +26,7 @@
 #include <lockstep/data/text/detail/word_table.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Texts with labels from any source: a dataset whose type does not depend on the source. Thread-safe if its function
 /// is thread-safe.
@@ -259,4 +259,4 @@ class TokenBuilder {
 };
 
 }  // namespace detail
-}  // namespace lockstep::inline LOCKSTEP_ABI::data
+}}}  // namespace lockstep::data

@@ -24,7 +24,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Identifies the content of a token file: equal sources and equal rules give equal keys.
 using TokenKey = std::array<std::uint64_t, 2>;
@@ -185,4 +185,4 @@ class TokenFileWriter {
   std::string path_;
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail

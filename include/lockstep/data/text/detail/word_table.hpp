@@ -16,7 +16,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/thread_pool.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// The bytes of a word in two 64-bit integers. They are unique for words of up to 15 bytes, and a hash for longer
 /// words.
@@ -287,4 +287,4 @@ inline FrequentWords frequent_words(std::span<WordTable> tables, std::size_t mos
   return out;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+}}}  // namespace lockstep::data::detail
