@@ -6,7 +6,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
-/// How a std::unique_ptr<std::FILE> ends.
+/// Deleter of std::unique_ptr<std::FILE>.
 struct CloseFile {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
