@@ -77,7 +77,7 @@ inline launch::Options launch_options(Options const& options, launch::Environmen
 /// except rank zero call it before ranks connect. Rank zero calls `check`, which should prepare the same data.
 /// A run with --save-dir saves and stops on SIGTERM, SIGHUP or SIGUSR1. The run continues without output if the reader
 /// of its output exits, as in `| head`.
-/// @returns the program's exit code: 0, 2 for invalid input, 1 for an error in training, 128 + signal for a rank that
+/// @returns the program's exit code: 0; 2 for invalid input; 1 for an error in training; 128 + signal for a rank that
 /// was killed or a run that was stopped
 template <class Options>
 int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&),

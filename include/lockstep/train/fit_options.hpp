@@ -24,8 +24,9 @@ struct FitOptions {
   optim::Schedule schedule{};        ///< learning-rate multiplier by step
   optim::LossScaler loss_scaler{};   ///< loss scaling for float16 activations
   Index check_replicas_every = 0;    ///< steps between comparisons of the replicas' bits; 0 disables them
-  Index evaluate_every_epochs = 1;   ///< epochs between evaluations; one more follows the last epoch. 0 disables them
-  Index evaluate_every_steps = 0;    ///< steps between evaluations, if not 0; one more follows the last step
+  Index evaluate_every_epochs = 1;   ///< epochs between evaluations, with one at the end; 0 disables them
+  Index evaluate_every_steps = 0;    ///< steps between evaluations, with one at the end; 0: evaluate_every_epochs
+                                     ///< applies
   Index patience = 0;                ///< evaluations in a row without improvement that stop the run; 0 disables
   optim::Plateau plateau{};          ///< learning-rate reduction if evaluations stop improving
   std::string judge_by = "loss";     ///< "loss", or the metric that decides which evaluation is best

@@ -45,7 +45,7 @@ struct RunRecord {
   parallel::PhaseSeconds phases;   ///< of the whole run
   std::vector<RankSeconds> ranks;  ///< by rank
   parallel::SessionReport session;
-  double run_began = 0;   ///< Clock::seconds() at the start, minus pauses before a resume
+  double run_began = 0;   ///< Clock::seconds() at the start, as if the run had not paused before a resume
   double pass_began = 0;  ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets
   double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;

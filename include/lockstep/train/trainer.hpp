@@ -112,8 +112,8 @@ class Trainer {
   /// which `in_other` replaces in the other model. A `share` below 1 interpolates: this += share * (other - this). A
   /// share of 0.001 after each step makes this a moving average.
   /// @collective with DistributedDataParallel and an optim::Averaged
-  /// @throws ConfigError if the other model lacks a name, no name has the prefix, share is not in [0, 1], or within an
-  /// evaluation by averages; ShapeError if two shapes differ
+  /// @throws ConfigError if the other model lacks a name, no name has the prefix, or share is not in [0, 1]
+  /// @throws ConfigError within an evaluation by averages, ShapeError if two shapes differ
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
             double share = 1) {

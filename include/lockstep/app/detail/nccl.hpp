@@ -34,7 +34,7 @@ inline constexpr bool built_with_nccl = requires {
 };
 
 /// Connects the ranks of a world with NCCL, this rank on the GPU `gpu`. NCCL rejects ranks that share a GPU unless
-/// their host ids differ, so processes that share one set NCCL_HOSTID.
+/// their host ids differ. If processes share a GPU, each process therefore sets its own NCCL_HOSTID.
 template <class Communicator>
 [[nodiscard]] Communicator connect_gpu(launch::World const& world, int gpu) {
   struct Seat {
