@@ -86,8 +86,7 @@ struct Options {
 
   std::vector<std::string> command_line;                      ///< arguments, including those of a configuration file
   std::vector<std::pair<std::string, std::string>> settings;  ///< values of all flags, by name
-  /// flags on the command line or in the configuration file
-  std::vector<std::string> given;
+  std::vector<std::string> given;                             ///< flags in the arguments or the configuration file
   /// Values of the program's own flags, except strings, by name: equal on all ranks of a run.
   std::vector<std::pair<std::string, std::string>> alike;
   std::vector<std::string> warnings;  ///< notes on valid options, printed at the start
