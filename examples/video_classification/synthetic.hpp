@@ -59,8 +59,7 @@ inline void draw(std::size_t motion, ClipSize const& size, Philox const& video, 
   auto const number = [&](double least, double most) { return least + (most - least) * uniform(random, drawn++); };
   auto const ground = 50 + 60 * uniform(video, 0), bright = 60 + 50 * uniform(video, 1);
   auto const radius = side * (0.08 + 0.05 * uniform(video, 2));
-  // length, or the circle's radius
-  auto const path = motion == 3 ? number(0.13, 0.2) * side : number(0.28, 0.45) * side;
+  auto const path = motion == 3 ? number(0.13, 0.2) * side : number(0.28, 0.45) * side;  // radius, or length
   auto const sign = number(-1, 1) < 0 ? -1.0 : 1.0, phase = number(0, 2 * std::numbers::pi);
   auto const margin = 0.5 * (motion == 3 ? 2 * path : path) + radius;
   auto const y0 = number(margin, static_cast<double>(size.height) - margin),

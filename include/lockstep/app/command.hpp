@@ -152,7 +152,7 @@ class Command {
         return not_given;
       };
   }
-  /// Several words out of a list, with commas between them, each standing for a value; "none" for no value.
+  /// Adds a flag of several words of a list, separated by commas; each word stands for a value, "none" for no value.
   template <class T>
   void add(std::string const& names, std::vector<T>& value,
            std::vector<std::pair<std::string, std::type_identity_t<T>>> choices, std::string const& help) {

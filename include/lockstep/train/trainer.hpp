@@ -48,8 +48,9 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 /// Trains a model of your own type under a parallel policy. Switching between `parallel::SingleDevice`, `DataParallel`
 /// and `DistributedDataParallel` changes nothing else in the program.
-/// With DistributedDataParallel all ranks construct it with equal arguments and make equal calls; observers are per
-/// rank. One thread at a time may use it: calls that overlap with another thread's call throw ConfigError.
+/// With DistributedDataParallel all ranks construct it with equal arguments and make equal calls. Observers that print
+/// or save belong to one rank only. One thread at a time may use it: calls that overlap with another thread's call
+/// throw ConfigError.
 /// @throws all that the loader, model, communicator or an observer throws; parameters are then those of the last
 /// complete step
 template <class Model, class Optimizer, class Policy>
