@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cmake --install`, and what find_package(lockstep) then finds. Optional targets are asked for as components:
+# `cmake --install`, and the package for find_package(lockstep). Optional targets are components:
 # find_package(lockstep 0.1 COMPONENTS blas onednn zstd utf8proc tensorboard mpi app sentencepiece torch cuda cudnn nccl).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -22,6 +22,6 @@ write_basic_package_version_file(
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${lockstep_package}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
-# For builds that know no CMake: pkg-config --cflags lockstep.
+# For builds without CMake: pkg-config --cflags lockstep.
 configure_file(cmake/lockstep.pc.in lockstep.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")

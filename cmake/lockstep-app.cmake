@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::app: what `lockstep/app/` needs for the trainers' command line.
+# lockstep::app: dependencies of `lockstep/app/`, the trainers' command line.
 find_package(CLI11 QUIET)
 find_path(LOCKSTEP_YAML_INCLUDE yaml.h)
 find_library(LOCKSTEP_YAML NAMES yaml)

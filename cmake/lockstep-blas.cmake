@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::blas: matrix products by OpenBLAS where Lockstep has no tile for the processor's vectors (it has for AVX2 and
-# AVX-512, which are as fast; kernel/detail/gemm_blas.hpp says which products the library serves).
+# lockstep::blas: GEMM by OpenBLAS on processors without a tile of Lockstep's own. AVX2 and AVX-512 have tiles, which
+# are equally fast. kernel/detail/gemm_blas.hpp lists the matrix products that the library computes.
 #
-# The static archive of the flavour without threads comes first. Several threads call it, one at a time, one product
-# each; a library with threads of its own starves one caller and may change bits, and a shared library could be
-# exchanged at run time by the system's alternatives.
+# The static single-threaded archive is preferred. Several threads call it, each for one product at a time. A library
+# with its own threads starves one caller and may change bits. The system's alternatives could replace a shared library
+# at run time.
 find_library(LOCKSTEP_OPENBLAS NAMES libopenblas.a openblas PATH_SUFFIXES openblas-serial)
 mark_as_advanced(LOCKSTEP_OPENBLAS)
 if(NOT LOCKSTEP_OPENBLAS)

@@ -3,7 +3,7 @@ include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 include("${CMAKE_CURRENT_LIST_DIR}/lockstep-targets.cmake")
 
-# Under the name that was asked for: find_package(Lockstep) finds this file, too.
+# Uses the requested spelling: find_package(Lockstep) finds this file too.
 set(lockstep_name "${CMAKE_FIND_PACKAGE_NAME}")
 foreach(component IN LISTS ${lockstep_name}_FIND_COMPONENTS)
   if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-${component}.cmake")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::nccl: what `lockstep/comm/nccl_communicator.cuh` moves data with. After lockstep-cuda.cmake.
+# lockstep::nccl: dependencies of `lockstep/comm/nccl_communicator.cuh`. Include after lockstep-cuda.cmake.
 set(lockstep_nccl_missing "")
 if(NOT TARGET lockstep::cuda)
   set(lockstep_nccl_missing "it needs lockstep::cuda")
 else()
   find_path(LOCKSTEP_NCCL_INCLUDE nccl.h HINTS ENV NCCL_HOME ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
-  # Python's package of it holds no libnccl.so.
+  # NCCL's Python package has no libnccl.so.
   find_library(LOCKSTEP_NCCL_LIBRARY NAMES nccl libnccl.so.2 NAMES_PER_DIR HINTS ENV NCCL_HOME ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
   mark_as_advanced(LOCKSTEP_NCCL_INCLUDE LOCKSTEP_NCCL_LIBRARY)
   if(NOT LOCKSTEP_NCCL_INCLUDE OR NOT LOCKSTEP_NCCL_LIBRARY)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::onednn: convolutions in float by oneDNN 2 or 3, in the flavour that uses OpenMP or no threads (Debian's is the
-# former). Our threads call it, each on a tile of its own and with one OpenMP thread, which is why libgomp, which such a
-# library brings along, is named here too. What nvcc compiles has the portable convolutions instead on the host: nvcc 13.0
-# aborts in oneDNN's header, with an assertion in find_allocated_name_reference.
+# lockstep::onednn: float convolutions by oneDNN 2 or 3, built for OpenMP (as Debian's) or without threads. Lockstep's
+# threads call it, each on its own tile and with one OpenMP thread. libgomp is therefore a dependency here too. Code
+# compiled by nvcc uses the portable convolutions on the CPU: nvcc 13.0 aborts in oneDNN's header, with an assertion in
+# find_allocated_name_reference.
 find_path(LOCKSTEP_ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
 find_library(LOCKSTEP_ONEDNN NAMES dnnl)
 find_library(LOCKSTEP_GOMP NAMES gomp libgomp.so.1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::sentencepiece: what `lockstep/interop/sentencepiece.hpp` encodes and decodes texts with.
+# lockstep::sentencepiece: dependencies of `lockstep/interop/sentencepiece.hpp`.
 find_path(LOCKSTEP_SENTENCEPIECE_INCLUDE sentencepiece_trainer.h)
 find_library(LOCKSTEP_SENTENCEPIECE NAMES sentencepiece)
 find_library(LOCKSTEP_SENTENCEPIECE_TRAIN NAMES sentencepiece_train)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::torch: what `lockstep/interop/torch.hpp` needs, LibTorch's host side. It is looked for in TORCH_DIR and
-# CMAKE_PREFIX_PATH, on the system, and in the Python that LOCKSTEP_PEER_PYTHON names, else the first one. Its own
-# package file would ask for the CUDA toolkit that a build with CUDA was made with.
+# lockstep::torch: CPU part of LibTorch, a dependency of `lockstep/interop/torch.hpp`. Searches TORCH_DIR,
+# CMAKE_PREFIX_PATH, the system, and the Python of LOCKSTEP_PEER_PYTHON, or else the first Python. LibTorch's own
+# package file is not used: it would require the CUDA toolkit that LibTorch was built with.
 if(NOT LOCKSTEP_TORCH_INCLUDE)
   if(DEFINED ENV{LOCKSTEP_PEER_PYTHON})
     set(lockstep_python "$ENV{LOCKSTEP_PEER_PYTHON}")

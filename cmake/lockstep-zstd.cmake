@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::zstd: what `lockstep/data/source/unpack_mds.hpp` decompresses with.
+# lockstep::zstd: decompression, a dependency of `lockstep/data/source/unpack_mds.hpp`.
 find_path(LOCKSTEP_ZSTD_INCLUDE zstd.h)
 find_library(LOCKSTEP_ZSTD NAMES zstd)
 mark_as_advanced(LOCKSTEP_ZSTD_INCLUDE LOCKSTEP_ZSTD)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a network to tell from the motion of a telephone what its owner is doing: on the data set "Human Activity
-// Recognition Using Smartphones" (--data FOLDER) or, without it, on synthetic motion in the same file format.
+// Trains a network to classify human activities from the motion of a phone. The data set is "Human Activity Recognition
+// Using Smartphones" (--data FOLDER) or, by default, synthetic motion in the same file format.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -65,7 +65,8 @@ struct Parts {
   data::Subset<UciHarDataset> training, evaluation;
 };
 
-/// Training and evaluation data: the data set's own parts or, without a test part, a tenth of the people.
+/// Returns training and evaluation data: the data set's own parts or, without a test part, a tenth of the people for
+/// evaluation.
 Parts load(Options const& options) {
   auto const recipe = std::to_string(options.samples) + " windows of synthetic motion";
   auto const folder = app::data_folder(options, recipe, [&](std::filesystem::path const& to) {
@@ -76,7 +77,7 @@ Parts load(Options const& options) {
   UciHarDataset const known(folder, "train");
   auto const& tests = options.eval_data.empty() ? folder : options.eval_data;
   if (options.eval_data.empty() && !std::filesystem::exists(tests + "/test")) {
-    auto const parts = data::hold_out(known, 0.1, options.seed);  // people who are not trained on
+    auto const parts = data::hold_out(known, 0.1, options.seed);  // by person: no one is in both parts
     return {known, known, parts.training, parts.evaluation};
   }
   UciHarDataset const test(tests, "test");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare DIR DIR…: puts runs side by side that were saved with --save-dir, the first of them the baseline: how fast
-// each was, whether they learned the same, and what bounds the speed-up on this machine.
+// compare DIR DIR…: compares runs that were saved with --save-dir; the first one is the baseline. Prints speeds,
+// whether results are equal, and the bottleneck on this machine.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dp_vs_ddp [flags] TRAINER [flags of the trainer]: runs a trainer on a single device, with DataParallel and with
-// DistributedDataParallel on several numbers of devices, each in a process of its own, and prints what each of them
-// gives: throughput, speed-up, memory of each device, accuracy, and whether they learned the same.
+// dp_vs_ddp [flags] TRAINER [flags of the trainer]: compares a single device, DataParallel and DistributedDataParallel
+// on several numbers of devices. Runs the trainer in one process per configuration. Prints throughput, speed-up, memory
+// per device, accuracy, and whether results are equal.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace {
 struct Flags {
   std::vector<int> devices{1, 2};
   std::string save_dir = "runs/dp_vs_ddp", csv;
-  Words trainer;  // its path, and the flags for it
+  Words trainer;  // path and flags
 
   explicit Flags(app::Command& command) {
     command.add("--devices", "Numbers of devices to compare, as in 1,2,4 (default 1,2)",
@@ -50,8 +50,8 @@ struct Flags {
     command.add("--csv", csv, "File that receives the tables as CSV; default: none");
   }
 
-  /// The trainer's name is the first word that is neither a flag of this program nor its value.
-  /// @returns false if --help was asked for
+  /// Reads the arguments. The trainer is the first word that is neither a flag of this program nor its value.
+  /// @returns false if --help was given
   [[nodiscard]] bool parse(app::Command& command, int argc, char** argv) {
     int at = 1;
     while (at < argc && argv[at][0] == '-') {
@@ -77,18 +77,18 @@ struct Flags {
     for (auto const& [flag, path] : {std::pair{"--save-dir", save_dir}, std::pair{"--csv", csv}})
       if (!path.empty() && fs::exists(path))
         throw ConfigError(std::string(flag) + " " + path + ": exists already; name another, or remove it");
-    if (!csv.empty()) static_cast<void>(train::AtomicFile(csv));  // can be written, and is not yet
+    if (!csv.empty()) static_cast<void>(train::AtomicFile(csv));  // checks that it can be written
     return true;
   }
 };
 
-/// One run of the trainer, planned and then done.
+/// One run of the trainer, first planned, then finished.
 struct Entry {
   std::string name, parallel;
   int devices;
   launch::ProgramEnd end{};
-  std::optional<scaling::ComparedRun> run{};  // none if it failed
-  std::string error{};                        // why it failed
+  std::optional<scaling::ComparedRun> run{};  // empty if it failed
+  std::string error{};                        // reason of a failure
 };
 
 std::vector<Entry> planned(std::vector<int> const& devices) {
@@ -99,14 +99,14 @@ std::vector<Entry> planned(std::vector<int> const& devices) {
   return all;
 }
 
-/// Runs the trainer to its end; each line that it writes is shown, and kept in a log.
+/// Runs the trainer to its end. Prints each line of its output and keeps it in a log.
 void run(Entry& entry, std::string const& place, Flags const& flags) {
   auto words = flags.trainer;
   auto const add = [&](std::string const& flag, std::string const& value) { words.insert(words.end(), {flag, value}); };
   auto const given = [&](std::string_view flag) {
     return std::any_of(words.begin(), words.end(), [&](auto const& word) { return word.starts_with(flag); });
   };
-  if (!given("--threads") && !given("--config"))  // the same for a device in every run
+  if (!given("--threads") && !given("--config"))  // equal for each device in every run
     add("--threads", std::to_string(std::max(1, processors() / flags.devices.back())));
   add("--parallel", entry.parallel);
   add("--save-dir", flags.save_dir + "/" + entry.name);
@@ -171,7 +171,7 @@ void print_memory(std::vector<Entry> const& entries) {
 }
 
 bool print_agreement(std::vector<scaling::ComparedRun> const& runs) {
-  bool all = true;  // that should agree
+  bool all = true;  // all runs that should be equal
   std::printf("\n");
   for (std::size_t i = 1; i < runs.size(); ++i) {
     auto const& other = scaling::ComparedRun::nearest_before(runs, i);

@@ -7,12 +7,12 @@
 #include <lockstep/app/training.hpp>
 #include <lockstep/lockstep.hpp>
 
-/// What trainers share that generate their samples: `make(number)` gives the sample of a number, the same on every
+/// Shared code of trainers that generate their samples: make(number) returns the sample of a number, equal on every
 /// rank.
 namespace generated {
 using lockstep::Index;
 
-/// Those of `count` numbers from `first`.
+/// Dataset of `count` samples, with numbers from `first`.
 template <class Make>
 struct Samples {
   Make make;
@@ -31,7 +31,7 @@ void check(Options const& options) {
   lockstep::app::check_samples(options, options.samples);
 }
 
-/// Trains `model` on one dataset, and evaluates it on another.
+/// Trains `model` on one dataset and evaluates it on another.
 template <class Options, class Known, class HeldOut, class Collate, class Model, class... Metrics>
 int fit(lockstep::app::Training<Options> const& training, Known const& known, HeldOut const& held_out,
         Collate const& collate, Model model, Metrics... metrics) {
@@ -44,7 +44,7 @@ int fit(lockstep::app::Training<Options> const& training, Known const& known, He
   return 0;
 }
 
-/// Trains `model` on the first --samples of them, and evaluates it on a tenth as many that come after.
+/// Trains `model` on the first --samples samples and evaluates it on the next samples, a tenth as many.
 template <class Options, class Make, class Collate, class Model, class... Metrics>
 int train(lockstep::app::Training<Options> const& training, Make const& make, Collate const& collate, Model model,
           Metrics... metrics) {

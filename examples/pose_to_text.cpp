@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains an encoder-decoder to write down what a person signs: poses from .npy files, texts as sentencepiece pieces,
-// decoded by beam search and scored by BLEU and chrF.
+// Trains an encoder-decoder to translate sign language into text. Reads poses from .npy files, encodes text with
+// sentencepiece, decodes by beam search, and scores with BLEU and chrF.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -69,7 +69,7 @@ struct Input {
   pose_to_text::Parts parts;
   pose_to_text::SentencePiece pieces;
 
-  /// Samples of one part.
+  /// Returns the samples of one part.
   [[nodiscard]] auto dataset(bool training, Index longest, pose_to_text::Reads reads) const {
     return data::Subset{PoseDataset{training ? parts.training_folder : parts.evaluation_folder, pieces, longest, reads},
                         training ? parts.training : parts.evaluation};
@@ -95,12 +95,12 @@ void check(Options const& options) {
   if (!options.predictions.empty()) {
     if (options.beam == 0)
       throw ConfigError("--predictions with --beam 0: nothing is decoded; give a beam of 1 or more");
-    static_cast<void>(train::AtomicFile(options.predictions));  // can be, and is not yet
+    static_cast<void>(train::AtomicFile(options.predictions));  // checks that it can be written
   }
   app::check_samples(options, std::ssize(load(options, stdout).parts.training));
 }
 
-/// What is trained on, and how it is cut into steps.
+/// Prints the training data and its division into steps.
 void announce(Options const& options, Input const& input, data::LengthBucketedSampler const& buckets) {
   auto const training = input.dataset(true, options.longest, pose_to_text::Reads::text);
   auto const samples = training.size();
@@ -128,7 +128,7 @@ void announce(Options const& options, Input const& input, data::LengthBucketedSa
   std::fflush(stdout);
 }
 
-/// Decodes the evaluation's samples, each once over all ranks; the first rank scores and writes them.
+/// Decodes each sample of the evaluation once over all ranks. The first rank scores and writes the results.
 void decode(Options const& options, Input const& input, pose_to_text::Sizes const& sizes, auto& trainer,
             data::DataLoaderOptions const& loading) {
   if (options.beam == 0) return;
@@ -177,7 +177,7 @@ int train_rank(app::Training<Options>& training) {
   for (Index const i : input.parts.training) buckets.lengths.push_back(input.parts.training_folder->entry(i).frames);
   if (training.speaks()) announce(options, input, buckets);
 
-  auto evaluating = training.loader_options();  // each sample counts once, so none takes another's place
+  auto evaluating = training.loader_options();  // each sample counts once, so no other replaces it
   if (options.on_failure == data::OnFailure::substitute) evaluating.on_failure = data::OnFailure::skip;
   data::DataLoader batches{known, buckets, data::RaggedCollate{}, training.loader_options()};
   data::DataLoader evaluation{input.dataset(false, options.longest, pose_to_text::Reads::text),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// report DIR [flags]: what bounds a run that was saved with --save-dir, and what its steps would give on more ranks,
-// over a network that the flags describe.
+// report DIR [flags]: prints the bottleneck of a run that was saved with --save-dir, and predicts its speed on more
+// ranks, over a network that the flags describe.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a transformer to tell texts apart: news by topic, reviews by sentiment, files by pattern, or, without --data,
-// source texts of this machine by what they belong to.
+// Trains a transformer to classify text: news by topic, reviews by sentiment, files by pattern or, without --data,
+// source files of this machine by their origin.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ using namespace lockstep;
 
 namespace {
 
-// ---- The user's own types: flags, sample, model.
+// ---- Your own types: flags, sample, model.
 
 struct Options : app::Options {
   nn::TransformerEncoder::Options sizes{.layers = 2, .width = 128, .heads = 4, .feed_forward = 256, .dropout = 0.1};
@@ -81,7 +81,7 @@ class Classifier {
   nn::Linear head_;
 };
 
-// ---- Where texts come from.
+// ---- Sources of texts.
 
 struct News {  // AG News: "3","Title","Description"
   int label;
@@ -96,7 +96,7 @@ struct Texts {
   std::vector<std::string> classes;
 };
 
-/// Words alone: punctuation doubles the length of source texts and tells little about them.
+/// Splits text into words without punctuation, which doubles the length of source files and carries little information.
 struct Words {
   void operator()(std::string_view text, auto&& each) const {
     data::WordTokenizer{}(text, [&](std::string_view token) {
@@ -127,7 +127,7 @@ data::LabelledTexts read_reviews(std::string const& path, data::CsvOptions csv) 
           }};
 }
 
-/// All of a dataset; a seeded tenth of it is set aside for evaluation if `hold_out` is true.
+/// Returns all of a dataset; sets a seeded tenth aside for evaluation if `hold_out` is true.
 Texts part(data::Dataset auto const& dataset, std::vector<std::string> classes, bool hold_out, std::uint64_t seed) {
   if (!hold_out) return {data::LabelledTexts(dataset), {}, std::move(classes)};
   auto const parts = data::hold_out(dataset, 0.1, seed);
@@ -148,21 +148,21 @@ Texts read(std::string const& source, data::LabelledFilesOptions const& sizes, d
               seed);
 }
 
-/// Texts that a machine which builds C++ has; what is not installed is left out.
+/// Texts of a machine that builds C++; missing files are ignored.
 constexpr char texts_of_this_machine[] =
     "files:linux_uapi=/usr/include/linux/**/*.h,linux_uapi=/usr/include/asm-generic/**/*.h,"
     "libstdcxx=/usr/include/c++/**,thrust_cub=/usr/include/thrust/**,thrust_cub=/usr/include/cub/**,"
     "cmake_modules=/usr/share/cmake-*/Modules/**/*.cmake,cmake_help=/usr/share/cmake-*/Help/**/*.rst,"
     "copyright=/usr/share/doc/*/copyright";
 
-/// The texts as tokens. The first call prepares them, with all cores of the ranks; later ones open the cache.
+/// Returns the texts as tokens. The first call tokenizes them with all cores of the ranks; later calls open the cache.
 data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies) {
   bool const given = !options.data.empty();
   auto const source = given ? options.data : texts_of_this_machine;
   auto evaluation = options.eval_data;
   if (auto const path = std::filesystem::path(source); evaluation.empty() && path.filename() == "train.csv")
     if (auto const test = path.parent_path() / "test.csv"; std::filesystem::exists(test)) evaluation = test.string();
-  data::LabelledFilesOptions sizes;  // all of what was asked for; of this machine's texts what is quickly learned
+  data::LabelledFilesOptions sizes;  // all of the given data; a quickly learned part of this machine's texts
   if (!given) sizes = {.files_per_class = 100, .windows_per_file = 6, .unmatched = data::Unmatched::skip};
 
   Progress progress(out);
@@ -190,13 +190,13 @@ data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies)
   });
 }
 
-// ---- What app::run calls: once before ranks start, then once in each of them.
+// ---- Functions for app::run: the first two before ranks start, the last one in each rank.
 
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
   app::check_samples(options, prepared(options, stdout, true).training_size());
   if (!options.predictions.empty())
-    static_cast<void>(train::AtomicFile(options.predictions));  // can be, and is not yet
+    static_cast<void>(train::AtomicFile(options.predictions));  // checks that it can be written
 }
 
 void prepare(Options const& options) { static_cast<void>(prepared(options, nullptr, true)); }

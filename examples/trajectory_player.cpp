@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acts by a trained trajectory transformer: reads observations from standard input and answers each with an action on
-// standard output, so that a simulator in any language can ask. tools/play_episodes.py plays Gymnasium's simulators.
+// Acts with a trained trajectory transformer. Reads observations from standard input and writes an action for each to
+// standard output, so that a simulator in any language can use it. tools/play_episodes.py runs Gymnasium's simulators.
 //
 //   trajectory_player PARAMETERS.safetensors
 //
-// A line "begin RETURN OBSERVATION..." begins an episode that is to earn RETURN, "next REWARD OBSERVATION..." continues
-// it with the reward of the last action. Each answer is the number of an action, or the numbers of a continuous one.
+// A line "begin RETURN OBSERVATION..." begins an episode with the target RETURN. "next REWARD OBSERVATION..." continues
+// it with the reward of the last action. Each answer is the number of an action, or the numbers of a continuous action.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -39,7 +39,7 @@ class Player {
     for (auto const& each : saved_.at("state_factor").array()) factor_.push_back(static_cast<float>(each.number()));
   }
 
-  /// Answers one line.
+  /// Returns the answer to one line.
   [[nodiscard]] std::string answer(std::string const& line) {
     std::istringstream words(line);
     std::string command;
@@ -73,7 +73,7 @@ class Player {
     drop(steps_.returns, 1), drop(steps_.states, sizes_.state_width);
     drop(steps_.actions, 1), drop(steps_.controls, sizes_.control_width);
   }
-  /// Predicts the action of the last step, which a placeholder stands for, and keeps it.
+  /// Predicts the action of the last step, replaces its placeholder, and returns it.
   [[nodiscard]] std::string act() {
     auto const width = sizes_.control_width;
     if (sizes_.actions > 0)
@@ -101,7 +101,7 @@ class Player {
   train::Predictor<TrajectoryTransformer> predictor_;
   double return_scale_, to_come_ = 0;
   std::vector<float> mean_, factor_;
-  Window steps_;  // the latest of the episode, at most as many as the model has positions
+  Window steps_;  // latest steps of the episode, at most the model's number of positions
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a transformer to act as well as it is told to, on recorded episodes (--data FOLDER) or, without them, on
+// Trains a transformer to choose actions for a target return, on recorded episodes (--data FOLDER) or, by default, on
 // synthetic ones. docs/explanation/stories/trajectory-transformer.md describes the files.
 #include <cstdio>
 #include <memory>
@@ -52,7 +52,7 @@ struct Parts {
   Sizes sizes;
   Scaling scaling;
   data::Subset<Windows> training, evaluation;
-  std::string left_out;  // a sentence about episodes that cannot be used, or nothing
+  std::string left_out;  // sentence about unusable episodes, or empty
 };
 
 data::Subset<Windows> all(Windows windows) {
@@ -61,7 +61,7 @@ data::Subset<Windows> all(Windows windows) {
   return {std::move(windows), std::move(numbers)};
 }
 
-/// Opens the data. As many numbers are looked at for the scaling, or, by `check`, to find out what is wrong with them.
+/// Opens the data. Reads up to `most_numbers` numbers to compute the scaling, or in `check` to validate them.
 Parts load(Options const& options, Index most_numbers) {
   auto const actions = options.actions;
   Synthetic const synthetic{options.samples, options.sizes.steps, actions > 0 ? actions : 18, options.seed};
@@ -91,7 +91,7 @@ Parts load(Options const& options, Index most_numbers) {
   return {sizes, scaling, all(drawn), all({others, sizes, scaling, Windows::Begin::in_turn}), left_out};
 }
 
-/// What a program that acts needs beside the parameters.
+/// Returns the settings that a program needs to act, in addition to the parameters.
 train::Metadata metadata(Parts const& parts) {
   json::Writer out;
   out.begin_object();
@@ -101,7 +101,7 @@ train::Metadata metadata(Parts const& parts) {
   return {{"trajectory_transformer", out.text()}};
 }
 
-// ---- What app::run calls: once before ranks start, then once in each of them.
+// ---- Functions for app::run: the first before ranks start, the second in each rank.
 
 void check(Options const& options) {
   transformer_flags::check(options.sizes);

@@ -5,7 +5,7 @@
 #include <lockstep/app/command.hpp>
 #include <lockstep/core/error.hpp>
 
-/// Flags for the sizes of a transformer, equal in all trainers.
+/// Flags for the sizes of a transformer, shared by all trainers.
 namespace transformer_flags {
 
 void add(lockstep::app::Command& command, auto& sizes) {
@@ -17,7 +17,7 @@ void add(lockstep::app::Command& command, auto& sizes) {
   command.add("--dropout", sizes.dropout, 0, 0.9, "Dropout probability");
 }
 
-/// Refuses sizes that the layers would refuse after the ranks have started, and names the flags.
+/// Rejects sizes that the layers would reject after the ranks have started, with the names of the flags.
 void check(auto const& sizes) {
   if (sizes.width % sizes.heads != 0)
     throw lockstep::ConfigError("--d-model " + std::to_string(sizes.width) + " with --num-heads " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a 3D convolutional network to classify video clips of unbalanced classes: those of --data, a folder with
-// index.csv and .npy files, or, without it, synthetic clips of a disc that rests, walks, rears or circles.
+// Trains a 3D convolutional network to classify video clips of unbalanced classes. Reads --data, a folder with
+// index.csv and .npy files, or makes synthetic clips of a disc that rests, walks, rears or circles.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -70,7 +70,7 @@ video_classification::Parts load(Options const& options) {
   return video_classification::read_parts(folder, options.eval_data, options.size, options.seed);
 }
 
-// ---- What app::run calls: once before ranks start, then once in each of them.
+// ---- Functions for app::run: the first before ranks start, the second in each rank.
 
 void check(Options const& options) {
   if (options.data.empty() && !options.eval_data.empty())

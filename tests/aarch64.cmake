@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles for aarch64 what build/aarch64-root has headers and libraries for, and has an emulator run it (`./dev check
-# aarch64`).
+# Cross-compiles for aarch64 with the headers and libraries in build/aarch64-root, and runs programs in an emulator
+# (`./dev check aarch64`).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

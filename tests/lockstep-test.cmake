@@ -3,7 +3,7 @@ find_package(doctest REQUIRED)
 find_package(rapidcheck REQUIRED)
 include(together.cmake)
 
-# Some 400 programs are linked: a quick linker, where there is one, does it in a third of the time.
+# About 400 programs are linked: a faster linker, if found, takes a third of the time.
 include(CheckLinkerFlag)
 foreach(linker lld gold)
   check_linker_flag(CXX -fuse-ld=${linker} LOCKSTEP_LINKS_WITH_${linker})
@@ -17,12 +17,11 @@ set(lockstep_warning_flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign
 add_library(lockstep_warnings INTERFACE)
 target_compile_options(lockstep_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${lockstep_warning_flags}>")
 
-# Every header, every block of C++ in the pages and every test alone: `./dev check alone` builds it, which nothing else
-# needs.
+# Builds every header, every C++ block of the pages and every test alone, for `./dev check alone` only.
 add_custom_target(alone)
 
-# Compilers see a [[nodiscard]] result ignored where doctest only looks for an exception. And what an assertion itself
-# throws ends its test, which fails either way, for a tenth less to compile.
+# Compilers warn about ignored [[nodiscard]] results in assertions that only expect an exception. The second macro lets
+# an exception inside an assertion end its test, which fails either way. This compiles in a tenth less time.
 add_compile_definitions(DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
 
 add_library(lockstep_test_main OBJECT main.cpp)
@@ -30,8 +29,8 @@ target_link_libraries(lockstep_test_main PUBLIC lockstep::lockstep doctest::doct
 target_include_directories(lockstep_test_main PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
 target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-# What most tests begin with is parsed once for each level of optimisation instead of once for each test. It hides a
-# standard header that is not included; `./dev check alone`, which compiles headers without, does not.
+# Parses the common headers of tests once per optimization level instead of once per test. This hides missing includes
+# of standard headers, which `./dev check alone` finds, as it compiles headers without it.
 function(lockstep_test_start name)
   add_library(${name} OBJECT start.cpp)
   target_compile_options(${name} PRIVATE ${ARGN})
@@ -43,8 +42,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   lockstep_test_start(lockstep_test_start_unoptimised -O0)
 endif()
 
-# Without a GPU nvcc only shows that each kernel compiles, and leaves out the optimisation, a third of its time; or, with
-# LOCKSTEP_TEST_PTX, what it makes is interpreted.
+# Without a GPU, nvcc only checks that kernels compile, without optimization, which saves a third of its time. With
+# LOCKSTEP_TEST_PTX an interpreter runs its output.
 option(LOCKSTEP_TEST_PTX "Run tests of CUDA code without a GPU, by an interpreter of what nvcc makes" OFF)
 if(LOCKSTEP_TEST_PTX)
   set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
@@ -60,14 +59,14 @@ endif()
 
 # lockstep_test(folder/name [APART] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
-# Has ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. The tests of a folder that link the
-# same are one program. Those with further SOURCES beside them are programs of their own, and those that are APART: as
-# what they include depends on macros of theirs, or as they specialise templates. NEEDS are programs, targets of this
-# project, that a test starts: it finds the path of each in the environment as LOCKSTEP_PROGRAM_<name>. PROCESSORS is how
-# many cores it keeps busy. Exit code 77 counts as skipped.
+# Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a folder with equal LINK
+# are one program. Tests with further SOURCES are separate programs, and so are tests that are APART. A test is APART if
+# its includes depend on its macros, or if it specializes templates.
+# NEEDS are programs, targets of this project, that a test starts: it finds the path of each in the environment as
+# LOCKSTEP_PROGRAM_<name>. PROCESSORS is the number of cores that it uses. Exit code 77 means skipped.
 #
-# Every test is a program by itself too, test.folder.name, which ctest, given `-C alone`, runs as `alone/folder/name`: that
-# is what `./dev test folder/name` builds and runs.
+# Every test is also a program of its own, test.folder.name, which `ctest -C alone` runs as `alone/folder/name`. `./dev
+# test folder/name` builds and runs this program.
 function(lockstep_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "APART" "PROCESSORS" "SOURCES;LINK;NEEDS")
   lockstep_test_program(${name} "${name}.test.cpp")
@@ -91,7 +90,7 @@ function(lockstep_test name)
   lockstep_test_entry(${name} "--source-file=*/${name}.test.cpp")
   set_property(TEST ${name} PROPERTY FAIL_REGULAR_EXPRESSION "test cases: +0 ")
 endfunction()
-# For the ones above and below: once all tests of a program are known, makes its file of theirs.
+# Defers lockstep_join, for the functions above and below, until all tests of a program are known.
 function(lockstep_join_later target file)
   cmake_language(EVAL CODE "cmake_language(DEFER CALL lockstep_join [[${target}]] [[${file}]])")
 endfunction()
@@ -100,11 +99,11 @@ function(lockstep_join target file)
   lockstep_together("${file}" ${files})
 endfunction()
 
-# lockstep_cuda_test(folder/name [WITH target] [IN folder/program] …): the same for folder/name.test.cu, as
-# `cuda/folder/name`; skipped by name where there is no nvcc, or not the target that it is linked with. And everywhere
-# the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/. Those IN one program are
-# joined; all others are programs of their own. As `ptx/folder/name` what nvcc has made is interpreted: always of
-# memory/, which is over in a moment, and of all with LOCKSTEP_TEST_PTX.
+# lockstep_cuda_test(folder/name [WITH target] [IN folder/program] …) is lockstep_test for folder/name.test.cu, as
+# `cuda/folder/name`. It is skipped by name without nvcc or without the target that it links. On every machine the file
+# is also a test `emulated/folder/name`, whose kernels run on the CPU by cuda_emulation/.
+# Tests IN one program are joined; all others are separate programs. As `ptx/folder/name` an interpreter runs nvcc's
+# output: by default for memory/, which takes a moment, and for all tests with LOCKSTEP_TEST_PTX.
 function(lockstep_cuda_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;WITH;IN" "SOURCES;LINK;NEEDS")
   set(program ${name})
@@ -131,7 +130,7 @@ function(lockstep_cuda_test name)
       lockstep_cuda_test_entry(ptx)
       set_property(TEST ptx/${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:lockstep_ptx>")
       set_property(TEST ptx/${name} PROPERTY TIMEOUT 1500)
-      set_property(TEST ptx/${name} PROPERTY SKIP_RETURN_CODE) # without the library it would find no GPU, and skip
+      set_property(TEST ptx/${name} PROPERTY SKIP_RETURN_CODE) # without the library it would find no GPU and be skipped
     endif()
     return()
   endif()
@@ -139,10 +138,10 @@ function(lockstep_cuda_test name)
   set_property(TEST cuda/${name} PROPERTY SKIP_REGULAR_EXPRESSION "^skipped: needs ")
 endfunction()
 
-# What nvcc makes, which is all that `./dev gpu` builds of the tests.
+# Programs compiled by nvcc: the only tests that `./dev gpu` builds.
 add_custom_target(cuda_tests)
 
-# For the one above: the program that ${name}.test.cu is IN.
+# Creates the program that ${name}.test.cu is IN, for lockstep_cuda_test.
 function(lockstep_cuda_test_program way extension)
   string(REPLACE "/" "." target "test.${way}.${program}")
   set(file "${CMAKE_CURRENT_BINARY_DIR}/${way}/${program}.${extension}")
@@ -158,23 +157,23 @@ function(lockstep_cuda_test_program way extension)
   set(target ${target} PARENT_SCOPE)
 endfunction()
 
-# Then: has ctest run its part of that program.
+# Makes ctest run the part of ${name}.test.cu in that program.
 function(lockstep_cuda_test_entry way)
   lockstep_test_entry(${way}/${name} "--source-file=*/${name}.test.cu")
   set_property(TEST ${way}/${name} PROPERTY FAIL_REGULAR_EXPRESSION "test cases: +0 ")
 endfunction()
 
-# For the two above: reads their test_… variables, and leaves the target's name in `target`.
+# Creates a test program for the functions above, from their test_… variables. Sets `target` to its name.
 function(lockstep_test_program name file)
   string(REPLACE "/" "." target "test.${name}")
   add_executable(${target} "${file}" ${test_SOURCES})
   target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_warnings ${test_LINK})
-  # Kernels are tested for every instruction set. What stands on them is compiled for one, in half the time.
+  # Kernels are tested for every instruction set. Code on top of them is compiled for one, in half the time.
   if(NOT name MATCHES "^(core|kernel|structure)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
   endif()
   set(start lockstep_test_start)
-  # Models and trainers take a quarter less time without optimisation, and their tests are over in a moment.
+  # Models and trainers compile in a quarter less time without optimization, and their tests take only a moment.
   if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(emulated/)?(nn|parallel|train|app|interop|examples|golden)/")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
     set(start lockstep_test_start_unoptimised)
@@ -185,7 +184,7 @@ function(lockstep_test_program name file)
   set(target ${target} PARENT_SCOPE)
 endfunction()
 
-# Then: has ctest run the program `target`, with the arguments that follow the entry's name.
+# Makes ctest run the program `target` with the arguments that follow the entry's name.
 function(lockstep_test_entry entry)
   add_test(NAME ${entry} COMMAND ${target} ${ARGN})
   set(environment "")
@@ -219,7 +218,7 @@ endfunction()
 # lockstep_package_test(way): see package/try.cmake.
 function(lockstep_package_test way)
   set(components ${lockstep_components})
-  list(REMOVE_ITEM components cuda cudnn nccl) # they would ask the user's project for a second language
+  list(REMOVE_ITEM components cuda cudnn nccl) # these would require a second language in the user's project
   add_test(
     NAME package/${way}
     COMMAND

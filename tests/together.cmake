@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep_together(output files…): output is made of the files, as one for the compiler, which takes a fraction of the
-# time: first what any of them includes, then each in a namespace of its own, `in_` and its name, where its own includes
-# find everything included already.
+# lockstep_together(output files…) joins the files into one translation unit, which compiles in a fraction of the time.
+# It has all includes of the files first. Then it includes each file in a namespace `in_` and its name, where the file's
+# own includes have no further effect.
 function(lockstep_together output)
   set(script "${CMAKE_CURRENT_FUNCTION_LIST_FILE}")
   add_custom_command(
@@ -42,4 +42,4 @@ foreach(file IN LISTS FILES)
 endforeach()
 list(REMOVE_DUPLICATES includes)
 list(JOIN includes "\n" includes)
-file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT "@includes@\n@parts@" @ONLY) # leaves it alone if it is that already
+file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT "@includes@\n@parts@" @ONLY) # unchanged contents keep the file's time

@@ -18,10 +18,10 @@
 
 /// Synthetic motion in the file format of "Human Activity Recognition Using Smartphones".
 ///
-/// Walking, walking upstairs and walking downstairs are oscillations of different pace around an upright position;
-/// standing is that position alone; sitting and lying are other positions. Phase, strength, tilt and noise are drawn
-/// for each window. A linear classifier of the raw numbers tells positions apart, but not paces of unknown phase. One
-/// window in 20 has a wrong label, so no classifier is right for more than 0.95 of the windows.
+/// Walking, walking upstairs and walking downstairs are oscillations of different pace around an upright position.
+/// Standing is that position alone; sitting and lying are other positions. Phase, strength, tilt and noise are drawn
+/// for each window. A linear classifier of the raw numbers separates positions, but not paces of unknown phase. One
+/// window in 20 has a wrong label, so no classifier exceeds an accuracy of 0.95.
 namespace activity_classification {
 
 inline constexpr double synthetic_ceiling = 0.95;
@@ -30,7 +30,7 @@ class SyntheticMotion {
  public:
   explicit SyntheticMotion(std::uint64_t seed) : seed_(seed) {}
 
-  /// A window by its number.
+  /// Returns the window of a number.
   [[nodiscard]] lockstep::data::HarSample operator()(std::uint64_t index) const {
     struct Activity {
       double pace, strength;  // oscillations per second, g
@@ -71,7 +71,7 @@ class SyntheticMotion {
   std::uint64_t seed_;
 };
 
-/// Writes the windows [first, first + count) as a part of a data set, 20 people in turn.
+/// Writes the windows [first, first + count) as a part of a data set, assigned to 20 people in turn.
 /// @throws lockstep::DataError if a file cannot be written
 inline void write_part(std::filesystem::path const& folder, std::string const& part, SyntheticMotion const& motion,
                        lockstep::Index first, lockstep::Index count) {

@@ -18,7 +18,7 @@
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 
-/// Three networks that classify windows of motion, and one model that holds the network of --mode.
+/// Three networks that classify windows of motion, and one model with the network of --mode.
 namespace activity_classification {
 namespace nn = lockstep::nn;
 using lockstep::Index;
@@ -32,15 +32,15 @@ enum class Mode { flatten, conv, transformer };
 struct Sizes {
   Mode mode = Mode::conv;
   Index length = lockstep::data::UciHarDataset::length;  // steps of a window
-  Index channels = 64;  // conv: of the first convolution; the others have twice as many
-  Index hidden = 256;   // flatten: width of the first hidden layer; the second has half as many
+  Index channels = 64;  // conv: outputs of the first convolution; the others have twice as many
+  Index hidden = 256;   // flatten: width of the first hidden layer; the second has half of it
   Index width = 64, layers = 2, heads = 4, feed_forward = 128;  // transformer
   double dropout = 0.1;                                         // flatten and transformer
 };
 
 struct LossOptions {
   double label_smoothing = 0;
-  std::vector<float> class_weights;  // empty: each class weighs 1
+  std::vector<float> class_weights;  // empty: each class has weight 1
 };
 
 /// A multilayer perceptron over all numbers of a window: 328,838 parameters by default.
@@ -71,7 +71,7 @@ class Flattened {
   nn::Dropout dropout_;
 };
 
-/// Convolution, normalisation and rectifier.
+/// Returns convolution, normalization and ReLU.
 inline auto stage(Index inputs, Index outputs, Index stride) {
   return nn::Sequential{
       nn::Named{"convolution",
@@ -79,8 +79,7 @@ inline auto stage(Index inputs, Index outputs, Index stride) {
       nn::Named{"norm", nn::BatchNorm(outputs, {.activation = nn::Activation::relu})}};
 }
 
-/// A convolutional network, which looks for shapes of the signals anywhere in the window: 127,174 parameters by
-/// default.
+/// Convolutional network, which finds patterns of the signals anywhere in the window: 127,174 parameters by default.
 class Convolutional {
  public:
   explicit Convolutional(Sizes const& s)
@@ -107,8 +106,8 @@ class Convolutional {
   nn::Linear head_;
 };
 
-/// A transformer encoder over the steps of a window, each projected and given its position, and the mean of what it
-/// returns: 76,166 parameters by default.
+/// Transformer encoder over the steps of a window, with projection, position embedding and mean pooling: 76,166
+/// parameters by default.
 class Encoded {
  public:
   explicit Encoded(Sizes const& s)
@@ -141,7 +140,8 @@ class Encoded {
   nn::Linear head_;
 };
 
-/// The network of one mode. One type for all modes keeps the trainer, which is compiled for each model type, to one.
+/// Model with the network of one mode. One type for all modes compiles the trainer, which depends on the model's type,
+/// once.
 class ActivityClassifier {
  public:
   explicit ActivityClassifier(Sizes const& sizes = {}, LossOptions loss = {})

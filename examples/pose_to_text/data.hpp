@@ -29,25 +29,27 @@
 
 #include "model.hpp"
 
-/// Reads a folder of poses: index.tsv (or index.csv) with the columns file, text and split, and a .npy file per sample,
-/// [frames, joints, 3] of float16, float32 or float64. See docs/explanation/stories/pose-to-text.md.
+/// Reads a folder of poses: index.tsv (or index.csv) with the columns file, text and split, and one .npy file per
+/// sample, [frames, joints, 3] of float16, float32 or float64. See docs/explanation/stories/pose-to-text.md.
 namespace pose_to_text {
 namespace data = lockstep::data;
 
 enum class Part { training, dev, test };
 
-/// The index of a folder, and how many frames each file has. Poses themselves are not read.
+/// Index of a folder with the number of frames of each file. It does not read the poses themselves.
 class PoseFolder {
  public:
   struct Entry {
     std::string file, text;
     Part part = Part::training;
-    std::int32_t frames = 0;  ///< 0: the file cannot be used
+    std::int32_t frames = 0;  ///< 0: the file is unusable
   };
 
-  /// @param path the folder, or an index file in it   @param out for progress, if headers take long; null: none
-  /// @throws DataError for an index that is missing, empty or malformed and, with OnFailure::raise, for the first file
-  /// that cannot be used; always when none can be
+  /// Reads the index and the header of each file.
+  /// @param path the folder, or an index file in it
+  /// @param out receives progress if headers take long; null: none
+  /// @throws DataError if the index is missing, empty or malformed, or if no file is usable
+  /// @throws DataError for the first unusable file with OnFailure::raise
   PoseFolder(std::string const& path, data::OnFailure on_failure, int threads, std::FILE* out)
       : index_(index_of(path)) {
     read_index();
@@ -58,7 +60,7 @@ class PoseFolder {
   [[nodiscard]] std::vector<Entry> const& entries() const noexcept { return entries_; }
   [[nodiscard]] Entry const& entry(Index i) const noexcept { return entries_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] Index joints() const noexcept { return joints_; }
-  /// Files that cannot be used, and why the first of them cannot.
+  /// Returns the number of unusable files, and below the reason for the first one.
   [[nodiscard]] Index bad() const noexcept { return bad_; }
   [[nodiscard]] std::string const& first_problem() const noexcept { return first_problem_; }
   [[nodiscard]] std::vector<Index> numbers_of(Part part) const {
@@ -68,7 +70,7 @@ class PoseFolder {
     return out;
   }
 
-  /// Opens a sample's file.   @throws DataError unless it has the shape that the folder's other files have
+  /// Opens a sample's file.   @throws DataError if its shape does not fit the folder's other files
   [[nodiscard]] data::FileArray open(Index i) const {
     auto array = data::open_npy((folder() / entry(i).file).string());
     auto const fail = [&](std::string const& why) { throw lockstep::DataError(array.path() + ": " + why); };
@@ -82,7 +84,7 @@ class PoseFolder {
            std::to_string(joints_) + "; give all files the same joints");
     return array;
   }
-  /// Reads all numbers of a sample.   @throws DataError for a number that is not finite; names frame and joint
+  /// Reads all numbers of a sample.   @throws DataError with frame and joint for a number that is not finite
   void read(Index i, std::span<float> out) const {
     auto const array = open(i);
     if (std::ssize(out) != array.rows() * array.width())
@@ -145,7 +147,7 @@ class PoseFolder {
                                  : Part::training});
     }
   }
-  /// The first usable file says how many joints there are.
+  /// Reads the headers. The first usable file determines the number of joints.
   void read_headers(data::OnFailure on_failure, int threads, std::FILE* out) {
     std::vector<std::string> problems(entries_.size());
     auto const read = [&](Index i) {
@@ -178,11 +180,11 @@ class PoseFolder {
   std::string first_problem_;
 };
 
-/// What the decoder reads: the text, or for decoding the begin piece only.
+/// Input of the decoder: the text, or only the begin piece for decoding.
 enum class Reads { text, begin };
 
-/// A folder's samples as `Clip`s. A file is opened when its sample is read, without locks, and its numbers go straight
-/// into the batch. Texts are encoded on the way.
+/// Dataset of a folder's samples as `Clip`s. It opens a file when its sample is read, without locks, and reads its
+/// numbers directly into the batch. It encodes the text at the same time.
 class PoseDataset {
  public:
   PoseDataset(std::shared_ptr<PoseFolder const> folder, lockstep::interop::SentencePiece pieces, Index max_length,
@@ -201,7 +203,7 @@ class PoseDataset {
   }
   [[nodiscard]] data::SampleExtent<Clip> extent(Index i) const {
     Index frames = folder_->entry(i).frames;
-    if (frames == 0) frames = folder_->open(i).rows();  // says what is wrong with it
+    if (frames == 0) frames = folder_->open(i).rows();  // throws the reason
     auto const tokens = std::ssize(encoded(i)) + 1;
     return {{frames * folder_->joints() * channels, frames, tokens, tokens}};
   }
@@ -209,7 +211,7 @@ class PoseDataset {
     fill(i, row[&Clip::numbers], row[&Clip::frames], row[&Clip::tokens], row[&Clip::next]);
   }
   [[nodiscard]] std::string name(Index i) const { return folder_->entry(i).file; }
-  /// Of names, texts, lengths and pieces; the poses are not read.
+  /// Returns a fingerprint of names, texts, lengths and pieces, without reading the poses.
   [[nodiscard]] std::uint64_t fingerprint() const {
     auto hash = lockstep::mix(lockstep::mix(pieces_.bytes()), static_cast<std::uint64_t>(max_length_));
     for (auto const& entry : folder_->entries())
@@ -217,7 +219,7 @@ class PoseDataset {
                            static_cast<std::uint64_t>(entry.frames));
     return hash;
   }
-  /// The sample's text, cut to --max-length pieces.
+  /// Returns the sample's text as pieces, truncated to --max-length.
   [[nodiscard]] std::vector<std::int32_t> encoded(Index i) const {
     if (reads_ == Reads::begin) return {};
     auto pieces = pieces_.encode(folder_->entry(i).text);
@@ -244,14 +246,15 @@ class PoseDataset {
   Reads reads_;
 };
 
-/// Which samples of which folder are trained on and evaluated.
+/// Samples and folders of training and evaluation.
 struct Parts {
   std::shared_ptr<PoseFolder const> training_folder, evaluation_folder;
   std::vector<Index> training, evaluation;
 };
 
-/// @param eval_data another folder to evaluate on; empty: the first one's dev (or test) samples, else a tenth of its
-/// training samples, which the seed chooses
+/// Selects the samples of training and evaluation.
+/// @param eval_data another folder for evaluation; empty: the dev (or test) samples of `path`, else a tenth of its
+/// training samples, chosen by the seed
 inline Parts read_parts(std::string const& path, std::string const& eval_data, Part wanted, data::OnFailure on_failure,
                         std::uint64_t seed, int threads, std::FILE* shown) {
   Parts out;

@@ -16,22 +16,22 @@
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/sequence_of.hpp>
 
-/// An encoder-decoder in the manner of T5 1.1 that writes down what a signing person says.
+/// Encoder-decoder like T5 1.1 that translates sign language into text.
 namespace pose_to_text {
 namespace nn = lockstep::nn;
 using lockstep::Index;
 
-constexpr Index channels = 3;  // of a joint: x, y and confidence
+constexpr Index channels = 3;  // per joint: x, y and confidence
 
-/// A pose sequence and its text.
+/// Sequence of poses and its text.
 struct Clip {
-  std::vector<float> numbers;              // of frame after frame, joint after joint
-  std::vector<std::uint8_t> frames;        // one element for each frame: how many joints there are is known at run time
-  std::vector<std::int32_t> tokens, next;  // what the decoder reads, and what it is to predict after each of them
+  std::vector<float> numbers;              // [frames, joints, channels]
+  std::vector<std::uint8_t> frames;        // one element per frame: the number of joints is known at run time
+  std::vector<std::int32_t> tokens, next;  // input of the decoder, and its targets
 };
 
 struct Sizes {
-  Index coordinates = 133 * channels;  // numbers of a frame
+  Index coordinates = 133 * channels;  // numbers per frame
   Index vocabulary = 8000, width = 256, layers = 4, heads = 8, feed_forward = 1024;
   double dropout = 0.1, label_smoothing = 0;
 };
@@ -44,7 +44,8 @@ inline Attention attention(Sizes const& s, bool causal) {
   return {nn::RMSNorm(s.width), nn::MultiHeadAttention(options), s.dropout};
 }
 
-/// Layers that share a bias by distance, and a norm behind the last. Those of the decoder also attend to a memory.
+/// Layers that share a relative position bias, followed by a norm. The decoder's layers also attend to the encoder's
+/// output.
 class Stack {
  public:
   Stack(Sizes const& s, bool decodes)
@@ -100,7 +101,7 @@ class PoseToText {
     each("decoder", decoder_), each("head", head_);
   }
   template <class Context>
-  auto predict(Context& context, auto const& batch) const {  // the logits of each next token
+  auto predict(Context& context, auto const& batch) const {  // logits of each next token
     auto const seen = nn::encode_once(context, [&] {
       auto const layout = nn::layout_of<typename Context::Space>(batch[&Clip::frames], batch.positions());
       auto const frames = nn::sequence_of(context, batch[&Clip::numbers], layout, coordinates_);

@@ -16,9 +16,9 @@
 
 #include "model.hpp"
 
-/// A synthetic data set in the format of real ones: sentences of up to 5 signs, one of 8 for each place of a sentence,
-/// that may be left out. A sign is a movement of 27 joints of its own, shown at an uneven pace, with noise and missing
-/// joints. It has two words, of which a text has the first with probability 0.85: no model can know which, so that the
+/// Synthetic data set in the format of real ones. A sentence has up to 5 places, each with one of 8 signs or none. A
+/// sign is its own movement of 27 joints, shown at an uneven pace, with noise and missing joints.
+/// A sign has two words, of which a text has the first with probability 0.85. No model can predict which, so the
 /// accuracy of pieces cannot exceed 1 - (second words) / (pieces and ends).
 namespace pose_to_text::synthetic {
 
@@ -27,7 +27,7 @@ constexpr float first_word = 0.85f;
 
 struct Recipe {
   Index training, evaluation;
-  Index places;  ///< most signs of a sentence, 1 to 5
+  Index places;  ///< largest number of signs in a sentence, 1 to 5
   std::uint64_t seed;
 
   [[nodiscard]] std::string text() const {
@@ -36,7 +36,7 @@ struct Recipe {
   }
 };
 
-/// A word that can be spoken, another for each number below 140.
+/// Returns a pronounceable word, unique for each number below 140.
 inline std::string word(Index number) {
   constexpr char consonants[] = "bdfgklmnprstvz", vowels[] = "aeiou";
   auto const syllable = [&](Index of) { return std::string{consonants[of % 14], vowels[of / 14 % 5]}; };
@@ -63,7 +63,7 @@ class Sentence {
  private:
   float draw() { return lockstep::uniform(random_(0, ++draws_)[0]); }
   Index below(Index n) { return static_cast<Index>(draw() * static_cast<float>(n)); }
-  /// Joints swing about their places; direction and phase are the sign's.
+  /// Adds the frames of a sign. Joints oscillate; direction and phase depend on the sign.
   void show(Index sign, Index count) {
     lockstep::Philox const of_sign(lockstep::mix(std::uint64_t{77}, static_cast<std::uint64_t>(sign)));
     for (Index f = 0; f < count; ++f) {
@@ -85,7 +85,7 @@ class Sentence {
   std::uint64_t draws_ = 0;
 };
 
-/// Fills an empty folder.
+/// Writes the data set into an empty folder.
 inline void write(std::filesystem::path const& folder, Recipe const& recipe) {
   std::string index = "file\ttext\tsplit\n";
   std::filesystem::create_directory(folder / "poses");

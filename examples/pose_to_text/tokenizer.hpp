@@ -16,12 +16,12 @@
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/safetensors.hpp>
 
-/// Which SentencePiece model a run uses.
+/// Selects the SentencePiece model of a run.
 namespace pose_to_text {
 
 using lockstep::interop::SentencePiece;
 
-/// The saved parameters that a run begins with; empty: none.
+/// Returns the saved parameters that a run starts from, or an empty string.
 inline std::string starting_point(lockstep::app::Options const& options) {
   using lockstep::app::Options;
   if (!options.init_from.empty()) return options.init_from;
@@ -29,8 +29,8 @@ inline std::string starting_point(lockstep::app::Options const& options) {
   return options.save_dir.empty() ? "" : lockstep::train::newest_checkpoint(options.save_dir + "/checkpoints");
 }
 
-/// Trains a model on texts, or takes the one that an earlier call, or another rank, has left in the cache folder: equal
-/// texts give equal bits, so that all ranks have one vocabulary.
+/// Trains a SentencePiece model on texts, or loads the one that an earlier call or another rank left in the cache
+/// folder. Equal texts give bit-identical models, so all ranks have one vocabulary.
 inline SentencePiece trained_tokenizer(std::vector<std::string> const& texts, lockstep::Index vocabulary) {
   namespace fs = std::filesystem;
   auto key = lockstep::mix(lockstep::mix("lockstep.pose_to_text.tokenizer"), static_cast<std::uint64_t>(vocabulary));
@@ -38,7 +38,7 @@ inline SentencePiece trained_tokenizer(std::vector<std::string> const& texts, lo
   auto const file = lockstep::app::cache_folder() / ("sentencepiece-" + lockstep::hexadecimal(key) + ".model");
   try {
     if (std::error_code error; fs::exists(file, error)) return SentencePiece::load(file.string());
-  } catch (lockstep::DataError const&) {  // damaged; it is replaced
+  } catch (lockstep::DataError const&) {  // damaged, will be replaced
   }
   auto const pieces = SentencePiece::train(texts, {.vocabulary = vocabulary});
   try {
@@ -47,14 +47,14 @@ inline SentencePiece trained_tokenizer(std::vector<std::string> const& texts, lo
     lockstep::train::AtomicFile out(file.string());
     out.write(pieces.bytes());
     out.commit();
-  } catch (lockstep::DataError const&) {  // the next call trains it again
+  } catch (lockstep::DataError const&) {  // the next call trains again
   }
   return pieces;
 }
 
-/// The model that is saved with the parameters that a run begins with, else that of `file`, else one that is trained.
-/// @param file  of --tokenizer; empty: none
-/// @throws ConfigError when `file` has another vocabulary than the saved parameters
+/// Returns the model saved with the parameters that a run starts from, else the model of `file`, else a trained one.
+/// @param file  value of --tokenizer; may be empty
+/// @throws ConfigError if the vocabulary of `file` differs from the saved one
 inline SentencePiece choose_tokenizer(lockstep::app::Options const& options, std::string const& file,
                                       std::vector<std::string> const& texts, lockstep::Index vocabulary) {
   auto const start = starting_point(options);

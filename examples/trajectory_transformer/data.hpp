@@ -20,16 +20,16 @@
 
 namespace trajectory_transformer {
 
-/// How numbers are scaled before the model sees them, and how many actions there are.
+/// Scaling of the model's inputs, and the number of actions.
 struct Scaling {
-  std::vector<float> mean, factor;  ///< of each number of a state: (state - mean) * factor
-  float returns = 1;                ///< what a return is divided by
-  Index actions = 0;                ///< that there are to choose from, at least 2; 0: actions are continuous
+  std::vector<float> mean, factor;  ///< per number of a state: (state - mean) * factor
+  float returns = 1;                ///< divisor of returns
+  Index actions = 0;                ///< number of discrete actions, at least 2; 0: actions are continuous
 
   static constexpr Index most_actions = 10000;
 
-  /// Reads episodes, evenly spread, of at most so many numbers in all. Bad ones are refused or left out, also those
-  /// with an action of `actions` or more, where it is not 0.
+  /// Computes the scaling from episodes at equal distances, of at most `most_numbers` numbers in total. Rejects or
+  /// leaves out bad episodes. If `actions` is not 0, an action of `actions` or more is also bad.
   [[nodiscard]] static Scaling of(Episodes const& episodes, Index most_numbers, Index actions, BadEpisodes bad) {
     auto const width = static_cast<std::size_t>(episodes.state_width());
     double total = 0, largest = 0, steps = 0;
@@ -66,8 +66,8 @@ struct Scaling {
   }
 };
 
-/// Windows over episodes. Unless drawn, they cover each step once as a step of the current region. Drawn ones begin
-/// anywhere, each step equally likely, by the sample's key.
+/// Dataset of windows over episodes. With Begin::in_turn, each step is in the current region of exactly one window.
+/// With Begin::drawn, windows begin at random steps with equal probability, by the sample's key.
 class Windows {
  public:
   enum class Begin { in_turn, drawn };
@@ -88,8 +88,7 @@ class Windows {
   [[nodiscard]] Window get(Index i, data::SampleKey const& key) const {
     if (begin_ == Begin::in_turn) return get(i);
     auto const episode = group(i), before = sizes_.steps - 1;
-    auto const places =
-        episodes_->steps(episode) + before;  // a window may begin before the episode: it is shorter then
+    auto const places = episodes_->steps(episode) + before;  // a window that begins before the episode is shorter
     double const draw = lockstep::uniform(key.random("window")(0)[0]);
     return window(episode, std::min(places - 1, static_cast<Index>(draw * static_cast<double>(places))) - before);
   }
@@ -98,14 +97,14 @@ class Windows {
     return lockstep::mix(episodes_->fingerprint(), static_cast<std::uint64_t>(sizes_.steps),
                          static_cast<std::uint64_t>(sizes_.context));
   }
-  /// Windows of one episode belong together.
+  /// Returns the number of groups: the windows of an episode are one group.
   [[nodiscard]] Index groups() const noexcept { return episodes_->size(); }
   [[nodiscard]] Index group(Index i) const noexcept {
     return std::upper_bound(offsets_->begin(), offsets_->end(), i) - offsets_->begin() - 1;
   }
 
  private:
-  /// The current region has the steps of [begin, begin + steps) that there are.
+  /// Returns the window whose current region has the existing steps of [begin, begin + steps).
   [[nodiscard]] Window window(Index episode, Index begin) const {
     auto const end = std::min(begin + sizes_.steps, episodes_->steps(episode));
     begin = std::max<Index>(0, begin);

@@ -24,15 +24,16 @@ namespace trajectory_transformer {
 namespace data = lockstep::data;
 using lockstep::Index;
 
-/// What becomes of an episode that cannot be used.
+/// Treatment of an unusable episode.
 enum class BadEpisodes { refuse, leave_out };
 
-/// The episodes of a folder. It holds either a .npz file per episode with the arrays `observations` [steps, width],
-/// `actions` [steps] of integers or [steps, width] of floats, `rewards` [steps], and perhaps `terminals` [steps]; or
-/// the episodes one after the other in observations.npy, actions.npy and rewards.npy, and episode_lengths.npy or
-/// episode_offsets.npy. Only lengths, offsets and names are held in memory. A .npz file is opened when it is read, so
-/// that any number of episodes will do. Thread-safe.
-/// @throws ConfigError for a folder without episodes; DataError for one that cannot be used, unless it is left out
+/// Episodes of a folder. One form is a .npz file per episode. Its arrays are `observations` [steps, width], `actions`
+/// [steps] of integers or [steps, width] of floats, `rewards` [steps], and optionally `terminals` [steps]. The other
+/// form is the concatenated episodes in observations.npy, actions.npy and rewards.npy, with episode_lengths.npy or
+/// episode_offsets.npy.
+/// Only lengths, offsets and names are in memory. A .npz file is opened when it is read, so the number of episodes is
+/// not limited. Thread-safe.
+/// @throws ConfigError for a folder without episodes; DataError for an unusable episode, except if it is left out
 class Episodes {
  public:
   Episodes(std::string folder, BadEpisodes bad) : folder_(std::move(folder)) {
@@ -54,7 +55,7 @@ class Episodes {
   [[nodiscard]] Index size() const noexcept { return std::ssize(episodes_); }
   [[nodiscard]] Index steps(Index i) const noexcept { return at(i).steps; }
   [[nodiscard]] Index state_width() const noexcept { return kind_->state_width; }
-  /// Numbers of a continuous action; 0: actions are integers.
+  /// Returns the numbers per continuous action; 0: actions are integers.
   [[nodiscard]] Index control_width() const noexcept { return kind_->control_width; }
   [[nodiscard]] Index left_out() const noexcept { return left_out_; }
   [[nodiscard]] std::string const& first_left_out() const noexcept { return first_left_out_; }
@@ -74,8 +75,9 @@ class Episodes {
     std::vector<float> states, controls, rewards;
     std::vector<std::int32_t> actions;
   };
-  /// @throws DataError, which names episode and step, for numbers that are not finite, discrete actions that are not
-  /// from 0 to `actions` - 1, and for what cannot be read
+  /// Reads a part of an episode.
+  /// @throws DataError with episode and step for unreadable data, numbers that are not finite, or discrete actions
+  /// outside [0, `actions`)
   [[nodiscard]] Part read(Index i, Index first, Index last, Index actions) const {
     auto const arrays = open(i);
     auto const from = arrays.first + first;
@@ -111,10 +113,10 @@ class Episodes {
     Index first = 0;  ///< row of the episode's first step
   };
   struct Episode {
-    std::string file;  ///< name in the folder; of joined episodes none
+    std::string file;  ///< name in the folder; empty for concatenated episodes
     Index number = 0, first = 0, steps = 0;
   };
-  /// What all episodes have in common.
+  /// Properties that all episodes share.
   struct Kind {
     Index state_width = 0, control_width = 0;
     friend bool operator==(Kind const&, Kind const&) = default;
@@ -147,7 +149,7 @@ class Episodes {
                                 std::to_string(other.rows()) + " " + name +
                                 "; each step has one of both (leave out the observation after the last action)");
   }
-  /// @throws DataError unless the arrays belong together
+  /// @throws DataError if the arrays do not fit together
   [[nodiscard]] static Kind check(Arrays const& arrays) {
     auto const& [observations, actions, rewards, first] = arrays;
     expect_rows(observations, actions, "actions");
@@ -163,7 +165,7 @@ class Episodes {
                                 actions.type().name() + "; integers stand for one choice per step");
     return {observations.width(), continuous ? actions.width() : 0};
   }
-  /// The first episode says of which kind all must be.
+  /// Adds an episode. The first one determines the kind of all.
   void enter(Episode episode, Kind const& kind) {
     if (!kind_) kind_ = kind;
     if (kind != *kind_)

@@ -17,32 +17,34 @@
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/train/accuracy.hpp>
 
-/// A transformer that reads a trajectory as one sequence, return 0, state 0, action 0, return 1, and so on, and learns
-/// which action follows a state when so much is still to be gained: Chen et al., Decision Transformer (2021).
+/// Transformer that reads a trajectory as one sequence, return 0, state 0, action 0, return 1, and so on. It learns
+/// which action follows a state for a given return-to-go: Chen et al., Decision Transformer (2021).
 namespace trajectory_transformer {
 namespace nn = lockstep::nn;
 using lockstep::Index;
 
-/// Consecutive steps of an episode: the previous region, which gives context, then the current region, whose actions
-/// are predicted. Both vary in length from sample to sample.
+/// Consecutive steps of an episode: the previous region, which is context, then the current region, whose actions are
+/// predicted. Both vary in length between samples.
 struct Window {
-  std::vector<float> returns;               ///< [steps]: still to come, scaled
+  std::vector<float> returns;               ///< [steps]: scaled return-to-go
   std::vector<float> states;                ///< [steps x state_width]
-  std::vector<std::int32_t> actions;        ///< [steps], or empty where actions are continuous
-  std::vector<float> controls;              ///< [steps x control_width]: continuous actions, or empty
-  std::vector<std::int64_t> targets;        ///< [steps]: actions of the current region, -1 before it; or empty
-  std::vector<std::array<bool, 1>> counts;  ///< [steps]: whether a step is of the current region; empty with targets
+  std::vector<std::int32_t> actions;        ///< [steps]; empty for continuous actions
+  std::vector<float> controls;              ///< [steps x control_width]: continuous actions; empty for discrete actions
+  std::vector<std::int64_t> targets;        ///< [steps]: actions of the current region, -1 before it; empty for
+                                            ///< continuous actions
+  std::vector<std::array<bool, 1>> counts;  ///< [steps]: whether a step is in the current region; empty for discrete
+                                            ///< actions
 };
 
 struct Sizes {
-  Index actions = 18;  ///< to choose from; 0: actions are continuous
+  Index actions = 18;  ///< number of discrete actions; 0: actions are continuous
   Index control_width = 0;
   Index state_width = 17;
-  Index steps = 20, context = 10;  ///< of the longest current and previous region
+  Index steps = 20, context = 10;  ///< length of the longest current and previous region
   Index width = 128, layers = 3, heads = 4, feed_forward = 512;
   double dropout = 0.1;
 
-  /// The sizes by name, as they are saved with the parameters. f(name, size)
+  /// Calls f(name, size) for each size that is saved with the parameters.
   static void each(auto&& sizes, auto const& f) {
     f("actions", sizes.actions), f("control_width", sizes.control_width), f("state_width", sizes.state_width);
     f("steps", sizes.steps), f("context", sizes.context), f("width", sizes.width), f("layers", sizes.layers);
@@ -50,7 +52,7 @@ struct Sizes {
   }
 };
 
-/// Targets, and which of them count, as nn::where_present takes them.
+/// Targets with a mask, as nn::where_present takes them.
 template <class Values, class Present>
 struct Counted {
   Values values;
@@ -92,7 +94,7 @@ class TrajectoryTransformer {
     each("encoder", encoder_);
     each("head", head_);
   }
-  /// Logits of the actions, or continuous actions, for each step of both regions.
+  /// Returns logits of actions, or continuous actions, for each step of both regions.
   template <class Context>
   auto predict(Context& context, auto const& batch) const {
     auto const positions = batch.positions();
@@ -107,9 +109,9 @@ class TrajectoryTransformer {
                               : embed(control_.forward(context, nn::sequence_of(context, batch[&Window::controls],
                                                                                 returns.layout, sizes_.control_width)));
     auto const x = encoder_.forward(context, embedded);
-    return head_.forward(context, nn::segment_of(context, x, 1, returns.layout));  // a state comes before its action
+    return head_.forward(context, nn::segment_of(context, x, 1, returns.layout));  // the state precedes its action
   }
-  /// Of the current region alone.
+  /// Returns the loss of the current region.
   template <class Context>
   nn::LossOf<Context> loss(Context& context, auto const& predicted, auto const& batch) const {
     if (discrete()) return nn::cross_entropy(context, predicted, batch[&Window::targets], {.ignored = -1});
@@ -130,8 +132,8 @@ class TrajectoryTransformer {
   nn::Linear head_;
 };
 
-/// How well the current region's actions are predicted: the share of right ones, `accuracy`, or for continuous actions
-/// `r2`, the share of their variance that is explained.
+/// Metric of the current region's actions: the `accuracy` of discrete actions, or for continuous actions `r2`, the
+/// explained share of their variance.
 class ActionScore {
  public:
   explicit ActionScore(Sizes const& sizes) : discrete_(sizes.actions > 0) {}
@@ -167,7 +169,7 @@ class ActionScore {
 
  private:
   bool discrete_;
-  std::array<double, 4> totals_{};  // right or squared error, all, sum of targets, sum of their squares
+  std::array<double, 4> totals_{};  // correct or squared error, counted, sum of targets, sum of their squares
 };
 
 }  // namespace trajectory_transformer

@@ -15,15 +15,15 @@
 
 #include "model.hpp"
 
-/// Synthetic episodes. Each state shows a symbol as sines, with noise. Some players gain a point in each step: their
-/// right action is the number of the symbol that they see. Others lose a point in each step because they are late:
-/// their right action is the number of the symbol before. One action in ten is a wrong one, by chance, so that no model
-/// predicts more than 90 % of new episodes' actions. A model that is linear in return, state and previous state cannot
-/// choose between the two symbols, and predicts about half.
+/// Synthetic episodes. Each state shows a symbol as sines with noise. Some players gain a point in each step: their
+/// correct action is the number of the current symbol. Others are late and lose a point in each step: their correct
+/// action is the number of the previous symbol.
+/// One action in ten is random and wrong, so no model predicts more than 90 % of the actions in new episodes. A model
+/// that is linear in return, state and previous state cannot choose between the two symbols, and predicts about half.
 namespace trajectory_transformer {
 
 struct Synthetic {
-  Index episodes, steps, actions;  ///< episodes have from 1 to twice `steps` steps
+  Index episodes, steps, actions;  ///< the length of an episode is from 1 to twice `steps`
   std::uint64_t seed;
 
   static constexpr Index state_width = 17;
@@ -33,7 +33,7 @@ struct Synthetic {
     return std::to_string(episodes) + " episodes of 1 to " + std::to_string(2 * steps) + " steps, " +
            std::to_string(actions) + " actions, seed " + std::to_string(seed);
   }
-  /// Writes the joined format.
+  /// Writes the concatenated format.
   void operator()(std::filesystem::path const& folder) const {
     std::vector<float> states, rewards;
     std::vector<std::int64_t> chosen, lengths;

@@ -15,13 +15,13 @@ namespace video_classification {
 
 /// A random change of training clips.
 enum class Change {
-  flip,        ///< left and right, of every second clip
-  brightness,  ///< up to a tenth of white more or less
+  flip,        ///< left and right, with probability 1/2
+  brightness,  ///< up to a tenth of the range, brighter or darker
   shift,       ///< up to an eighth of the frames earlier or later; the outer frame is repeated
 };
 
-/// Changes clips of a size by numbers drawn from the seed, the epoch and the clip's position in it: equal for any
-/// number of workers and ranks.
+/// Changes clips by random numbers keyed on the seed, the epoch and the clip's position: equal for any number of
+/// workers and ranks.
 class Augment {
  public:
   Augment(std::vector<Change> const& changes, ClipSize const& size) : size_(size) {
@@ -44,7 +44,7 @@ class Augment {
   }
 
  private:
-  /// Moves frames later or, if negative, earlier.
+  /// Shifts frames to later times or, if negative, to earlier ones.
   void shift(std::vector<std::uint8_t>& pixels, Index later) const {
     auto const begin = pixels.begin(), end = pixels.end();
     auto const frame = size_.height * size_.width, moved = std::min(std::abs(later), size_.frames - 1) * frame;

@@ -25,7 +25,7 @@ namespace video_classification {
 namespace data = lockstep::data;
 using lockstep::ConfigError, lockstep::DataError;
 
-/// Extents of a clip; 0: the data's own.
+/// Extents of a clip; 0: from the data.
 struct ClipSize {
   Index frames = 0, height = 0, width = 0;
 
@@ -37,16 +37,18 @@ struct ClipSize {
 
 enum class Part { unsaid, training, evaluation };
 
-/// Grey clips of a folder. Its index.csv has a row for each clip, with the columns file (a .npy array of uint8,
-/// [frames, height, width]), first_frame, label, video, and optionally frames and split (train or test). Labels are
-/// names of classes or their numbers; classes.txt, if it exists, has the names in order, one on each line. A clip's
-/// bytes are read into the batch straight from its file. Copies share the index: 24 bytes for each clip, and the names
-/// of files and videos. Thread-safe.
-/// @throws DataError at construction if the index is missing or wrong, with its line; from reading if a file is
-/// missing, damaged or of another size   @throws ConfigError if `wanted` is not the size of the clips
+/// Grayscale clips of a folder. Its index.csv has a row for each clip, with the columns file, first_frame, label and
+/// video. The columns frames and split (train or test) are optional. A file is a .npy array of uint8, [frames, height,
+/// width]. Labels are names of classes or their numbers. classes.txt, if it exists, has the names in order, one per
+/// line.
+/// A clip's bytes are read directly into the batch. Copies share the index: 24 bytes per clip, and the
+/// names of files and videos. Thread-safe.
+/// @throws DataError at construction, with the line, if the index is missing or wrong
+/// @throws DataError on reading if a file is missing, damaged or of another size   @throws ConfigError if `wanted` is
+/// not the size of the clips
 class Clips {
  public:
-  /// @param classes the names of the training data's classes, if this is evaluation data
+  /// @param classes names of the training data's classes, for evaluation data
   explicit Clips(std::string const& folder, ClipSize wanted = {}, data::ClassNames classes = {})
       : list_(std::make_shared<List>(List{.classes = std::move(classes)})) {
     namespace fs = std::filesystem;
@@ -97,12 +99,12 @@ class Clips {
   [[nodiscard]] data::ClassNames const& classes() const noexcept { return list_->classes; }
   [[nodiscard]] std::vector<std::string> const& videos() const noexcept { return list_->videos; }
 
-  /// Clips that cannot be read, and the reason for the first one.
+  /// Number of clips that cannot be read, and the reason for the first one.
   struct Unreadable {
     Index clips = 0;
     std::string first;
   };
-  /// Checks the header of the file of each clip; files are opened once if their clips follow each other in the index.
+  /// Checks the header of each clip's file. Opens a file once if its clips are adjacent in the index.
   [[nodiscard]] Unreadable examine() const {
     Unreadable found;
     std::optional<data::FileArray> array;
@@ -132,7 +134,7 @@ class Clips {
     ClipSize size{};
     std::optional<data::NpyFiles> files{};
     std::vector<std::string> videos{};
-    std::vector<Part> parts{};  // of each video
+    std::vector<Part> parts{};  // by video
     std::vector<Entry> entries{};
     std::uint64_t fingerprint = 0;
   };
@@ -143,7 +145,7 @@ class Clips {
   };
   using Rows = data::CsvDataset<Columns>;
 
-  /// The names in classes.txt, or those that the labels have.
+  /// Returns the names in classes.txt, or those of the labels.
   static data::ClassNames classes_of(std::string const& folder, Rows const& rows) {
     std::vector<std::string> names;
     auto const file = std::filesystem::path(folder) / "classes.txt";
@@ -201,7 +203,7 @@ class Clips {
     }
   }
 
-  /// From the first file that can be read; the flags must agree with it.
+  /// Takes the size from the first readable file and compares it with `wanted`.
   void find_size(ClipSize const& wanted) {
     Index first = 0;
     auto const array = [&] {

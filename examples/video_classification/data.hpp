@@ -14,7 +14,7 @@
 
 namespace video_classification {
 
-/// The clips with a place on one side of the index's split.
+/// Returns the clips on one side of the index's split.
 [[nodiscard]] inline data::Subset<Clips> clips_of(Clips const& clips, Part part) {
   std::vector<Index> chosen;
   for (Index i = 0; i < clips.size(); ++i)
@@ -27,8 +27,9 @@ struct Parts {
   std::vector<Clips> folders;
 };
 
-/// Reads --data and --eval-data, or parts the former by its split or, if there is none, by video: a seeded tenth of the
-/// videos is held out.   @throws DataError if a video is on both sides
+/// Reads --data and --eval-data. Without the latter it divides the clips by their split or, without a split, by video:
+/// a seeded tenth of the videos is for evaluation.
+/// @throws DataError if a video is on both sides
 [[nodiscard]] inline Parts read_parts(std::string const& folder, std::string const& evaluation, ClipSize const& size,
                                       std::uint64_t seed) {
   Clips const known(folder, size);

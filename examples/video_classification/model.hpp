@@ -12,8 +12,8 @@
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 
-/// A 3D convolutional network that classifies clips. Each stage but the last halves height and width. Each stage but
-/// the first and the last halves the frames.
+/// 3D convolutional network that classifies clips. Each stage except the last halves height and width. Each stage
+/// except the first and the last halves the frames.
 namespace video_classification {
 namespace nn = lockstep::nn;
 using lockstep::Index;
@@ -23,16 +23,16 @@ struct Clip {
   std::int32_t label;
 };
 
-/// The defaults give 2,947,476 parameters.
+/// Sizes of the model. The defaults give 2,947,476 parameters.
 struct Sizes {
   Index frames = 17, height = 256, width = 256;
-  std::vector<Index> channels{16, 32, 64, 128, 256, 256};  // of each stage
-  std::vector<float> class_weights{1, 1, 1, 1};            // of the loss, one for each class
-  bool synchronized = false;                               // batch statistics of all devices' clips
+  std::vector<Index> channels{16, 32, 64, 128, 256, 256};  // per stage
+  std::vector<float> class_weights{1, 1, 1, 1};            // in the loss, one per class
+  bool synchronized = false;                               // batch statistics over the clips of all devices
 };
 
-/// Channels of the stages for frames of a size: 16, doubled up to 256 with each stage that halves height and width,
-/// until the shorter side has 8 pixels, and one stage more.
+/// Returns the channels of the stages for a frame size. The first stage has 16, doubled up to 256 with each stage that
+/// halves height and width. Stages halve until the shorter side has 8 pixels; one more stage follows.
 inline std::vector<Index> channels_for(Index height, Index width) {
   std::vector<Index> channels;
   Index next = 16;
@@ -44,7 +44,7 @@ inline std::vector<Index> channels_for(Index height, Index width) {
   return channels;
 }
 
-/// Convolution, normalisation and rectifier.
+/// Convolution, normalization and ReLU.
 class Stage {
  public:
   Stage(Index inputs, Index outputs, nn::PerAxis<3> stride, bool synchronized)

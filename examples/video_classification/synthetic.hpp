@@ -19,15 +19,15 @@
 
 #include "clips.hpp"
 
-/// Synthetic videos of an animal, a disc on a noisy ground, that rests, walks to the left or right, rears up or down,
-/// or circles. Directions, places, sizes and brightness vary, so that no single pixel tells a class. The label of every
-/// twentieth clip is that of another class: a model that sees every motion has an accuracy of 0.95, in each part.
+/// Synthetic videos of an animal: a disc on a noisy background that rests, walks left or right, rears up or down, or
+/// circles. Directions, places, sizes and brightness vary, so that no single pixel determines a class. Every twentieth
+/// clip has the label of another class: a model that recognizes every motion has an accuracy of 0.95 in each part.
 namespace video_classification::synthetic {
 using lockstep::Philox, lockstep::uniform, lockstep::mix;
 
 struct Recipe {
   ClipSize size;
-  Index training = 0, evaluation = 0;  // clips
+  Index training = 0, evaluation = 0;  // number of clips
   std::uint64_t seed = 1;
 
   [[nodiscard]] std::string text() const {
@@ -40,7 +40,7 @@ inline std::array<char const*, 4> constexpr classes{"rest", "walk", "rear", "cir
 inline std::array<Index, 4> constexpr shares{55, 25, 14, 6};  // percent
 constexpr Index clips_per_video = 5, noisy_one_of = 20;
 
-/// The class of the number `drawn` in [0, 100), if `without` is left out.
+/// Returns the class of the number `drawn` in [0, 100), optionally without one class.
 inline std::size_t class_of(Index drawn, std::size_t without = classes.size()) {
   Index all = 0, below = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) all += i == without ? 0 : shares[i];
@@ -59,7 +59,7 @@ inline void draw(std::size_t motion, ClipSize const& size, Philox const& video, 
   auto const number = [&](double least, double most) { return least + (most - least) * uniform(random, drawn++); };
   auto const ground = 50 + 60 * uniform(video, 0), bright = 60 + 50 * uniform(video, 1);
   auto const radius = side * (0.08 + 0.05 * uniform(video, 2));
-  auto const path = motion == 3 ? number(0.13, 0.2) * side : number(0.28, 0.45) * side;  // length, or circle's radius
+  auto const path = motion == 3 ? number(0.13, 0.2) * side : number(0.28, 0.45) * side;  // radius, or length
   auto const sign = number(-1, 1) < 0 ? -1.0 : 1.0, phase = number(0, 2 * std::numbers::pi);
   auto const margin = 0.5 * (motion == 3 ? 2 * path : path) + radius;
   auto const y0 = number(margin, static_cast<double>(size.height) - margin),

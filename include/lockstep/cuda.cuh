@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Everything that needs nvcc.
+/// Includes every public header that needs nvcc.
 #include <lockstep/comm/nccl_communicator.cuh>
 #include <lockstep/kernel/attention.cuh>
 #include <lockstep/kernel/batch_norm.cuh>

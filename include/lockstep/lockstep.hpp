@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Everything of core to scaling that needs a C++ compiler and Linux, and nothing else.
+/// Includes every public header of the folders core to scaling that needs only a C++ compiler and Linux.
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/checksum.hpp>

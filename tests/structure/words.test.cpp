@@ -3,7 +3,6 @@
 
 #include <regex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "structure/source_tree.hpp"
@@ -49,9 +48,6 @@ Rule const* broken_by(std::string const& line) {
   return nullptr;
 }
 
-/// Folders of include/lockstep whose comments are not rewritten yet.
-std::vector<std::string_view> const unchecked{"app", "train"};
-
 /// Fails for each line of prose that breaks a rule.
 void check_prose(std::string const& place, std::string const& line) {
   if (auto const* const rule = broken_by(line))
@@ -91,7 +87,6 @@ TEST_CASE("docstrings are written in plain English") {
   static std::regex const docstring("///<? ?(@[a-z]+ )?(.*)");
   int docstrings = 0;
   for (auto const& header : library_headers()) {
-    if (std::ranges::find(unchecked, folder_of(header)) != unchecked.end()) continue;
     int number = 0;
     for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
       ++number;

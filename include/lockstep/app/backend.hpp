@@ -9,7 +9,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// The value of --backend: where models run.
+/// Value of --backend: the backend that runs models.
 enum class Backend { host, cuda };
 
 /// Whether this program was built with CUDA: nvcc compiled it, and lockstep/cuda.cuh was included before this header.
@@ -18,12 +18,12 @@ inline constexpr bool built_with_cuda = requires {
   Devices::count();
 };
 
-/// The GPUs that this program can use.
+/// GPUs that this program can use.
 struct Gpus {
   bool built = false;  ///< whether the program was built with CUDA
   int count = 0;
-  std::string why = {};  ///< there is none, in the driver's words
-  bool joined = false;   ///< whether the program was built with NCCL too
+  std::string why = {};  ///< the driver's reason if there is no GPU
+  bool joined = false;   ///< whether the program was also built with NCCL
 
   template <class Devices = parallel::DevicesOf<CudaSpace>>
   [[nodiscard]] static Gpus look() {

@@ -10,9 +10,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// Where a trainer keeps prepared texts, by a flag --cache: a folder; "none" for memory of each process; or empty for
-/// `cache_folder()`, with sources below 8 MiB in memory. All cores of the host's ranks prepare.
-/// @param verifies whether a cache that is there is compared with its checksums: in the process that checks the input
+/// Returns where a trainer keeps preprocessed text, by the value of a flag --cache. It is a folder, "none" for the
+/// memory of each process, or empty for `cache_folder()`, with sources below 8 MiB in memory. The cores of all ranks of
+/// the host preprocess.
+/// @param verifies whether an existing cache is compared with its checksums; true in the process that checks the input
 [[nodiscard]] inline data::TokenCacheOptions cache_options(Options const& options, std::string const& flag,
                                                            bool verifies, Progress& progress) {
   data::TokenCacheOptions out;

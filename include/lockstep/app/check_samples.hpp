@@ -7,8 +7,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// For a trainer's check function: enough samples for every rank and device to get one.
-/// @throws ConfigError when there are more ranks or devices than samples; says both numbers
+/// Checks that each rank and device gets a sample. Call it in a trainer's check function.
+/// @throws ConfigError if there are more ranks or devices than samples; the message has both numbers
 inline void check_samples(Options const& options, Index samples) {
   if (options.all_devices() <= samples) return;
   bool const ranks = options.ranks > 1;

@@ -23,16 +23,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// How many values a flag takes, where it can be told: in a configuration file.
+/// Number of values of a flag in a configuration file.
 enum class Takes {
-  value,  ///< one
-  list,   ///< several, which the command line has with commas between
+  value,  ///< one value
+  list,   ///< several values, separated by commas on the command line
 };
 
-/// A set of `--name VALUE` flags that write into variables of the caller, which must outlive `parse`. A variable's
-/// content when it is added is the default that --help shows. What does not fit is refused by name, with the range or
-/// the choices. - and _ are the same in a flag's name. A configuration file may name the same flags, without the dashes
-/// before them.
+/// Set of `--name VALUE` flags that write into variables of the caller, which must outlive `parse`. The value of a
+/// variable when it is added is the default that --help shows. Invalid values are rejected with the flag's name and the
+/// range or the choices. - and _ are equal in names of flags. A configuration file may set the flags too, without the
+/// leading dashes.
 class Command {
  public:
   explicit Command(std::string what = "") : app_(std::move(what)) {
@@ -43,10 +43,10 @@ class Command {
   Command(Command const&) = delete;
   Command& operator=(Command const&) = delete;
 
-  /// Heading in --help of the flags that are added from here on.
+  /// Sets the heading in --help for the flags that are added next.
   void group(std::string const& heading) { app_.option_defaults()->group(heading); }
 
-  /// A flag whose text `take(name, text)` reads; `names` may hold aliases: "--parallel,--multi-gpu".
+  /// Adds a flag whose value take(name, value) reads; `names` may have aliases: "--parallel,--multi-gpu".
   void add(std::string const& names, std::string const& help,
            std::function<void(std::string const&, std::string const&)> const& take, Takes takes = Takes::value) {
     auto& flag = enter(names, take, takes);
@@ -54,7 +54,7 @@ class Command {
         names, [name = flag.name, take](std::string const& text) { take(name, text); }, help);
     flag.option->type_name("");
   }
-  /// A flag without a value, which sets `value`.
+  /// Adds a flag without a value, which sets `value`.
   void add(std::string const& names, bool& value, std::string const& help) {
     auto& flag = enter(
         names,
@@ -67,7 +67,7 @@ class Command {
     flag.option = app_.add_flag(names, value, help);
     flag.value = [&value] { return std::string(value ? "true" : "false"); };
   }
-  /// Takes the names that other trainers have for these flags, too, and settings that are always so here, as
+  /// Accepts the synonyms of other trainers for these flags, and settings that are constant here, as
   /// detail/synonyms.hpp lists them.
   void add_synonyms() {
     names_.add_synonyms();
@@ -75,7 +75,7 @@ class Command {
         "Common synonyms such as hidden_size, n_heads and learning_rate are accepted, with - or _;\n"
         "docs/reference/command-line.md lists them.");
   }
-  /// --config FILE, whose values count where the command line has none.
+  /// Adds --config FILE, whose values apply to flags that are not on the command line.
   void add_config() {
     add(config_flag, config_, "YAML or JSON file with values of flags; the command line takes precedence");
   }
@@ -99,7 +99,7 @@ class Command {
         });
     flags_.back().value = [&value] { return value ? detail::shortest(*value) : not_given; };
   }
-  /// Several numbers, with commas between them.
+  /// Adds a flag of several numbers, separated by commas.
   template <class T>
   void add(std::string const& names, std::vector<T>& value, std::type_identity_t<T> least, std::type_identity_t<T> most,
            std::string const& help) {
@@ -124,7 +124,7 @@ class Command {
     flags_.back().value = [&value] { return value.empty() ? not_given : value; };
     flags_.back().is_text = true;
   }
-  /// One word out of a list, each standing for a value.
+  /// Adds a flag of one word of a list; each word stands for a value.
   template <class T>
   void add(std::string const& names, T& value, std::vector<std::pair<std::string, std::type_identity_t<T>>> choices,
            std::string const& help) {
@@ -152,7 +152,7 @@ class Command {
         return not_given;
       };
   }
-  /// Several words out of a list, with commas between them, each standing for a value; "none" for no value.
+  /// Adds a flag of several words of a list, separated by commas; each word stands for a value, "none" for no value.
   template <class T>
   void add(std::string const& names, std::vector<T>& value,
            std::vector<std::pair<std::string, std::type_identity_t<T>>> choices, std::string const& help) {
@@ -183,39 +183,40 @@ class Command {
     flags_.back().value = text_of;
   }
 
-  /// Reads the arguments, and the configuration file that they name, into the variables; false when --help was among
-  /// them.
-  /// @throws ConfigError with the offending flag and what it takes, or the nearest known flag
+  /// Reads the arguments, and the configuration file that they name, into the variables. Returns false if --help was
+  /// given.
+  /// @throws ConfigError with the offending flag and its valid values, or the nearest known flag
   [[nodiscard]] bool parse(int argc, char const* const* argv) {
     if (!parse_arguments(argc, argv)) return false;
     read_config();
     return true;
   }
-  /// The first half of `parse`, which does not depend on the host.
+  /// Implements the first part of `parse`, whose result does not depend on the host.
   [[nodiscard]] bool parse_arguments(int argc, char const* const* argv) {
     auto const words = own_words(argc, argv);
     std::vector<char const*> pointers;
     for (auto const& word : words) pointers.push_back(word.c_str());
     try {
       app_.parse(static_cast<int>(pointers.size()), pointers.data());
-    } catch (CLI::ConversionError const& error) {  // "Could not convert: --name = value": of a flag without a value
+    } catch (CLI::ConversionError const& error) {  // "Could not convert: --name = value", for a flag without a value
       std::string const what = error.what();
       throw ConfigError(what.substr(std::min(what.find("--"), what.size())) +
                         ": the flag stands alone, without a value");
     } catch (CLI::ParseError const& error) {
-      std::string const what = error.what();  // "--name: what is wrong", in the words of the parser
+      std::string const what = error.what();  // "--name: reason", in the parser's words
       throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");
     }
     for (auto const& extra : app_.remaining()) refuse(extra);
     return !help_asked_;
   }
-  /// The other half.
+  /// Implements the second part of `parse`.
   void read_config() {
     if (!config_.empty()) apply(detail::ConfigFile(config_).read());
   }
-  /// Whether the arguments name a configuration file.
+  /// Returns whether the arguments name a configuration file.
   [[nodiscard]] bool has_config() const noexcept { return !config_.empty(); }
-  /// After `parse`: a command line that says the same without the configuration file, which may change or go.
+  /// Returns an equivalent command line without the configuration file, which may change or disappear. Call after
+  /// `parse`.
   [[nodiscard]] std::vector<std::string> arguments(int argc, char const* const* argv) const {
     std::vector<std::string> all;
     for (int i = 0; i < argc; ++i) {
@@ -226,22 +227,23 @@ class Command {
     all.insert(all.end(), configured_.begin(), configured_.end());
     return all;
   }
-  /// After `parse`: what the flags that were added after the first `known` say, given or not, by name; not those of
-  /// texts, which may be paths, nor those that the caller reads.
+  /// Returns names and values of the flags after the first `known`, including defaults. It omits flags of strings,
+  /// which may be paths, and flags that the caller reads. Call after `parse`.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values(std::size_t known = 0) const {
     std::vector<std::pair<std::string, std::string>> all;
     for (auto i = known; i < flags_.size(); ++i)
       if (flags_[i].value && !flags_[i].is_text) all.emplace_back(flags_[i].name, flags_[i].value());
     return all;
   }
-  /// After `parse`: what all flags but those that the caller reads say, those left out that say nothing.
+  /// Returns names and values of all flags, except flags without a value and those that the caller reads. Call after
+  /// `parse`.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const {
     std::vector<std::pair<std::string, std::string>> all;
     for (auto const& flag : flags_)
       if (auto const says = flag.value ? flag.value() : not_given; says != not_given) all.emplace_back(flag.name, says);
     return all;
   }
-  /// After `parse`: the flags that were given, by their first names.
+  /// Returns the flags that were given, by their first names. Call after `parse`.
   [[nodiscard]] std::vector<std::string> given() const {
     std::vector<std::string> all;
     for (auto const& flag : flags_)
@@ -253,9 +255,9 @@ class Command {
       return flag.name == name && (flag.option->count() > 0 || flag.line != 0);
     });
   }
-  /// After `parse`: a sentence each of settings that were accepted and change nothing, and of choices that were made.
+  /// Returns one sentence for each setting that was accepted without effect, and for each choice. Call after `parse`.
   [[nodiscard]] std::vector<std::string> notes() const { return names_.notes(); }
-  /// How many flags there are.
+  /// Returns the number of flags.
   [[nodiscard]] std::size_t size() const noexcept { return flags_.size(); }
   [[nodiscard]] std::string help() const { return app_.help(); }
 
@@ -264,11 +266,11 @@ class Command {
   inline static std::string const not_given = "not given";
 
   struct Flag {
-    std::string name;  // its first
+    std::string name;  // first name
     std::function<void(std::string const&, std::string const&)> take;
     Takes takes;
     CLI::Option* option = nullptr;
-    std::size_t line = 0;  // of the configuration file that gives it
+    std::size_t line = 0;  // line in the configuration file
     std::function<std::string()> value = nullptr;
     bool is_text = false;
   };
@@ -278,7 +280,7 @@ class Command {
     return flags_.emplace_back(Flag{names.substr(0, names.find(',')), std::move(take), takes});
   }
 
-  /// The command line in the flags' own names and words.
+  /// Translates the command line to the flags' own names and values.
   [[nodiscard]] std::vector<std::string> own_words(int argc, char const* const* argv) {
     std::vector<std::string> words(argv, argv + std::min(argc, 1));
     std::vector<detail::NamedValue> all;
@@ -313,7 +315,7 @@ class Command {
     return words;
   }
 
-  /// What a file may name: a file names no other.
+  /// Returns the names that a configuration file may use: all except --config.
   [[nodiscard]] std::vector<std::string> nameable() const {
     auto names = names_.known();
     std::erase(names, config_flag);
@@ -370,7 +372,7 @@ class Command {
   detail::FlagNames names_;
   std::vector<Flag> flags_;
   std::string config_;
-  std::vector<std::string> configured_;  // what the file gives, as flags
+  std::vector<std::string> configured_;  // flags that the configuration file sets
 };
 
 }}}  // namespace lockstep::app

@@ -17,11 +17,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// The flags that all trainers share. Added to a command, they write into `options`; `resolve` then fills in what
-/// depends on several of them, or on the machine, and refuses combinations that cannot work.
+/// Flags that all trainers share. Added to a command, they write into `options`. `resolve` then computes values that
+/// depend on several flags or on the machine, and rejects invalid combinations.
 class CommonFlags {
  public:
-  /// Both must outlive this object.
+  /// Adds the flags. Both arguments must outlive this object.
   CommonFlags(Command& command, Options& options) : options_(options), command_(command) {
     given_.add_to(command, options);
     command.group("Configuration");
@@ -31,19 +31,21 @@ class CommonFlags {
   CommonFlags(CommonFlags const&) = delete;
   CommonFlags& operator=(CommonFlags const&) = delete;
 
-  /// Call once, after `Command::parse`. `cores` is how many processors the ranks of this host may use together, `place`
-  /// where a launcher put this process, `gpus` what the machine has of those.
+  /// Computes dependent options. Call it once, after `Command::parse`.
+  /// @param cores processors that the ranks of this host may use together
+  /// @param place environment of this process, as set by a launcher
+  /// @param gpus GPUs of the machine
   /// @throws ConfigError with a sentence about the combination
   void resolve(int cores, launch::Environment const& place = {}, Gpus const& gpus = {}) {
     resolve_place(place, gpus);
     resolve_rest(cores, place, gpus);
   }
-  /// The first half of `resolve`, in which hosts may differ.
+  /// Implements the first part of `resolve`, whose result may differ between hosts.
   void resolve_place(launch::Environment const& place, Gpus const& gpus) {
     resolve_backend(gpus);
     detail::check_local_rank(given_.local_rank, place);
   }
-  /// The other half.
+  /// Implements the second part of `resolve`.
   void resolve_rest(int cores, launch::Environment const& place, Gpus const& gpus) {
     for (auto const& note : command_.notes()) options_.warnings.push_back(note);
     if (given_.engine == launch::Engine::mpi) detail::check_mpi(place);
@@ -94,7 +96,7 @@ class CommonFlags {
     int const nproc = started                                         ? place.size
                       : given_.nproc == detail::GivenFlags::automatic ? units
                                                                       : given_.nproc.value_or(1);
-    bool const on_each = !given_.gpu_ids.empty() && nproc == 1;  // of the GPUs that are named; several ranks share them
+    bool const on_each = !given_.gpu_ids.empty() && nproc == 1;  // of the GPUs in --gpu-ids, if one rank uses them all
     int const devices = given_.devices.value_or(on_each ? static_cast<int>(options_.gpus.size()) : 1);
     bool const joins = nproc > 1 || given_.engine == launch::Engine::nccl;
     auto const parallel = given_.parallel.value_or(joins         ? Parallel::ddp
@@ -125,9 +127,9 @@ class CommonFlags {
     options_.devices = parallel == Parallel::dp ? given_.devices.value_or(default_devices()) : 1;
   }
 
-  /// Gradients are summed where they are, where every rank that is started here is a process with a GPU of its own: of
-  /// threads, one that gives memory back waits for all GPUs of the process, and so for a sum that it has yet to join.
-  /// Another launcher may show each rank but one GPU: there ranks are taken to have one each.
+  /// Chooses NCCL by default if every rank of this program is a process with its own GPU. With threads, freeing memory
+  /// waits for all GPUs of the process, and thus for collectives that the thread has yet to join. Another launcher may
+  /// show each rank only one GPU: its ranks are assumed to have one each.
   void resolve_engine(launch::Environment const& place, Gpus const& gpus) {
     bool const cuda = options_.backend == Backend::cuda, ddp = options_.parallel == Parallel::ddp;
     if (given_.engine == launch::Engine::nccl) {
@@ -187,7 +189,7 @@ class CommonFlags {
       options_.epochs = given_.epochs.value_or(options_.epochs), given_.epochs = options_.epochs;
   }
 
-  /// What would make results depend on the number of ranks or devices is refused.
+  /// Rejects options that would make results depend on the number of ranks or devices.
   void resolve_reproducible() {
     if (!given_.reproducible) return;
     options_.reproducible = *given_.reproducible;
@@ -207,7 +209,7 @@ class CommonFlags {
     if (command_.given("--warmup-epochs")) {
       if (command_.given("--warmup-steps"))
         throw ConfigError("--warmup-steps with --warmup-epochs: they say the same in two ways; give one of them");
-      options_.warmup_steps = 0;  // a default of the program's
+      options_.warmup_steps = 0;  // a default of the program
     }
     if (options_.lr_scaling == optim::LearningRateScaling::none) {
       if (options_.base_batch_size)
@@ -221,7 +223,7 @@ class CommonFlags {
     }
   }
 
-  /// Of dp: one for each GPU; on the host two.
+  /// Returns the default of --devices for dp: all GPUs, or 2 on the CPU.
   [[nodiscard]] int default_devices() const noexcept {
     return options_.backend == Backend::cuda ? static_cast<int>(options_.gpus.size()) : 2;
   }

@@ -15,13 +15,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// What --doctor measures: pieces of a run, some tens of steps or some seconds each. Steps are the trainer's own; with
-/// the learning rate 0 they change nothing but the optimizer's moments.
+/// Measurements of --doctor: short parts of a run, of some tens of steps or some seconds each. Steps are the trainer's
+/// own; with learning rate 0 they change only the optimizer's state.
 struct Examination {
-  train::RunRecord as_it_is;             ///< steps on what the loader delivers
-  train::RunRecord replayed;             ///< on batches that it had made before
-  bool stopped = false;                  ///< by FitOptions::stop, before all was measured
-  double loader_samples_per_second = 0;  ///< of this rank, nothing else being at work
+  train::RunRecord as_it_is;             ///< steps on batches of the loader
+  train::RunRecord replayed;             ///< steps on cached batches
+  bool stopped = false;                  ///< stopped by FitOptions::stop before all was measured
+  double loader_samples_per_second = 0;  ///< of this rank, without other work
 
   /// @collective with DistributedDataParallel
   template <class Trainer, class Loader, class Evaluation>
@@ -29,7 +29,7 @@ struct Examination {
     auto const split = trainer.split();
     options.evaluate_every_epochs = options.evaluate_every_steps = 0;
     auto const steps = [&](Index count) {
-      options.max_steps = options.epochs = count;  // an epoch has one step or more
+      options.max_steps = options.epochs = count;  // an epoch has at least one step
       return trainer.fit(loader, evaluation, options);
     };
     Examination out;
@@ -48,8 +48,7 @@ struct Examination {
     return out;
   }
 
-  /// What an all-reduce of gradients over the communicator's ranks takes when nothing else is done; of GPUs it is not
-  /// measured.
+  /// Measures an all-reduce of gradients over the communicator's ranks without other work. GPUs are not measured.
   /// @collective
   template <class Communicator>
   static parallel::CollectiveCost measure_all_reduce(Communicator& communicator,
@@ -70,7 +69,7 @@ struct Examination {
   static constexpr Index warm_up = 3, most_steps = 40, least_steps = 4;
   static constexpr double seconds_each = 4;
 
-  /// Alike on all ranks, as the record's seconds of each rank are.
+  /// Returns the number of steps, equal on all ranks, because it depends only on the seconds of all ranks.
   [[nodiscard]] static Index steps_within(double seconds, train::RunRecord const& record) {
     double longest = 0;
     for (auto const& rank : record.ranks)
@@ -80,7 +79,7 @@ struct Examination {
     return std::max(least_steps, static_cast<Index>(seconds / step));
   }
 
-  /// Samples that a loader delivers in a second, what it had made ahead left out.
+  /// Returns the loader's samples per second, without batches that were prefetched before.
   template <class Loader>
   [[nodiscard]] static double rate(Loader& loader, data::Split const& split) {
     loader.start(split, 0, 0, Index{1} << 30);

@@ -17,31 +17,31 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// What the flags that all trainers share say: plain data. The initial values are the defaults; an example changes
-/// them, and adds flags of its own, by deriving from this and writing `void flags(app::Command&)`.
+/// Values of the flags that all trainers share. The initial values are the defaults. An example derives from it to
+/// change defaults and to add flags, with a member `void flags(app::Command&)`.
 struct Options {
   std::string program;  ///< the example's name, as in run.json
 
   Parallel parallel = Parallel::single;
   Backend backend = Backend::host;
-  std::vector<int> gpus;  ///< for devices, or the ranks of a host, in turn; with Backend::cuda at least one
+  std::vector<int> gpus;  ///< assigned in turn to devices, or to the ranks of a host; with Backend::cuda at least one
   int nproc = 1;          ///< processes to start
-  /// With ddp: nccl on GPUs; else what joins ranks that a launcher has started, process or mpi.
+  /// Engine of ddp: nccl on GPUs; otherwise, for ranks of a launcher, process or mpi.
   launch::Engine engine = launch::Engine::process;
-  std::string master_address;  ///< of several hosts: the first rank's; empty: as the launcher says
-  int master_port = 0;         ///< of it; 0: as the launcher says
-  double join_timeout = 60;    ///< seconds that ranks of another launcher get to find each other
-  double stall_timeout = 600;  ///< seconds that a rank waits for one that is alive; 0: as long as it takes
-  double host_timeout = 15;    ///< seconds that a host may be out of reach before its ranks are lost
-  int max_restarts = 0;        ///< of those that this program starts, after a failure
-  int ranks = 1;               ///< of the world: processes, or threads with ddp over devices
-  int devices = 1;             ///< replicas inside each rank
-  int threads = 1;             ///< for each device
-  int cores = 1;               ///< that the ranks of this host share
+  std::string master_address;  ///< address of the first rank's host, for several hosts; empty: from the launcher
+  int master_port = 0;         ///< port on that host; 0: from the launcher
+  double join_timeout = 60;    ///< seconds within which ranks of another launcher must connect
+  double stall_timeout = 600;  ///< seconds that a rank waits for a live rank; 0: no limit
+  double host_timeout = 15;    ///< seconds without contact after which a host's ranks count as lost
+  int max_restarts = 0;        ///< restarts after a failure, for ranks that this program starts
+  int ranks = 1;               ///< of the world: processes, or threads for ddp over devices
+  int devices = 1;             ///< replicas of each rank
+  int threads = 1;             ///< per device
+  int cores = 1;               ///< shared by the ranks of this host
 
-  std::string data;       ///< empty: the example's own
-  std::string eval_data;  ///< empty: the data's own test part
-  int epochs = 3;         ///< 0: as many as max_steps takes
+  std::string data;       ///< empty: the example's own data
+  std::string eval_data;  ///< empty: the test part of the data
+  int epochs = 3;         ///< 0: as many as max_steps needs
   std::optional<Index> max_steps;
   Index eval_every = 0;   ///< optimizer steps; 0: after each epoch
   Index batch_size = 32;  ///< per rank or device
@@ -50,58 +50,58 @@ struct Options {
   double learning_rate = 1e-3;
   optim::LearningRateScaling lr_scaling = optim::LearningRateScaling::none;
   optim::Schedule::Kind lr_schedule = optim::Schedule::Kind::cosine;
-  std::optional<Index> base_batch_size;  ///< unset: one rank's
-  double lr_min_factor = 0;              ///< of a cosine or a line: where it ends
+  std::optional<Index> base_batch_size;  ///< unset: the batch of one rank
+  double lr_min_factor = 0;              ///< final learning-rate factor of a cosine or linear schedule
   double warmup_epochs = 0;
-  Index warmup_steps = 0;  ///< optimizer steps; 0: warmup_epochs
+  Index warmup_steps = 0;  ///< optimizer steps; 0: warmup_epochs applies
   double weight_decay = 0.01;
   std::optional<double> clip_norm;
 
   int num_workers = 1;
   int prefetch = 2;
-  data::OnFailure on_failure = data::OnFailure::raise;  ///< what becomes of a sample that cannot be read
+  data::OnFailure on_failure = data::OnFailure::raise;  ///< treatment of a sample that cannot be read
   std::optional<double> bucket_cap_mb;                  ///< unset: measured
-  Index check_replicas_every = 0;                       ///< optimizer steps; 0 never
-  bool shard_optimizer = false;  ///< with ddp: each rank keeps its part of the optimizer's moments only
-  bool timed_products = false;   ///< on GPUs: products take the algorithm that was fastest after the first step
-  /// With ddp: what gradients are sent as.
+  Index check_replicas_every = 0;                       ///< optimizer steps; 0: never
+  bool shard_optimizer = false;  ///< with ddp: each rank keeps only its part of the optimizer's state
+  bool timed_products = false;   ///< on GPUs: choose the fastest GEMM algorithms after the first step
+  /// Element type in which ddp sends gradients.
   parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
-  int reproducible = 0;  ///< shards of a micro-step, whatever the ranks and devices; 0: one for each
+  int reproducible = 0;  ///< shards per micro-step for any ranks and devices; 0: one per device
   std::uint64_t seed = 1;
-  std::string save_dir;        ///< empty: nothing is written
-  bool trace = false;          ///< some steps are recorded, for save_dir
-  Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last
-  Index keep_checkpoints = 0;  ///< the newest; 0: all
+  std::string save_dir;        ///< empty: no output
+  bool trace = false;          ///< record some steps, for save_dir
+  Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last step
+  Index keep_checkpoints = 0;  ///< number of newest ones; 0: all
   std::string resume = never;  ///< never, automatic, or the path of a checkpoint
   static constexpr char const *never = "never", *automatic = "auto";
-  bool doctor = false;          ///< measures pieces of a run instead of training
-  std::string init_from;        ///< saved parameters to start from; empty: the seed's
-  std::string best_by;          ///< of which evaluation parameters are kept: "loss" or a metric; empty: of none
-  Index patience = 0;           ///< evaluations in a row, none the best, that end the run; 0 never
-  Index plateau = 0;            ///< evaluations in a row, none the best, after which the learning rate falls; 0 never
-  double plateau_factor = 0.1;  ///< what it is multiplied by then
+  bool doctor = false;          ///< measure parts of a run instead of training
+  std::string init_from;        ///< saved initial parameters; empty: from the seed
+  std::string best_by;          ///< "loss" or a metric, to keep the parameters of the best evaluation; empty: keep none
+  Index patience = 0;           ///< evaluations without improvement that stop the run; 0: never
+  Index plateau = 0;            ///< evaluations without improvement that lower the learning rate; 0: never
+  double plateau_factor = 0.1;  ///< learning-rate factor on a plateau
 
-  bool evaluate = false;  ///< evaluates init_from's parameters instead of training
-  bool dry_run = false;   ///< checks all that can be checked, trains and writes nothing
+  bool evaluate = false;  ///< evaluate the parameters of init_from instead of training
+  bool dry_run = false;   ///< check all that can be checked, without training or output
 
-  std::vector<std::string> command_line;                      ///< the command line, with what a configuration file gave
-  std::vector<std::pair<std::string, std::string>> settings;  ///< what all flags say, by name
-  std::vector<std::string> given;                             ///< the flags that the command line, or the file, has
-  /// What the program's own flags of numbers and words say, by name: alike on all ranks of a run.
+  std::vector<std::string> command_line;                      ///< arguments, including those of a configuration file
+  std::vector<std::pair<std::string, std::string>> settings;  ///< values of all flags, by name
+  std::vector<std::string> given;                             ///< flags in the arguments or the configuration file
+  /// Values of the program's own flags, except strings, by name: equal on all ranks of a run.
   std::vector<std::pair<std::string, std::string>> alike;
-  std::vector<std::string> warnings;  ///< what is legal and yet deserves a word at the start
+  std::vector<std::string> warnings;  ///< notes on valid options, printed at the start
 
-  /// Of the world.
+  /// Returns the number of devices of the world.
   [[nodiscard]] Index all_devices() const noexcept { return Index{ranks} * devices; }
-  /// Batches of a loader in one micro-step of the world.
+  /// Returns the number of loader batches in one micro-step of the world.
   [[nodiscard]] Index shards() const noexcept { return reproducible > 0 ? reproducible : all_devices(); }
-  /// Samples in each of them.
+  /// Returns the samples of each of these batches.
   [[nodiscard]] Index shard_size() const noexcept { return batch_size * all_devices() / shards(); }
-  /// Samples in one micro-step of the world: the `global_batch` of a sampler.
+  /// Returns the samples of one micro-step of the world: the `global_batch` of a sampler.
   [[nodiscard]] Index global_batch() const noexcept { return shard_size() * shards(); }
-  /// Samples in one optimizer step of the world.
+  /// Returns the samples of one optimizer step of the world.
   [[nodiscard]] Index effective_batch_size() const noexcept { return batch_size * all_devices() * grad_accum_steps; }
-  /// After --lr-scaling.
+  /// Returns the learning rate after --lr-scaling.
   [[nodiscard]] double scaled_learning_rate() const noexcept {
     return learning_rate * optim::factor(lr_scaling, effective_batch_size(), base_batch_size.value_or(batch_size));
   }

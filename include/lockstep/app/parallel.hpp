@@ -4,14 +4,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// The value of --parallel: which policy trains.
+/// Value of --parallel: the policy that trains.
 enum class Parallel {
   single,  ///< parallel::SingleDevice
   dp,      ///< parallel::DataParallel
   ddp,     ///< parallel::DistributedDataParallel
 };
 
-/// The flag's own word for it, as in run.json.
+/// Returns the flag's word, as in run.json.
 [[nodiscard]] constexpr char const* name(Parallel parallel) noexcept {
   switch (parallel) {
     case Parallel::single:

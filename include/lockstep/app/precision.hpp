@@ -8,22 +8,22 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// The value of --precision: what activations and their gradients are stored as. A program offers the flag by a member
-/// `app::Precision precision = app::Precision::fp32;` of its options; its model's own layers must then compile for
-/// all three.
+/// Value of --precision: the element type of stored activations and their gradients. A program offers the flag with a
+/// member `app::Precision precision = app::Precision::fp32;` of its options. The model's own layers must then compile
+/// for all three types.
 enum class Precision {
   fp32,  ///< float
   bf16,  ///< bfloat16, as nn::InBfloat16
-  fp16,  ///< float16, as nn::InFloat16, with a scaled loss
+  fp16,  ///< float16, as nn::InFloat16, with loss scaling
 };
 
-/// The flag's own word for it, as in run.json.
+/// Returns the flag's word, as in run.json.
 [[nodiscard]] constexpr char const* name(Precision precision) noexcept {
   if (precision == Precision::bf16) return "bf16";
   return precision == Precision::fp16 ? "fp16" : "fp32";
 }
 
-/// @throws ConfigError for gradients that are sent as float16 and have no loss scale
+/// @throws ConfigError if gradients are sent as float16 without loss scaling
 inline void check_wire(parallel::WireFormat wire, Precision precision) {
   if (wire == parallel::WireFormat::float16 && precision != Precision::fp16)
     throw ConfigError(std::string("--gradient-wire fp16 with --precision ") + name(precision) +

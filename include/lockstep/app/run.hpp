@@ -29,7 +29,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 namespace detail {
 
-/// One line on stderr, whatever the sentence holds.
+/// Prints one line on stderr; control characters become spaces.
 inline void say(std::string const& program, std::string sentence) {
   std::ranges::replace_if(
       sentence, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
@@ -42,7 +42,7 @@ inline std::string host_name() {
   return name;
 }
 
-/// How the ranks are started that the options ask for.
+/// Returns how to start the ranks that the options ask for.
 inline launch::Options launch_options(Options const& options, launch::Environment const& place) {
   launch::Options ranks;
   ranks.nproc = options.nproc;
@@ -68,27 +68,26 @@ inline launch::Options launch_options(Options const& options, launch::Environmen
 
 }  // namespace detail
 
-/// A trainer's whole main: reads the command line into `Options` (app::Options or a struct derived from it), lets
-/// `check(options)` look at the input, creates --save-dir, and calls `train_rank(training)` once per rank. All checks
-/// are made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What
-/// goes wrong is one sentence on stderr, however many ranks there are; what may differ from host to host, such as a
-/// configuration file or the GPUs, one of each host where it does.
-/// `prepare(options)` is for what the ranks of a host share and what takes long, such as a cache: of ranks that another
-/// launcher has started, all but rank zero call it before ranks meet, while rank zero calls `check`, which should
-/// prepare the same.
-/// A run with --save-dir that is sent SIGTERM, SIGHUP or SIGUSR1 saves itself and ends. One whose reader has gone, as
-/// behind `| head`, goes on in silence.
-/// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
-/// rank that was killed, or a run that was asked to end
+/// Implements a trainer's main. Reads the command line into `Options` (app::Options or a struct derived from it). Lets
+/// check(options) check the input, creates --save-dir, and calls train_rank(training) once per rank.
+/// The starting process makes all checks before any rank starts; under another launcher, rank 0 makes them. An error is
+/// one sentence on stderr for all ranks. Errors that may differ between hosts, as in a configuration file or of GPUs,
+/// are one sentence per affected host.
+/// prepare(options) does slow work that the ranks of a host share, such as a cache. Under another launcher, all ranks
+/// except rank zero call it before ranks connect. Rank zero calls `check`, which should prepare the same data.
+/// A run with --save-dir saves and stops on SIGTERM, SIGHUP or SIGUSR1. The run continues without output if the reader
+/// of its output exits, as in `| head`.
+/// @returns the program's exit code: 0; 2 for invalid input; 1 for an error in training; 128 + signal for a rank that
+/// was killed or a run that was stopped
 template <class Options>
 int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&),
         void (*prepare)(Options const&) = nullptr) {
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
   auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
-  bool speaks = true;  // of what is alike in all processes that a launcher started, one speaks
-  std::string who;     // where that is not the first of all
+  bool speaks = true;  // of the processes of a launcher, one prints what is equal in all
+  std::string who;     // set if it is not the first process
   SaveDirLock held;
-  for (int const signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // who writes is told, too
+  for (int const signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // a write then fails with an error code
   try {
     auto const place = launch::detect();
     speaks = place.rank == 0;
@@ -107,7 +106,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       if (speaks) std::fputs(command.help().c_str(), stdout);
       return 0;
     }
-    speaks = place.local_rank == 0;  // another host has other files, and other GPUs
+    speaks = place.local_rank == 0;  // other hosts have other files and GPUs
     if (place.rank != 0) who = "rank " + std::to_string(place.rank) + " on " + detail::host_name() + ": ";
     command.read_config();
     auto const gpus = Gpus::look();
@@ -135,7 +134,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     who.clear();
     auto ranks = detail::launch_options(options, place);
     ranks.report = [&](std::string const& sentence) { say(detail::with_hint(sentence)); };
-    ranks.warn = [&](std::string const& lines) {  // what each rank did last is a line each
+    ranks.warn = [&](std::string const& lines) {  // the last activity of each rank is a line
       std::istringstream in(lines);
       for (std::string line; std::getline(in, line);) say(line);
     };
@@ -148,7 +147,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
   } catch (std::exception const& error) {
     if (speaks)
       say(who + detail::message_of(error));
-    else  // many a launcher ends all ranks as soon as one has ended, and who speaks may not have come to it yet
+    else  // many launchers kill all ranks when one exits, and the rank that prints may not have printed yet
       std::this_thread::sleep_for(std::chrono::seconds(1));
     return launch::exit_code(error);
   }

@@ -16,9 +16,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// Looks at --save-dir, and at what --resume names, without changing anything.
-/// @throws ConfigError when something else than a directory is there, one that may not be written to, or a run that is
-/// not to be gone on with; or when the checkpoint is not there
+/// Checks --save-dir, and the file of --resume, without changes.
+/// @throws ConfigError if the path is not a directory, is not writable, or has a run that is not to be resumed; or if
+/// the checkpoint does not exist
 inline void check_save_dir(std::string const& directory, std::string const& resume = Options::never) {
   namespace fs = std::filesystem;
   bool const goes_on = resume == Options::automatic;
@@ -40,7 +40,7 @@ inline void check_save_dir(std::string const& directory, std::string const& resu
                         "); name another directory, remove that run, or go on with it by --resume auto");
 }
 
-/// Creates --save-dir. @returns whether it was not there   @throws ConfigError with the system's reason
+/// Creates --save-dir.   @returns whether it did not exist   @throws ConfigError with the system's reason
 inline bool create_save_dir(std::string const& directory) {
   std::error_code error;
   bool const is_new = std::filesystem::create_directories(directory, error);
@@ -50,13 +50,13 @@ inline bool create_save_dir(std::string const& directory) {
   return is_new;
 }
 
-/// Creates --save-dir and holds it for this process while it lives, so that no second one mixes its lines and
-/// checkpoints with this one's. Where the file system has no locks, as some of a network, nothing is held. What it has
-/// created goes with it if it is still empty: of a run that was refused before its first step nothing is left.
+/// Creates --save-dir and locks it for this process, so that no second process writes into it. File systems without
+/// locks, as some network file systems, get no lock. The destructor removes a directory that it created if it is empty,
+/// as after a run that was rejected before its first step.
 class [[nodiscard]] SaveDirLock {
  public:
   SaveDirLock() = default;
-  /// @throws ConfigError when it cannot be created, or another process holds it
+  /// @throws ConfigError if it cannot be created, or another process holds the lock
   explicit SaveDirLock(std::string const& directory)
       : created_(create_save_dir(directory) ? std::filesystem::absolute(directory).string() : ""),
         file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -72,7 +72,7 @@ class [[nodiscard]] SaveDirLock {
     return *this;
   }
   ~SaveDirLock() {
-    if (!created_.empty()) ::rmdir(created_.c_str());  // which leaves one that is not empty
+    if (!created_.empty()) ::rmdir(created_.c_str());  // fails for a directory that is not empty
     if (file_ >= 0) ::close(file_);
   }
 

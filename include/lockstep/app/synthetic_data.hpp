@@ -18,7 +18,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// Folder for files that programs can make again: $XDG_CACHE_HOME/lockstep, else $HOME/.cache/lockstep, else
+/// Returns a folder for files that programs can make again: $XDG_CACHE_HOME/lockstep, else $HOME/.cache/lockstep, else
 /// lockstep-UID in the folder for temporary files. It may not exist yet.
 [[nodiscard]] inline std::filesystem::path cache_folder() {
   auto const folder = [](char const* variable) {
@@ -32,7 +32,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 namespace detail {
 
-/// The recipe of a complete synthetic data set; empty for any other folder.
+/// Returns the recipe of a complete synthetic data set, or an empty string for any other folder.
 inline std::string recipe_of(std::filesystem::path const& folder) {
   std::ifstream file(folder / "synthetic.txt", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -40,12 +40,12 @@ inline std::string recipe_of(std::filesystem::path const& folder) {
 
 }  // namespace detail
 
-/// Returns the folder with the training data: --data if it is given, else a synthetic data set, which `write(folder)`
-/// makes on the first call. It stands in SAVE_DIR/data or, without --save-dir and for a dry run, in `cache_folder()`,
-/// and is there whole or not at all: several processes may call this at once.
+/// Returns the folder with the training data: --data if it is given, else a synthetic data set, which write(folder)
+/// makes on the first call. Its folder is SAVE_DIR/data or, without --save-dir and for a dry run, in `cache_folder()`.
+/// It appears complete or not at all: several processes may call this concurrently.
 /// @param recipe names everything on which the files depend, such as "500 clips of 8 frames, seed 1". It is kept in
-/// synthetic.txt beside them, and a folder of an equal recipe is used again.
-/// @param write a function that fills the empty folder whose path it is given; the files must depend on the recipe only
+/// synthetic.txt next to them, and a folder with an equal recipe is reused.
+/// @param write fills the empty folder whose path it receives; the files must depend only on the recipe
 /// @throws ConfigError if SAVE_DIR/data exists and is not a synthetic data set of this recipe, or cannot be written
 template <std::invocable<std::filesystem::path const&> Write>
 std::string data_folder(Options const& options, std::string const& recipe, Write const& write) {

@@ -43,8 +43,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
-/// What `app::run` hands to a rank's train function: the flags, the rank's place in the world, and the one place where
-/// a flag chooses the parallel policy's type.
+/// Argument of a rank's train function in `app::run`: the flags, the rank's place in the world, and the function that
+/// turns flags into the type of the parallel policy.
 template <class Options>
 class Training : public detail::Additions {
  public:
@@ -53,9 +53,9 @@ class Training : public detail::Additions {
 
   [[nodiscard]] Options const& options() const noexcept { return options_; }
   [[nodiscard]] launch::World& world() const noexcept { return world_; }
-  /// The signal that `fit` has answered by ending before it was over; 0: none. Of a rank that got none itself: SIGTERM.
+  /// Returns the signal that stopped `fit` early, or 0. It is SIGTERM if another rank received the signal.
   [[nodiscard]] int stopped_by() const noexcept { return stopped_by_; }
-  /// One rank speaks for all.
+  /// Returns whether this is rank 0, which prints and saves.
   [[nodiscard]] bool speaks() const noexcept { return output_.speaks(); }
   [[nodiscard]] data::DataLoaderOptions loader_options() const noexcept {
     return {.batch_size = options_.shard_size(),
@@ -65,7 +65,7 @@ class Training : public detail::Additions {
             .seed = options_.seed};
   }
 
-  /// f(policy) with the policy that --parallel names, on the backend that --backend names.
+  /// Calls f(policy) with the policy of --parallel on the backend of --backend.
   template <class F>
   decltype(auto) with_policy(F&& f) const {
     switch (options_.parallel) {
@@ -81,7 +81,7 @@ class Training : public detail::Additions {
     return on_backend(parallel::SingleDevice{.threads = options_.threads}, f);
   }
 
-  /// What the flags say about how long and how: epochs, accumulation, clipping, warm-up and schedule.
+  /// Returns the options of a fit by the flags: epochs, accumulation, clipping, warm-up, schedule and others.
   template <class Loader>
   [[nodiscard]] FitOptions fit_options(Loader const& loader) const {
     Index const most = options_.max_steps.value_or(std::numeric_limits<Index>::max());
@@ -104,14 +104,14 @@ class Training : public detail::Additions {
             .alike = options_.alike};
   }
 
-  /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
-  /// leaves metrics.jsonl, metrics.csv, run.json and checkpoints/ in --save-dir; `metadata` is saved with the
-  /// parameters. Its learning rate is that of --lr, and its weight decay that of --weight-decay where the flag is
-  /// given. then(trainer) is called on all ranks once the run is over, where it was over before, and with
-  /// --evaluate, but not of one that was stopped, --dry-run or --doctor: to write predictions, for instance.
-  /// @returns how the run went
-  /// @throws what the trainer throws, DataError when --save-dir cannot be written to, and ConfigError for a second fit
-  /// where there is one, or a learning rate of the optimizer's own that would be lost
+  /// Trains `model` under the policy of --parallel. Rank 0 prints the configuration and the progress. It writes
+  /// metrics.jsonl, metrics.csv, run.json and checkpoints/ to --save-dir, with `metadata` next to the parameters. The
+  /// learning rate is that of --lr. The weight decay is that of --weight-decay, if the flag is given.
+  /// Calls then(trainer) on all ranks after the run, for example to write predictions. It is also called if the run was
+  /// already complete, and with --evaluate. It is not called after a stop, with --dry-run, or with --doctor.
+  /// @returns the record of the run
+  /// @throws all that the trainer throws, DataError if --save-dir cannot be written to
+  /// @throws ConfigError for a second fit with --save-dir, or if a learning rate of the optimizer would be ignored
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation,
             class Then = detail::NothingThen>
   train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
@@ -208,7 +208,7 @@ class Training : public detail::Additions {
     return (micro_steps + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
   }
 
-  /// As the flags have it, which may be more than the run.
+  /// Returns the warm-up by the flags, which may be longer than the run.
   template <class Loader>
   [[nodiscard]] Index warmup_steps(Loader const& loader) const {
     if (options_.warmup_steps > 0) return options_.warmup_steps;
@@ -235,7 +235,7 @@ class Training : public detail::Additions {
       checkpoints.keep = options_.keep_checkpoints;
     }
     bool const automatic = options_.resume == Options::automatic, never = options_.resume == Options::never;
-    if (output_.saves() && (automatic || world_.restarts > 0))  // ranks that were started anew go on where they were
+    if (output_.saves() && (automatic || world_.restarts > 0))  // restarted ranks resume
       checkpoints.resume = train::newest_checkpoint(checkpoints.folder);
     if (checkpoints.resume.empty() && !automatic && !never) checkpoints.resume = options_.resume;
     return checkpoints;
@@ -247,7 +247,7 @@ class Training : public detail::Additions {
     else
       return std::nullopt;
   }
-  /// Policy and communicator know one space.
+  /// Passes a policy whose communicator and replicas share one memory space.
   template <class Nccl, class F>
   decltype(auto) over_nccl(F& f) const {
     return f(parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus()});
@@ -265,7 +265,7 @@ class Training : public detail::Additions {
         return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus()}, options_.reproducible});
     return f(parallel::Reproducible{std::move(policy), options_.reproducible});
   }
-  /// All of this process; with ddp each rank of a host has one, in turn.
+  /// Returns the GPUs of this process; with ddp each rank of a host has one, in turn.
   [[nodiscard]] std::vector<int> gpus() const {
     auto const& all = options_.gpus;
     if (options_.parallel != Parallel::ddp) return all;

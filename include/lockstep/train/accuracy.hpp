@@ -11,18 +11,20 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The share of samples whose largest logit is their label's: `Accuracy{&Article::label}`; of a model that predicts
-/// sequences or pictures, the share of tokens or places. Of equal logits the first counts. A single logit, that of
-/// nn::binary_cross_entropy_with_logits, says 1 above 0. What has the `ignored` label is left out, as
-/// CrossEntropyOptions::ignored leaves it. No samples give 0.
+/// Share of samples whose largest logit belongs to their label: `Accuracy{&Article::label}`. Models that predict
+/// sequences or images count tokens or places instead of samples.
+/// The first of equal logits wins. A single logit, as of nn::binary_cross_entropy_with_logits, predicts 1 if it is
+/// above 0. Labels equal to `ignored` do not count, as with CrossEntropyOptions::ignored. The value is 0 without
+/// samples.
 template <class Sample, class Label>
 class Accuracy {
  public:
   explicit Accuracy(Label Sample::*label, std::optional<Index> ignored = {}) : label_(label), ignored_(ignored) {}
 
-  /// @shape prediction [rows, …, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
+  /// Counts one batch.
+  /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
-  /// @throws ShapeError when there are more or fewer labels than these, or than a sequence has tokens
+  /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     detail::each_label("Accuracy", prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {
@@ -40,7 +42,7 @@ class Accuracy {
  private:
   Label Sample::*label_;
   std::optional<Index> ignored_;
-  std::array<double, 2> totals_{};  // right, all
+  std::array<double, 2> totals_{};  // correct, counted
 };
 
 }}}  // namespace lockstep::train

@@ -18,12 +18,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// A file that is there whole or not at all: written under another name beside its place, and moved there by `commit`
-/// once its bytes are on the disk, for good when `commit` returns. Without `commit` nothing stays behind. Of several
-/// that are written to one place the last `commit` counts. A symbolic link stays one: what it points to is replaced.
+/// File that appears complete or not at all. It is written under a temporary name in the same folder, and `commit`
+/// renames it after its bytes are on the disk. The destructor removes the temporary file if `commit` was not called.
+/// If several are written to one path, the last `commit` wins. A symbolic link stays a link: its target is replaced.
 class [[nodiscard]] AtomicFile {
  public:
-  /// @throws DataError when the place cannot be written to; names the path and the system's reason
+  /// @throws DataError if the path cannot be written to; the message names the path and the system's reason
   explicit AtomicFile(std::string path) : path_(target_of(std::move(path))), temporary_(path_ + beside()) {
     if (path_.empty()) throw DataError("a file is to be written, and its path is empty; name one");
     struct ::stat found {};
@@ -34,7 +34,7 @@ class [[nodiscard]] AtomicFile {
     }
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file_ < 0) fail("create");
-    // Whoever may read the file that it replaces may read it.
+    // Keeps the permissions of the replaced file.
     if (exists) static_cast<void>(::fchmod(file_, found.st_mode & 07777));
   }
   ~AtomicFile() {
@@ -54,7 +54,7 @@ class [[nodiscard]] AtomicFile {
     }
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// The same in place of what was written from byte `at` on. The last call before `commit`.
+  /// Overwrites the bytes from offset `at` on with `text`. Call it last, before `commit`.
   void overwrite(::off_t at, std::string_view text) {
     if (::lseek(file_, at, SEEK_SET) < 0) fail("write");
     write(text);
@@ -64,7 +64,7 @@ class [[nodiscard]] AtomicFile {
     if (::fsync(file_) != 0) fail("sync");
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
     ::close(std::exchange(file_, -1));
-    auto const slash = path_.rfind('/');  // the name is on the disk too, where the file system can say so
+    auto const slash = path_.rfind('/');  // the folder is synchronized too, if the file system supports that
     auto const folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
     if (int const place = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); place >= 0) {
       ::fsync(place);
@@ -73,10 +73,10 @@ class [[nodiscard]] AtomicFile {
   }
 
  private:
-  /// What a symbolic link points to, be it there or not, or the path.
+  /// Follows symbolic links, also to targets that do not exist. Returns the path itself if it is no link.
   static std::string target_of(std::string path) {
     char target[PATH_MAX];
-    for (int links = 0; links < 40; ++links) {  // more than that, and the system gives up, too
+    for (int links = 0; links < 40; ++links) {  // a limit like the system's own
       auto const length = ::readlink(path.c_str(), target, sizeof target);
       if (length <= 0 || length == sizeof target) break;
       auto const folder = target[0] == '/' ? std::string::npos : path.rfind('/');
@@ -85,7 +85,7 @@ class [[nodiscard]] AtomicFile {
     }
     return path;
   }
-  /// Nobody else's, in this process or another.
+  /// Returns a suffix that no other process and no other file of this process uses.
   static std::string beside() {
     static std::atomic<unsigned> written{0};
     return "." + std::to_string(::getpid()) + "-" + std::to_string(written++) + ".partial";

@@ -14,19 +14,21 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The area under the receiver operating characteristic: how often a sample with a label other than 0 has a larger
-/// logit than one with the label 0, of all such pairs; equal ones count half. `Auc{&Click::clicked}`, of a model with
-/// one logit for each sample, or for each token. Logits are compared as bfloat16, of which each number has a place in
-/// the totals: they add up over devices and ranks, whatever the order. Without a pair it is 0.
+/// Area under the receiver operating characteristic curve: `Auc{&Click::clicked}`. It counts pairs of a sample with a
+/// label other than 0 and a sample with label 0. The value is the share of pairs in which the first has the larger
+/// logit. Equal logits count half. The value is 0 without pairs.
+/// The model predicts one logit per sample or token. Logits are rounded to bfloat16 and counted by value. The counts
+/// add up over devices and ranks in any order.
 /// @source Fawcett: An introduction to ROC analysis (2006)
 template <class Sample, class Label>
 class Auc {
  public:
   explicit Auc(Label Sample::*label) : label_(label) {}
 
-  /// @shape prediction [rows, 1], a Variable on the host, or a Sequence of such tokens
-  /// @throws ShapeError when the prediction is wider, or has not as many rows as there are labels
-  /// @throws DataError when a logit is not a number
+  /// Counts one batch.
+  /// @shape prediction [rows, 1], a Variable on the host or a Sequence of such tokens
+  /// @throws ShapeError if the prediction is wider, or its rows and the labels differ in number
+  /// @throws DataError if a logit is not a number
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     detail::each_label("Auc", prediction, batch[label_], [&](auto const* logits, Index width, auto label) {
@@ -53,14 +55,14 @@ class Auc {
  private:
   static constexpr std::size_t places = 65536;
 
-  /// Numbers in their order: the negative ones come first, the largest of them last. 0 is -0.
+  /// Returns the rank of a number among all bfloat16 values in ascending order. 0 and -0 share a rank.
   [[nodiscard]] static std::size_t place_of(float logit) noexcept {
     auto const bits = static_cast<unsigned>(bfloat16(logit + 0.0f).bits);
     return (bits & 0x8000u) != 0 ? 0xffffu - bits : 0x8000u + bits;
   }
 
   Label Sample::*label_;
-  std::vector<double> totals_ = std::vector<double>(2 * places);  // for each number: labels of 0, others
+  std::vector<double> totals_ = std::vector<double>(2 * places);  // for each bfloat16 value: labels of 0, other labels
 };
 
 }}}  // namespace lockstep::train

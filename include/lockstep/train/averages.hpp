@@ -9,8 +9,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The moving average of the parameters of a trainer whose optimizer is an optim::Averaged, in the order of its values:
-/// for a Predictor, or train::save_parameters.   @collective with DistributedDataParallel
+/// Returns the moving average of the parameters, in the order of `trainer.values()`, for a Predictor or
+/// train::save_parameters. The trainer's optimizer is an optim::Averaged.
+/// @collective with DistributedDataParallel
 template <class Model, class Optimizer, class Policy>
 [[nodiscard]] std::vector<float> averages(Trainer<Model, Optimizer, Policy>& trainer) {
   static_assert(optim::averages<Optimizer>,

@@ -10,22 +10,22 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The batches of a started loader as a session computes them. Where they are copied to a device, the next ones are
-/// taken from the loader and sent on their way while those at hand are computed; an error of theirs is kept for whoever
-/// asks for them. On the host they lie where they are wanted, and the loader alone works ahead.
+/// Gives a session the batches of a started loader. On a device it prefetches: it copies the next batches while the
+/// session computes the current ones. An error of a prefetch is thrown by the next call of `next`. On the host it
+/// copies nothing, and only the loader prefetches.
 template <class Loader, class Session>
 class BatchFeed {
   using Held = decltype(std::declval<Loader&>().next());
   static constexpr bool sends = !Session::DeviceReplica::Space::host_accessible;
 
  public:
-  /// `batches` micro-steps, counted from the loader's next. Both outlive the feed.
+  /// Takes `batches` micro-steps from the loader. Loader and session must outlive the feed.
   BatchFeed(Loader& loader, Session& session, Index batches) : loader_(&loader), session_(&session), left_(batches) {}
   BatchFeed(BatchFeed const&) = delete;
   BatchFeed& operator=(BatchFeed const&) = delete;
   ~BatchFeed() { forget(); }
 
-  /// The next micro-step's batches.
+  /// Returns the batches of the next micro-step. They are valid until the next call of `next` or `send_next`.
   /// @throws what the loader throws
   [[nodiscard]] std::span<typename Loader::Batch const> next() {
     held_.reset();
@@ -42,11 +42,11 @@ class BatchFeed {
     return held_->batches();
   }
 
-  /// What holds the batches at hand.
+  /// Returns the loader's object that owns the current batches.
   [[nodiscard]] Held const& held() const noexcept { return *held_; }
 
-  /// To be called when the work on the batches at hand is queued, and they have arrived: those go back to the loader,
-  /// and the next ones, if any are left, on their way.
+  /// Returns the current batches to the loader and starts the copy of the next ones, if any are left. Call it after the
+  /// work on the current batches is queued and their copy has arrived.
   void send_next() {
     held_.reset();
     if constexpr (sends) {
@@ -69,14 +69,14 @@ class BatchFeed {
     if constexpr (sends) {
       try {
         if (sent_) session_->each([](int, auto& replica) { replica.forget_sent(); });
-      } catch (Error const&) {  // a device that has failed says so to whom it serves
+      } catch (Error const&) {  // the session reports a failed device to its caller
       }
     }
   }
 
   Loader* loader_;
   Session* session_;
-  Index left_;  // to be taken from the loader
+  Index left_;  // batches to take from the loader
   std::optional<Held> held_, sent_;
   std::exception_ptr error_;
 };

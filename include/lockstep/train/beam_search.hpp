@@ -17,12 +17,12 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 struct BeamSearchOptions {
-  Index beam = 4;             ///< hypotheses kept per sample; 1: greedy decoding
-  double length_penalty = 1;  ///< exponent of the length by which a log probability is divided; 0: none
-  Index max_length = 64;      ///< tokens of a hypothesis, its end token included
-  std::int32_t end = 2;       ///< the token that ends a hypothesis
+  Index beam = 4;             ///< hypotheses kept per sample; 1 is greedy decoding
+  double length_penalty = 1;  ///< log probabilities are divided by length^length_penalty; 0 for none
+  Index max_length = 64;      ///< largest number of tokens of a hypothesis, end token included
+  std::int32_t end = 2;       ///< token that ends a hypothesis
 
-  /// @throws ConfigError for a value out of range
+  /// @throws ConfigError if a value is out of range
   void check() const {
     auto const require = [](bool holds, char const* name, auto value, char const* rule) {
       expect<ConfigError>(holds, [&] {
@@ -40,19 +40,19 @@ struct BeamSearchOptions {
 struct Hypothesis {
   std::vector<std::int32_t> tokens = {};  ///< without the prompt and the end token
   double log_probability = 0;             ///< sum over the tokens, the end token included
-  double score = 0;                       ///< log_probability / length^length_penalty, the end token counted
-  bool ended = false;                     ///< by the end token, not by max_length
+  double score = 0;                       ///< log_probability / length^length_penalty, end token included in the length
+  bool ended = false;                     ///< whether the end token ended it, not max_length
 };
 
 namespace detail {
 
-/// The beams of one sample: what is kept from token to token. Ties go to the lower beam, then to the lower token.
+/// Beams of one sample and their state between tokens. Ties go to the lower beam, then to the lower token.
 class Beams {
  public:
   struct Beam {
     std::vector<std::int32_t> tokens;
     double log_probability;
-    Index row;  // of the last prediction
+    Index row;  // in the last prediction
   };
 
   Beams(BeamSearchOptions const& options, Index row) : options_(&options), live_{{{}, 0, row}} {}
@@ -61,14 +61,15 @@ class Beams {
   [[nodiscard]] bool done() const noexcept { return live_.empty(); }
   [[nodiscard]] Hypothesis const& best() const noexcept { return finished_.front(); }
 
-  /// The beams' rows are numbered from `first` on in the next prediction.
+  /// Numbers the beams' rows in the next prediction, beginning with `first`.
   void renumber(Index first) noexcept {
     for (auto& beam : live_) beam.row = first++;
   }
-  /// Extends each beam by a token. @shape logits(row) [classes] for the beams' rows
+  /// Extends each beam by one token.
+  /// @shape logits(row) [classes] for the beams' rows
   template <class Logits>
   void extend(Index classes, Logits const& logits) {
-    auto const most = 2 * options_->beam;  // even if `beam` of them end
+    auto const most = 2 * options_->beam;  // enough even if `beam` candidates end
     std::vector<Candidate> best;
     for (std::size_t b = 0; b < live_.size(); ++b) {
       auto const* const row = logits(live_[b].row);
@@ -136,23 +137,23 @@ class Beams {
 
 }  // namespace detail
 
-/// Returns the best hypothesis for each row of a batch by beam search, token by token; greedy decoding for a beam of 1.
-/// The encoder of a model with `nn::encode_once` runs once per sample, and beams share its memory. A sample is done
-/// when `beam` hypotheses have ended and no unfinished one has a better score at its length, or at max_length. With a
-/// beam of at least all hypotheses the search is exhaustive.
-/// @param prompts a batch whose sequences have one length, such as the begin token, beside what the encoder reads
-/// @param next next(tokens) returns an object whose batch() has a row of one token for each of a
-/// std::vector<std::int32_t>, such as a data::Collated; the encoder's columns may be empty
-/// @throws ConfigError for an option out of range, or a model that does not predict token by token
-/// @throws DataError when the model predicts what is not finite
-/// @determinism bitwise; a row's result does not depend on the other rows, unless a BLAS multiplies
+/// Returns the best hypothesis for each row of a batch by beam search. A beam of 1 gives greedy decoding.
+/// The encoder of a model with `nn::encode_once` runs once per sample, and beams share its memory. A sample is done at
+/// max_length, or once `beam` hypotheses have ended and no unfinished one has a better score at its length. A beam at
+/// least as large as the number of hypotheses makes the search exhaustive.
+/// @param prompts a batch of sequences of equal length, such as the begin token, with the encoder's input
+/// @param next next(tokens) takes a std::vector<std::int32_t> and returns an object, such as a data::Collated. Its
+/// batch() has one row of one token for each element; the encoder's columns may be empty.
+/// @throws ConfigError if an option is out of range, or the model does not predict token by token
+/// @throws DataError if the model predicts logits that are not finite
+/// @determinism bitwise; a row's result does not depend on the other rows, except with a BLAS
 template <class Model, class Batch, class Next>
 [[nodiscard]] std::vector<Hypothesis> beam_search(Predictor<Model>& predictor, Batch const& prompts,
                                                   BeamSearchOptions const& options, Next const& next) {
   options.check();
   std::vector<detail::Beams> samples;
   for (Index row = 0; row < prompts.rows(); ++row) samples.emplace_back(options, row);
-  // Extends all beams that are not done; returns the row that each of them continues, and its token.
+  // Extends all beams that are not done. Returns the row that each of them continues, and its token.
   auto const extend = [&](auto const& prediction) {
     auto const logits = [&] {
       if constexpr (requires { prediction.tokens.value; })

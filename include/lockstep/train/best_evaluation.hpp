@@ -9,18 +9,19 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Which of a metric's values is the best one.
+/// Says which value of a metric is the best one.
 enum class BestValue { largest, smallest };
 
-/// Which of a run's evaluations is the best: that of the least loss, or of a metric's best value. Of equal ones the
-/// first counts, and one that is no number (NaN) is better than none.
+/// Finds the best evaluation of a run: the one with the smallest loss, or with a metric's best value. The first of
+/// equal values wins. NaN is worse than any number.
 class BestEvaluation {
  public:
-  /// @param judge_by "loss", or the name of a metric   @param of_metric of that metric; of the loss it is the smallest
+  /// @param judge_by "loss", or the name of a metric
+  /// @param of_metric the metric's best value; ignored for the loss, whose best value is the smallest
   explicit BestEvaluation(std::string judge_by, BestValue of_metric = BestValue::largest)
       : judge_by_(std::move(judge_by)), sign_(of_metric == BestValue::largest ? 1 : -1) {}
 
-  /// Whether the next evaluation is better than all before it.
+  /// Records an evaluation. Returns whether it is better than all before it.
   /// @pre the report has a metric of that name
   bool take(EvaluationReport const& report) {
     auto const value = value_of(report);
@@ -30,11 +31,11 @@ class BestEvaluation {
     any_ = true;
     return better;
   }
-  /// Evaluations after the best one.
+  /// Returns the number of evaluations after the best one.
   [[nodiscard]] Index since() const noexcept { return since_; }
 
  private:
-  /// More is better.
+  /// Returns the value to compare by. Larger is better.
   [[nodiscard]] double value_of(EvaluationReport const& report) const {
     for (auto const& [name, value] : report.metrics)
       if (name == judge_by_) return sign_ * value;

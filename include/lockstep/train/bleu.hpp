@@ -14,15 +14,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Corpus BLEU of texts with one reference each, in [0, 100]: n-grams of 1 to 4 tokens, tokenizer 13a, exponential
-/// smoothing, case kept. Equals sacrebleu's signature nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp.
-/// `totals()` add up over ranks and devices.
+/// Corpus BLEU in [0, 100], with one reference per hypothesis: n-grams of 1 to 4 tokens, tokenizer 13a, exponential
+/// smoothing, case-sensitive. Equals sacrebleu's signature nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp. `totals()` add
+/// up over ranks and devices.
 /// @source Papineni et al. 2002; Post 2018, "A Call for Clarity in Reporting BLEU Scores"; sacrebleu 2.6
 class Bleu {
  public:
   static constexpr char const* signature = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp";
 
-  /// Counts a text and its reference, both UTF-8.
+  /// Counts a hypothesis and its reference, both UTF-8.
   void add(std::string_view hypothesis, std::string_view reference) {
     auto const written = tokenize(hypothesis), expected = tokenize(reference);
     auto const words = detail::split_words(written), wanted = detail::split_words(expected);
@@ -37,7 +37,8 @@ class Bleu {
       }
     }
   }
-  /// Length of the texts, length of the references, then matched and all n-grams of the texts, 4 each.
+  /// Returns the length of the hypotheses, the length of the references, 4 counts of matched n-grams, and 4 counts of
+  /// all n-grams of the hypotheses.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   [[nodiscard]] double value() const {
     auto const written = totals_[0], wanted = totals_[1];
@@ -47,7 +48,7 @@ class Bleu {
     double const brevity = written < wanted ? std::exp(1 - wanted / written) : 1;
     double sum = 0, smooth = 1;
     for (std::size_t n = 0; n < orders; ++n) {
-      if (all[n] == 0) return 0;  // no text is that long
+      if (all[n] == 0) return 0;  // no hypothesis is that long
       if (matched[n] == 0) smooth *= 2;
       sum += std::log(matched[n] == 0 ? 100 / (smooth * all[n]) : 100 * matched[n] / all[n]);
     }
@@ -55,7 +56,7 @@ class Bleu {
   }
   [[nodiscard]] char const* name() const noexcept { return "bleu"; }
 
-  /// The tokens of mteval-v13a, with one blank between.
+  /// Returns the tokens of mteval-v13a, separated by one space.
   [[nodiscard]] static std::string tokenize(std::string_view text) {
     std::string line(text);
     while (!line.empty() && trailing_space(line) > 0) line.resize(line.size() - trailing_space(line));
@@ -73,7 +74,7 @@ class Bleu {
       else
         spaced += c;
     }
-    // In each of the three passes a character belongs to one match at most.
+    // In each of the three passes, a character belongs to at most one match.
     auto const pass = [](std::string const& from, auto const& first, auto const& second, bool before) {
       std::string out;
       for (std::size_t i = 0; i < from.size(); ++i) {
@@ -114,7 +115,7 @@ class Bleu {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
       text.replace(at, from.size(), to);
   }
-  /// ASCII punctuation and blanks, except ' , - and .
+  /// Returns whether c is ASCII punctuation or a space, except ' , - and .
   static bool is_symbol(char c) noexcept {
     auto const in = [c](char first, char last) { return c >= first && c <= last; };
     return in('{', '~') || in('[', '`') || in(' ', '&') || in('(', '+') || in(':', '@') || c == '/';

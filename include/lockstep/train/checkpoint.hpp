@@ -30,37 +30,39 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Where a fit leaves checkpoints, and which one it goes on from. Of several ranks the first one's counts, and only it
-/// reads and writes.
+/// Says where a fit saves checkpoints and which one it resumes from. With several ranks the first rank's settings
+/// count, and only the first rank reads and writes.
 struct Checkpoints {
-  std::string folder = {};  ///< receives step_N.safetensors; made before the first step. Empty: nothing is saved
-  Index every = 0;          ///< optimizer steps; one more after the last. 0: only that
-  Index keep = 0;           ///< of the run's so far, the newest; the others go once it is on the disk. 0: all
-  std::string resume = {};  ///< a file to go on from; empty: from the beginning
-  Metadata metadata = {};   ///< texts that are saved with the parameters
+  std::string folder = {};  ///< receives step_N.safetensors; created before the first step. Empty: nothing is saved
+  Index every = 0;          ///< optimizer steps between checkpoints; one more is saved after the last step. 0: only
+                            ///< after the last step
+  Index keep = 0;           ///< newest checkpoints of the run to keep; older ones are removed once a new one is on the
+                            ///< disk. 0: all
+  std::string resume = {};  ///< file to resume from; empty: start from the beginning
+  Metadata metadata = {};   ///< strings saved with the parameters
 };
 
-/// What a trainer has done, over all of its fits: each goes on where the one before it ended.
+/// Work of a trainer over all of its fits. Each fit continues after the one before it.
 struct TrainerSteps {
   Index steps = 0;   ///< of the optimizer
-  Index epochs = 0;  ///< that were begun
+  Index epochs = 0;  ///< epochs that were begun
 };
 
-/// How far training had come when a checkpoint was made.
+/// State of training when a checkpoint was made.
 struct Progress {
   Index steps = 0;
   Index effective_batch_size = 0;
   int reproducible = 0;  ///< shards of a micro-step under parallel::Reproducible, or 0
   std::uint64_t seed = 0;
-  nn::Loss<HostSpace> epoch_loss;  ///< of the epoch so far
+  nn::Loss<HostSpace> epoch_loss;  ///< of the current epoch so far
   double seconds = 0;              ///< of the run so far
-  std::vector<Index> resumed_at;   ///< the steps at which it went on, earliest first
+  std::vector<Index> resumed_at;   ///< steps at which the run was resumed, ascending
   std::vector<EvaluationReport> evaluations;
-  data::LoaderState data;                    ///< where the data goes on
-  optim::LossScaler::State loss_scale = {};  ///< where activations are float16
-  std::string timed_products = {};           ///< which algorithms GPUs took, where they were chosen by time
-  TrainerSteps before = {};                  ///< what the trainer had done before this fit
-  std::string optimizer = {};                ///< its name(), where it has one
+  data::LoaderState data;                    ///< position in the data from which the run resumes
+  optim::LossScaler::State loss_scale = {};  ///< with float16 activations
+  std::string timed_products = {};           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  TrainerSteps before = {};                  ///< work of the trainer before this fit
+  std::string optimizer = {};                ///< the optimizer's name(), if it has one
 
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
@@ -87,7 +89,7 @@ struct Progress {
     out.end_array().member("data", data.to_json()).end_object();
     return std::move(out).text();
   }
-  /// @throws DataError when the text is no progress, one of another version, or damaged; `where` names its place
+  /// @throws DataError if the string is not a valid state, or has another version; `where` names its origin
   [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where) {
     auto const value = json::parse(text, where);
     if (auto const found = value.at("version").integer(); found != version)
@@ -141,8 +143,8 @@ struct Progress {
   }
 
   static constexpr int version = 1;
-  static constexpr char const* key = "lockstep.progress";  ///< of the file's metadata
-  static constexpr Index most_steps = Index{1} << 48;      ///< more than any run takes
+  static constexpr char const* key = "lockstep.progress";  ///< key in the file's metadata
+  static constexpr Index most_steps = Index{1} << 48;      ///< upper bound of any run
 
  private:
   [[noreturn]] static void refuse(std::string const& where, std::string const& name, std::string const& value) {
@@ -178,11 +180,12 @@ struct Progress {
   }
 };
 
-/// Saves what a run needs to go on as though it had never stopped: parameters and buffers as `save_parameters`, so that
-/// whoever loads parameters can load this, the optimizer's moments as "optimizer.I.NAME", and the progress. The file is
-/// there whole or not at all. One moment after the other is asked for and written.
-/// @shape values, each of moments [layout.size()]   @shape buffers [layout.buffer_size()]
-/// @throws DataError when the file cannot be written
+/// Saves all that a run needs to resume with bit-identical results. The file has parameters and buffers as
+/// `save_parameters` writes them, so `load_parameters` can read it. It also has the optimizer's moments as
+/// "optimizer.I.NAME", and the progress.
+/// The file appears complete or not at all. Moments are requested and written one at a time.
+/// @shape values and each of the moments [layout.size()]   @shape buffers [layout.buffer_size()]
+/// @throws DataError if the file cannot be written
 inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                             std::span<float const> buffers, detail::Moments<float const> const& moments,
                             Progress const& progress, Metadata metadata = {}) {
@@ -192,9 +195,10 @@ inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& 
 }
 
 namespace detail {
-/// Reads parameters, buffers and moments, and what `parse` makes of the text that the metadata has under `key`; `state`
-/// only changes when all is well.
-/// @throws DataError when the file cannot be read, is of another model or optimizer, or has no such text, with `remedy`
+/// Reads parameters, buffers and moments into `state`. Returns parse(string) for the string with `key` in the metadata.
+/// `state` changes only if all is valid.
+/// @throws DataError if the file cannot be read, belongs to another model or optimizer, or has no such string; that
+/// message ends in `remedy`
 template <class Parse>
 auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, std::string_view key, char const* remedy,
                    parallel::SessionState& state, Parse const& parse) {
@@ -209,7 +213,7 @@ auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, s
     auto const moment = [](void* to, std::size_t i) {
       return static_cast<parallel::SessionState*>(to)->moments(i).data();
     };
-    auto const held = file.header.value.object().size() - 1,  // beside the metadata
+    auto const held = file.header.value.object().size() - 1,  // without the metadata
         tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
     if (held > tensors)
       throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
@@ -220,16 +224,16 @@ auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, s
 }
 }  // namespace detail
 
-/// Reads what `save_checkpoint` saved; `state` only changes when all is well.
-/// @throws DataError when the file cannot be read, is of another model or optimizer, or holds parameters alone
+/// Reads a file of `save_checkpoint` into `state`, which changes only if all is valid.
+/// @throws DataError if the file cannot be read, belongs to another model or optimizer, or has parameters only
 inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
                                 parallel::SessionState& state) {
   return detail::load_state_of(path, layout, Progress::key, "resume from a checkpoint of a run", state,
                                [&](std::string const& text) { return Progress::from_json(text, path); });
 }
 
-/// The steps after which a folder's checkpoints were made, ascending; empty when it holds none or is not there.
-/// @throws DataError when it is there and cannot be looked into, so that it is not known
+/// Returns the steps of a folder's checkpoints, ascending. Empty if the folder has none or does not exist.
+/// @throws DataError if the folder exists and cannot be read
 [[nodiscard]] inline std::vector<Index> checkpoint_steps(std::string const& folder) {
   constexpr std::string_view before = "step_", behind = ".safetensors";
   std::vector<Index> all;
@@ -245,7 +249,7 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
     if (read.ec == std::errc{} && steps >= 0 && digits == std::to_string(steps)) all.push_back(steps);
   }
   if (open) ::closedir(open);
-  for (std::size_t i = 1; i < all.size(); ++i)  // few: a program with std::sort compiles longer
+  for (std::size_t i = 1; i < all.size(); ++i)  // few elements: std::sort would increase compile time
     for (auto at = i; at > 0 && all[at - 1] > all[at]; --at) std::swap(all[at - 1], all[at]);
   return all;
 }
@@ -254,15 +258,15 @@ namespace detail {
 inline std::string step_name(Index step) { return "step_" + std::to_string(step); }
 }  // namespace detail
 
-/// The path of a folder's checkpoint with the most steps; empty when it holds none or is not there.
-/// @throws DataError as checkpoint_steps
+/// Returns the path of the checkpoint with the most steps in a folder. Empty if the folder has none or does not exist.
+/// @throws DataError like checkpoint_steps
 [[nodiscard]] inline std::string newest_checkpoint(std::string const& folder) {
   auto const all = checkpoint_steps(folder);
   return all.empty() ? "" : folder + "/" + detail::step_name(all.back()) + ".safetensors";
 }
 
-/// Removes all but the `keep` newest of a folder's checkpoints up to that of `step`, which is on the disk; those of
-/// later steps are not this run's. What cannot be removed stays.
+/// Removes all except the `keep` newest checkpoints of a folder up to `step`, whose checkpoint must be on the disk.
+/// Checkpoints of later steps belong to another run and stay. Files that cannot be removed stay.
 inline void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
   std::vector<Index> all;
   try {
@@ -276,14 +280,14 @@ inline void remove_old_checkpoints(std::string const& folder, Index step, Index 
 }
 
 namespace detail {
-/// The path from the root; of none, none.
+/// Returns the absolute path. An empty path stays empty.
 inline std::string absolute(std::string const& path) {
   char here[PATH_MAX];
   bool const is = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
   return is ? path : here + ("/" + path);
 }
 
-/// Whether a file is one of a folder's, however the two are called.
+/// Returns whether a file is in a folder. Compares the folders' device and inode, not their names.
 inline bool lies_in(std::string const& path, std::string const& folder) {
   auto const slash = path.rfind('/');
   struct ::stat above {};
@@ -292,7 +296,7 @@ inline bool lies_in(std::string const& path, std::string const& folder) {
          ::stat(folder.c_str(), &place) == 0 && above.st_dev == place.st_dev && above.st_ino == place.st_ino;
 }
 
-/// Removes what runs that were killed had begun to write. What cannot be removed stays.
+/// Removes the partial files of runs that were killed. Files that cannot be removed stay.
 inline void remove_partial_checkpoints(std::string const& folder) {
   auto* const open = ::opendir(folder.c_str());
   if (!open) return;
@@ -303,8 +307,8 @@ inline void remove_partial_checkpoints(std::string const& folder) {
   ::closedir(open);
 }
 
-/// Makes a folder for checkpoints, and those above it, where they are missing.
-/// @throws DataError with the system's reason, also when nothing can be written there
+/// Creates a folder for checkpoints with its parents, if missing.
+/// @throws DataError with the system's reason, also if the folder is not writable
 inline void make_folder(std::string const& folder) {
   auto const made = [&] { return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST; };
   bool there = made();
@@ -320,7 +324,7 @@ inline void make_folder(std::string const& folder) {
 }
 }  // namespace detail
 
-/// Where `folder` keeps the checkpoint of this name, such as "step_500". Makes the folder when it is missing.
+/// Returns the path of the checkpoint `name`, such as "step_500", in `folder`. Creates the folder if it is missing.
 /// @throws DataError with the system's reason
 [[nodiscard]] inline std::string checkpoint_path(std::string const& folder, std::string const& name) {
   detail::make_folder(folder);

@@ -13,15 +13,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Corpus chrF2 of texts with one reference each, in [0, 100]: F-score (beta 2) of n-grams of 1 to 6 characters, white
-/// space removed, case kept. Equals sacrebleu's signature nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no.
+/// Corpus chrF2 in [0, 100], with one reference per hypothesis: F-score (beta 2) of n-grams of 1 to 6 characters, white
+/// space removed, case-sensitive. Equals sacrebleu's signature nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no.
 /// `totals()` add up over ranks and devices.
 /// @source Popović 2015, "chrF: character n-gram F-score"; sacrebleu 2.6
 class Chrf {
  public:
   static constexpr char const* signature = "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no";
 
-  /// Counts a text and its reference, both UTF-8.
+  /// Counts a hypothesis and its reference, both UTF-8.
   void add(std::string_view hypothesis, std::string_view reference) {
     Characters const written(hypothesis), wanted(reference);
     for (std::size_t n = 1; n <= orders; ++n) {
@@ -38,7 +38,7 @@ class Chrf {
       total[2] += matched;
     }
   }
-  /// For each order: n-grams of the texts, of the references, and matched ones.
+  /// Returns for each order the n-grams of the hypotheses, of the references, and the matched ones.
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   [[nodiscard]] double value() const {
     constexpr double factor = beta * beta;
@@ -61,7 +61,7 @@ class Chrf {
   static constexpr std::size_t orders = 6;
   static constexpr double beta = 2;
 
-  /// The characters of a text, without white space.
+  /// Characters of a string, without white space.
   class Characters {
    public:
     explicit Characters(std::string_view text) {
@@ -81,7 +81,7 @@ class Chrf {
 
    private:
     std::string text_;
-    std::vector<std::size_t> begins_;  // and the end
+    std::vector<std::size_t> begins_;  // of the characters, and the end of the string
   };
 
   std::array<double, 3 * orders> totals_{};

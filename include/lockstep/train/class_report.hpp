@@ -11,9 +11,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Text of an evaluation with a ConfusionMatrix: a line for each class with samples, recall, precision and F1, their
-/// means over the classes that are a label or predicted (macro), and the matrix with a row for each label.
-/// @param names one for each class, in the order of the labels
+/// Formats an evaluation with a ConfusionMatrix as text. It has one line per class with samples, recall, precision and
+/// F1, then their macro means and the matrix with one row per label. Classes that are neither a label nor predicted do
+/// not count in the means.
+/// @param names of the classes, in the order of the labels
 /// @throws ConfigError if the report has no confusion matrix of that many classes
 [[nodiscard]] inline std::string class_report(EvaluationReport const& report, std::vector<std::string> const& names) {
   auto const classes = names.size();

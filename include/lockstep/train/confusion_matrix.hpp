@@ -13,19 +13,20 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// How often each class was predicted where each was the label: `ConfusionMatrix{&Article::label, 4}`. Its values are
-/// called "confusion.LABEL.PREDICTED" and come row by row, so that a report of this metric alone has the count of
-/// `label` taken for `predicted` at metrics[label * classes + predicted]. Everything else as of F1.
+/// Counts for each label how often each class was predicted: `ConfusionMatrix{&Article::label, 4}`. Its values are
+/// named "confusion.LABEL.PREDICTED" and are in row order. In a report with only this metric, metrics[label * classes +
+/// predicted] is the count of `label` predicted as `predicted`. Predictions and `ignored` labels work as in F1.
 template <class Sample, class Label>
 class ConfusionMatrix {
  public:
-  /// @throws ConfigError when there are fewer than two classes, or more than 4096
+  /// @throws ConfigError if there are fewer than 2 classes, or more than 4096
   ConfusionMatrix(Label Sample::*label, Index classes, std::optional<Index> ignored = {})
       : decisions_("ConfusionMatrix", label, classes, ignored), counts_(counts_of(classes)) {}
 
-  /// @shape prediction [rows, …, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
+  /// Counts one batch.
+  /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
-  /// @throws ShapeError when the numbers of labels or classes differ, DataError when a label is none of the classes
+  /// @throws ShapeError if the numbers of labels or classes differ, DataError if a label is not one of the classes
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     decisions_.each(prediction, batch, [this](Index label, Index predicted) {
@@ -33,7 +34,7 @@ class ConfusionMatrix {
     });
   }
   [[nodiscard]] std::span<double> totals() noexcept { return counts_; }
-  /// each(name, count) for all pairs of classes.
+  /// Calls each(name, count) for all pairs of classes.
   template <class Each>
   void values(Each const& each) const {
     auto const classes = static_cast<std::size_t>(decisions_.classes());

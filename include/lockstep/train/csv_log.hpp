@@ -17,19 +17,19 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Writes metrics.csv: what MetricsLog writes, as a table. The first row has the columns' names, fixed when a run
-/// starts: those of MetricsLog and the evaluation's metrics; then comes a row for each logged step and each evaluation,
-/// with nothing between the commas where a column is not of its kind. Floating-point numbers are written with the
-/// fewest digits that read back as the same bits. A row is complete in the file as soon as it is logged. A run that
-/// goes on from a checkpoint goes on in its file. For one rank only.
-/// @throws DataError when the file cannot be written, or has other columns than the run that is to go on in it;
-/// ConfigError at the start of a second fit
+/// Writes metrics.csv: the records of MetricsLog as a table. The first row has the names of the columns, which a run
+/// fixes at its start: the columns of MetricsLog and the evaluation's metrics. One row follows for each logged step and
+/// each evaluation. Columns that do not apply to a row's kind are empty.
+/// Floating-point numbers have the fewest digits that read back as equal bits. A row is complete in the file when it is
+/// logged. A resumed run continues its file. For one rank only.
+/// @throws DataError if the file cannot be written, or its columns differ from those of the resumed run; ConfigError at
+/// the start of a second fit
 class CsvLog final : public Observer {
  public:
-  /// The file is created when a run starts.
+  /// Stores the path. The file is created when a run starts.
   explicit CsvLog(std::string path) : file_(std::move(path)) {}
 
-  /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.
+  /// Removes rows of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override {
     one_fit_.start("CsvLog", file_.path(), report.resumed);
     metrics_ = report.metrics;
@@ -78,7 +78,7 @@ class CsvLog final : public Observer {
     line_ += ',';
     line_.append(text, std::to_chars(text, text + sizeof text, value).ptr);
   }
-  /// Cells without a value.
+  /// Adds empty cells.
   void leave(std::size_t cells) { line_.append(cells, ','); }
 
   [[nodiscard]] Index step_of(std::string const& line, Index row) const {

@@ -18,10 +18,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// How many labels are read wrongly by nn::ctc_best_path, missed or read in addition, as a share of all labels: the
-/// word error rate where labels are words, the character error rate where they are characters.
-/// `CtcErrorRate{&Clip::words}`, of the labels that nn::ctc_loss takes. No labels give 0. The less the better.
-/// @source Levenshtein's distance
+/// Edit distance between the labels that nn::ctc_best_path reads and the true labels, divided by the number of true
+/// labels: `CtcErrorRate{&Clip::words}`. It is the word error rate if labels are words, and the character error rate if
+/// they are characters. It takes the labels of nn::ctc_loss. The value is 0 without labels. Smaller is better.
+/// @source Levenshtein distance
 template <class Sample, class Labels>
 class CtcErrorRate {
  public:
@@ -29,8 +29,9 @@ class CtcErrorRate {
 
   explicit CtcErrorRate(Labels Sample::*labels, Index blank = 0) : labels_(labels), blank_(blank) {}
 
+  /// Counts one batch.
   /// @shape prediction a Sequence of logits on the host
-  /// @throws ConfigError for a blank that is no class
+  /// @throws ConfigError if the blank is not one of the classes
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     static_assert(
@@ -61,10 +62,10 @@ class CtcErrorRate {
   [[nodiscard]] static constexpr char const* name() noexcept { return "error_rate"; }
 
  private:
-  /// How many labels must be put in, taken out or changed to make one of the other.
+  /// Returns the number of insertions, deletions and changes that turn one sequence of labels into the other.
   template <class Wanted>
   [[nodiscard]] static Index distance(std::vector<std::int32_t> const& read, Wanted const& wanted) {
-    std::vector<Index> row(wanted.size() + 1);  // to each beginning of what is wanted
+    std::vector<Index> row(wanted.size() + 1);  // distances to each prefix of `wanted`
     std::iota(row.begin(), row.end(), Index{0});
     for (auto const label : read) {
       auto diagonal = row[0]++;
@@ -79,7 +80,7 @@ class CtcErrorRate {
 
   Labels Sample::*labels_;
   Index blank_;
-  std::array<double, 2> totals_{};  // wrong, all
+  std::array<double, 2> totals_{};  // errors, labels
 };
 
 }}}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
-/// Whether a metric says nothing of it, or what can be read.
+/// Whether a metric has no higher_is_better, or a readable one.
 template <class M>
 inline constexpr bool says_what_is_better = true;
 template <class M>
@@ -23,7 +23,8 @@ inline constexpr bool says_what_is_better<M> = requires { typename std::bool_con
 template <class First, class... Others>
 struct Evaluations;
 
-/// What to evaluate on and what to count: `Evaluation{loader, Accuracy{&Article::label}}`. Does not own the loader.
+/// Data and metrics of an evaluation: `Evaluation{loader, Accuracy{&Article::label}}`. Does not own the loader, which
+/// must outlive it.
 template <class Loader, class... Metrics>
 struct Evaluation {
   static_assert(
@@ -43,9 +44,10 @@ struct Evaluation {
 
   explicit Evaluation(Loader& evaluation_loader, Metrics... m) : loader(evaluation_loader), metrics(std::move(m)...) {}
 
-  /// This one and another beside it, whose numbers are told as metrics behind this one's:
-  /// `Evaluation{validation, Accuracy{&Article::label}}.with("test", Evaluation{test, Accuracy{&Article::label}})` has
-  /// "accuracy", "test_loss" and "test_accuracy".
+  /// Returns this evaluation with a second one, whose loss and metrics are reported as further metrics with the prefix
+  /// "NAME_".
+  /// `Evaluation{validation, Accuracy{&Article::label}}.with("test", Evaluation{test, Accuracy{&Article::label}})`
+  /// reports "accuracy", "test_loss" and "test_accuracy".
   template <class OtherLoader, class... OtherMetrics>
   [[nodiscard]] auto with(std::string name, Evaluation<OtherLoader, OtherMetrics...> const& other) const {
     return Evaluations<Evaluation>{*this, {}}.with(std::move(name), other);
@@ -54,8 +56,7 @@ struct Evaluation {
 template <class Loader, class... Metrics>
 Evaluation(Loader&, Metrics...) -> Evaluation<Loader, Metrics...>;
 
-/// Several evaluations of one fit, which are made one after the other: the first, and others by name, as `with` adds
-/// them.
+/// Several evaluations of one fit, made in order: the first one, and named ones that `with` adds.
 template <class First, class... Others>
 struct Evaluations {
   First first;
@@ -68,7 +69,7 @@ struct Evaluations {
   }
 };
 
-/// Trains without looking back.
+/// Makes a fit train without evaluations.
 struct NoEvaluation {};
 
 template <class T>
@@ -80,7 +81,7 @@ inline constexpr bool is_evaluation<Evaluations<First, Others...>> = true;
 
 namespace detail {
 
-/// f(prefix, evaluation) for each of a fit's, where names of the evaluation's numbers begin with the prefix.
+/// Calls f(prefix, evaluation) for each evaluation of a fit. The names of its numbers begin with the prefix.
 template <class F>
 void each_evaluation(NoEvaluation const&, F const&) {}
 template <class Loader, class... Metrics, class F>

@@ -9,19 +9,21 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The F1 score, the harmonic mean of precision and recall, of each class, and of these the mean (macro):
-/// `F1{&Article::label, 4}`, by the name "f1"; of sequences or pictures, over tokens or places. A class that is neither
-/// a label nor predicted does not count. What is predicted is the largest logit, the first of equal ones; a single
-/// logit says 1 above 0. What has the `ignored` label is left out. No samples give 0.
+/// Macro F1 score: the mean over classes of the harmonic mean of precision and recall. `F1{&Article::label, 4}` reports
+/// it as "f1". Sequences and images count tokens or places. A class that is neither a label nor predicted does not
+/// count.
+/// The prediction is the largest logit, the first of equal ones. A single logit predicts 1 if it is above 0. Labels
+/// equal to `ignored` do not count. The value is 0 without samples.
 template <class Sample, class Label>
 class F1 {
  public:
-  /// @throws ConfigError when there are fewer than two classes
+  /// @throws ConfigError if there are fewer than 2 classes
   F1(Label Sample::*label, Index classes, std::optional<Index> ignored = {}) : counts_("F1", label, classes, ignored) {}
 
-  /// @shape prediction [rows, …, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
+  /// Counts one batch.
+  /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
-  /// @throws ShapeError when the numbers of labels or classes differ, DataError when a label is none of the classes
+  /// @throws ShapeError if the numbers of labels or classes differ, DataError if a label is not one of the classes
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     counts_.add(prediction, batch);

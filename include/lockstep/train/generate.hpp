@@ -19,15 +19,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// What a model writes for a sample.
+/// Sequence that a model generated for a sample.
 struct Generated {
-  Index sample = 0;  ///< number in the loader's dataset
+  Index sample = 0;  ///< index in the loader's dataset
   Hypothesis hypothesis;
 };
 
 namespace detail {
 
-/// Hypotheses as bytes, to be sent to other ranks.
+/// Serializes hypotheses, to send them to other ranks.
 inline std::string to_bytes(std::vector<Generated> const& all) {
   std::string out;
   auto const put = [&](auto const& value) { out.append(reinterpret_cast<char const*>(&value), sizeof value); };
@@ -56,16 +56,16 @@ inline void append_from_bytes(std::vector<Generated>& all, std::string_view byte
 
 }  // namespace detail
 
-/// Decodes each sample that a loader delivers in an epoch, once over all ranks, by `beam_search`. Every rank decodes
-/// its part of the batches with a predictor of its own, and has all results afterwards, in the order of the dataset.
-/// Samples that the loader skips (data::OnFailure) have none.
-/// @param trainer a trainer, which joins the ranks
-/// @param predictor with the parameters to decode by, alike on all ranks: Predictor{model, trainer.values()}
-/// @param loader delivers prompts: batches whose sequences of tokens have one length
-/// @param next as of `beam_search`
+/// Decodes each sample of one epoch of a loader once over all ranks by `beam_search`. Each rank decodes its part of the
+/// batches with its own predictor. Every rank returns all results, in the order of the dataset. Samples that the loader
+/// skips (data::OnFailure) have no result.
+/// @param trainer connects the ranks
+/// @param predictor has the parameters, equal on all ranks: Predictor{model, trainer.values()}
+/// @param loader returns prompts: batches of sequences of equal length
+/// @param next like the parameter of `beam_search`
 /// @param made called as made(batch, batches) after each of this rank's batches, such as Progress::steps
 /// @collective with DistributedDataParallel
-/// @throws ConfigError when the loader's tail is not exact, else what beam_search throws
+/// @throws ConfigError if the loader's tail is not exact, and all that beam_search throws
 template <class Trainer, class Model, class Loader, class Next>
 [[nodiscard]] std::vector<Generated> generate(Trainer& trainer, Predictor<Model>& predictor, Loader& loader,
                                               BeamSearchOptions const& options, Next const& next,

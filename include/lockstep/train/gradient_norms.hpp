@@ -16,11 +16,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The Euclidean norm of each parameter's gradient in a trainer's last step, by name and in forward order: of the mean
-/// over all ranks and devices, before it is clipped. For a loop of one's own, or an observer's `step`; any rank may ask
-/// by itself. All are 0 before the first step.
+/// Returns the Euclidean norm of each parameter's gradient in the trainer's last step, by name and in forward order.
+/// The gradient is the mean over all ranks and devices before clipping. Call it after a step of your own loop, or in an
+/// observer's `step`. Not collective: a single rank may call it. All norms are 0 before the first step.
 /// @cost a pass over all gradients   @determinism bitwise, for any number of threads
-/// @throws ConfigError where ranks share the optimizer (`shard_optimizer`): none of them has all gradients
+/// @throws ConfigError if ranks share the optimizer (`shard_optimizer`), as no rank then has all gradients
 template <class Model, class Optimizer, class Policy>
 [[nodiscard]] std::vector<std::pair<std::string, double>> gradient_norms(Trainer<Model, Optimizer, Policy>& trainer) {
   auto& session = detail::TrainerParts::session(trainer);
@@ -40,7 +40,7 @@ template <class Model, class Optimizer, class Policy>
     if (shard != 0) return;
     for (auto const& entry : trainer.layout().entries()) {
       TensorView<float const, 1, Space> const gradient{replica.gradient_data() + entry.offset, {entry.size}};
-      std::vector<kernel::TouchedRows> rows;  // of this parameter, where its gradient goes by rows
+      std::vector<kernel::TouchedRows> rows;  // of this parameter, if its gradient is by rows
       for (auto table : replica.touched())
         if (entry.size > 0 && table.offset == entry.offset) table.offset = 0, rows.push_back(table);
       auto const norm = weight > 0 ? optim::GlobalNorm::of(replica.stream(), gradient, rows).norm() / weight : 0;

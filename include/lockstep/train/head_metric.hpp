@@ -10,8 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// A metric of one head of a model that predicts several things in a struct; part(prediction) is that head:
-/// `HeadMetric{"weather", [](auto const& heads) { return heads.weather; }, Accuracy{&Picture::weather}}` is called
+/// Metric of one head of a model that predicts a struct; part(prediction) returns that head.
+/// `HeadMetric{"weather", [](auto const& heads) { return heads.weather; }, Accuracy{&Picture::weather}}` is reported as
 /// "weather_accuracy".
 template <class Part, Metric M>
 class HeadMetric {
@@ -29,7 +29,7 @@ class HeadMetric {
         prefix_(std::string(head) + "_"),
         name_(prefix_ + metric_.name()) {}
 
-  /// @throws what the metric throws
+  /// @throws all that the metric throws
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     metric_.add(std::invoke(part_, prediction), batch);

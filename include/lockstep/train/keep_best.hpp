@@ -14,14 +14,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Saves a trainer's parameters and buffers, with `metadata`, whenever an evaluation is the best so far by
-/// `FitOptions::judge_by`: the file is always that of the best, whole or not at all. Where a run goes on that is judged
-/// by something else than before, and another evaluation was the best by that, its file is put aside. Its folder is
-/// made before the first step. A fit without evaluations is refused with it. For one rank only; the trainer outlives
-/// it. If `out` is given, it receives a line for each file: "new best f1 0.8123 at step 120, saved to
-/// best.safetensors".
-/// @throws DataError, which ends the run, when the folder cannot be made or the file cannot be written; ConfigError at
-/// the start of a second fit, whose best may be worse
+/// Saves the trainer's parameters, buffers and `metadata` after each evaluation that is the best so far by
+/// `FitOptions::judge_by`. The file appears complete or not at all. Its folder is created before the first step. A fit
+/// without evaluations is rejected.
+/// A resumed run may be judged by another metric, by which another evaluation was the best. The existing file is then
+/// renamed, see `put_aside()`.
+/// For one rank only. The trainer must outlive it. If `out` is given, it receives a line for each file: "new best f1
+/// 0.8123 at step 120, saved to best.safetensors".
+/// @throws DataError, which ends the run, if the folder cannot be created or the file cannot be written; ConfigError at
+/// the start of a second fit, whose best evaluation may be worse
 template <class Trainer>
 class KeepBest final : public Observer {
  public:
@@ -55,13 +56,13 @@ class KeepBest final : public Observer {
   }
   [[nodiscard]] bool needs_evaluations() const override { return true; }
 
-  /// Where the file is that was found at the start and is not of the best evaluation; empty: there was none.
+  /// Returns the new path of a renamed file that was not of the best evaluation, or an empty string.
   [[nodiscard]] std::string const& put_aside() const noexcept { return put_aside_; }
 
  private:
-  static constexpr char const* key = "lockstep.step";  // of the file's metadata: after which it was evaluated
+  static constexpr char const* key = "lockstep.step";  // metadata key: step of the evaluation
 
-  /// -1 where there is no such file, or it does not say.
+  /// Returns -1 if there is no such file, or it has no step.
   [[nodiscard]] static Index step_of(std::string const& path) {
     Index step = -1;
     try {

@@ -19,19 +19,19 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// What one operation of a model costs in an average step.
+/// Mean cost of one operation of a model per step.
 struct LayerTime {
-  std::string layer;      ///< as parameters are named: "encoder.0.attention"; empty: the model itself
-  std::string operation;  ///< the layer's class or the function: "MultiHeadAttention", "mean_pool"
+  std::string layer;      ///< named like parameters, as "encoder.0.attention"; empty for the model itself
+  std::string operation;  ///< class of the layer or name of the function: "MultiHeadAttention", "mean_pool"
   double calls = 0;
   double forward_ms = 0;
-  double backward_ms = 0;       ///< what is computed again included; without the start of gradients' sums
-  double share = 0;             ///< of all operations' time
-  double activation_bytes = 0;  ///< made in forward: the peak is less, as memory is used again
+  double backward_ms = 0;       ///< includes recomputation; excludes the start of gradient reductions
+  double share = 0;             ///< of the time of all operations
+  double activation_bytes = 0;  ///< allocated in forward; the peak is smaller because memory is reused
   std::size_t parameter_bytes = 0;
 };
 
-/// Of the steps that were recorded, on this rank's first device, in the order of the model's forward.
+/// Returns the mean times over the traced steps, on this rank's first device, in the order of the model's forward pass.
 [[nodiscard]] inline std::vector<LayerTime> layer_times(Trace const& trace, nn::ParameterLayout const& layout) {
   std::vector<LayerTime> times;
   if (trace.empty()) return times;
@@ -39,7 +39,7 @@ struct LayerTime {
   auto const names = detail::named_spans(spans, layout);
   auto const per_step = 1 / static_cast<double>(trace.steps());
   std::map<std::pair<std::string, std::string>, std::size_t> places;
-  std::vector<Span const*> inner;  // spans that nobody has contained yet, the latest last
+  std::vector<Span const*> inner;  // spans that no later span contains so far, the latest last
   double all = 0;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     auto const& span = spans[i];
@@ -68,7 +68,7 @@ struct LayerTime {
   return times;
 }
 
-/// The `most` that take longest, for people, the longest first.
+/// Formats the `most` slowest operations as a table, the slowest first.
 [[nodiscard]] inline std::string layer_table(std::vector<LayerTime> const& times, std::size_t most = 20) {
   std::vector<std::size_t> order(times.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -95,11 +95,11 @@ struct LayerTime {
   return out;
 }
 
-/// Writes all of them as CSV, with names in the first row; the file is there whole or not at all.
-/// @throws DataError when it cannot be written
+/// Writes all times as CSV with a header row. The file appears complete or not at all.
+/// @throws DataError if the file cannot be written
 inline void write_layer_times(std::string const& path, std::vector<LayerTime> const& times) {
   std::string text = "layer,operation,calls,forward_ms,backward_ms,share,activation_bytes,parameter_bytes\n";
-  auto const add = [&](double number, std::chars_format format, int digits) {  // the same in any locale
+  auto const add = [&](double number, std::chars_format format, int digits) {  // independent of the locale
     char all[400];
     text += ',';
     text.append(all, std::to_chars(all, all + sizeof all, number, format, digits).ptr);

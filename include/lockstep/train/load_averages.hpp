@@ -15,7 +15,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
-/// What a file of a run's or a trainer's state says of its optimizer; "" of any other file.
+/// Returns the optimizer's name in the saved state of a run or trainer, or "" for any other file.
 [[nodiscard]] inline std::string optimizer_of(SafetensorsFile const& file, std::string const& path) {
   for (auto const& [name, text] : file.metadata()) {
     if (name != "lockstep.progress" && name != "lockstep.trainer") continue;
@@ -28,12 +28,12 @@ namespace detail {
 
 }  // namespace detail
 
-/// Reads from a checkpoint, or what train::save_state left, the averages that an optim::Averaged kept, by which
-/// evaluations were made; where `load_parameters` reads the parameters that training goes on from. Buffers, and what is
-/// returned, are as there.
-/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
-/// @throws DataError when the file has no averages, or as load_parameters; ShapeError when an arena has another size
-/// than the layout
+/// Reads the parameter averages of an optim::Averaged, which evaluations used, from a checkpoint or a file of
+/// train::save_state. `load_parameters` reads the parameters that training continues with instead. Reads the buffers
+/// and returns the metadata like `load_parameters`.
+/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both change only if all is valid
+/// @throws DataError if the file has no averages, or like load_parameters; ShapeError if an arena's size differs from
+/// the layout's
 inline Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                               std::span<float> buffers = {}) {
   detail::check_arenas("load_averages", layout, values.size(), buffers.size());

@@ -10,8 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The mean of what the model's loss calls by that name, by nn::named_loss: its sum over its own weight, with the
-/// factor that it was given. The smaller one is the better.
+/// Mean of a part of the model's loss that nn::named_loss names: its sum, with its factor, over its own weight. Smaller
+/// is better.
 class LossPart {
  public:
   static constexpr bool higher_is_better = false;

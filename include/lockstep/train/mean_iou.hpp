@@ -9,19 +9,21 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Intersection over union of each class, the places that have it as label and prediction among those that have it as
-/// either, and of these the mean: `MeanIoU{&Scene::mask, 3}`, by the name "mean_iou". Over all of the evaluation's
-/// places, not picture by picture; a class that is nowhere does not count. Everything else as of F1.
+/// Mean intersection over union over classes: `MeanIoU{&Scene::mask, 3}` reports it as "mean_iou". A class's value is
+/// the number of places where label and prediction are the class, over the number of places where either is. It counts
+/// all places of the evaluation, not image by image. Classes without places do not count. Predictions and `ignored`
+/// labels work as in F1.
 template <class Sample, class Label>
 class MeanIoU {
  public:
-  /// @throws ConfigError when there are fewer than two classes
+  /// @throws ConfigError if there are fewer than 2 classes
   MeanIoU(Label Sample::*label, Index classes, std::optional<Index> ignored = {})
       : counts_("MeanIoU", label, classes, ignored) {}
 
-  /// @shape prediction [rows, …, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
+  /// Counts one batch.
+  /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
-  /// @throws ShapeError when the numbers of labels or classes differ, DataError when a label is none of the classes
+  /// @throws ShapeError if the numbers of labels or classes differ, DataError if a label is not one of the classes
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     counts_.add(prediction, batch);

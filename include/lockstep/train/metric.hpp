@@ -21,7 +21,7 @@ concept HasValues = requires(M const& metric) {
   metric.values(TakesValue{});
 };
 
-/// f(name, value) for each value of a metric.
+/// Calls f(name, value) for each value of a metric.
 template <class M, class F>
 void each_value(M const& metric, F const& f) {
   if constexpr (HasValues<M>)
@@ -31,12 +31,12 @@ void each_value(M const& metric, F const& f) {
 }
 }  // namespace detail
 
-/// Something that an evaluation counts: `add(prediction, batch)` takes what the model predicted for a batch (it is a
-/// template, so it cannot be asked for here), `totals()` are numbers that add up over batches and ranks, always as
-/// many, `value()` is what they come to. A metric of several values has `values(each) const` instead, which calls
-/// each(name, value) for them, always the same names, also before anything was added. Copied once per device. Of two
-/// values the larger is the better one, unless the metric is an error or such and says
-/// `static constexpr bool higher_is_better = false`.
+/// Quantity that an evaluation measures. `add(prediction, batch)` counts the model's prediction for a batch; it is a
+/// template, so the concept does not check it. `totals()` returns a fixed number of totals that add up over batches and
+/// ranks. `value()` computes the result from them.
+/// A metric of several values has `values(each) const` instead. It calls each(name, value) with the same names each
+/// time, also before the first `add`. A metric is copied once per device. Larger values are better, unless the metric
+/// has `static constexpr bool higher_is_better = false`.
 template <class M>
 concept Metric = std::copy_constructible<M> &&
     (detail::HasValue<M> || detail::HasValues<M>)&&requires(M& metric, M const& constant) {

@@ -13,16 +13,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Writes metrics.jsonl: one JSON object per line for the steps that are logged, as StepReport::is_logged says, and
-/// every evaluation, with null for what is no number in it. A line is complete in the file as soon as it is logged. A
-/// run that goes on from a checkpoint goes on in its file. For one rank only.
-/// @throws DataError when the file cannot be written, ConfigError at the start of a second fit
+/// Writes metrics.jsonl: one JSON object per line for each step with StepReport::is_logged() and each evaluation.
+/// Values that are not numbers are null. A line is complete in the file when it is logged. A resumed run continues its
+/// file. For one rank only.
+/// @throws DataError if the file cannot be written, ConfigError at the start of a second fit
 class MetricsLog final : public Observer {
  public:
-  /// The file is created when a run starts.
+  /// Stores the path. The file is created when a run starts.
   explicit MetricsLog(std::string path) : file_(std::move(path)) {}
 
-  /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.
+  /// Removes lines of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override {
     one_fit_.start("MetricsLog", file_.path(), report.resumed);
     file_.keep(report.resumed, [this](std::string const& line, Index number) {

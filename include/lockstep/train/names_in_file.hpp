@@ -10,28 +10,28 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Which parameters and buffers of a model are read from a file, and how they are called there: all by the model's
-/// names; those whose names begin with a prefix, which may read otherwise in the file; or as a function of the model's
-/// name says, which gives none, "", for those that the file has not.
+/// Selects the parameters and buffers of a model to read from a file, and their names in the file. By default it
+/// selects all, by the model's names. A prefix selects names that begin with it, optionally with another prefix in the
+/// file. A function of the model's name returns the name in the file, or "" for names that are not in the file.
 class NamesInFile {
  public:
   NamesInFile() = default;
-  /// Those that begin so, as "encoder.".
+  /// Selects names with this prefix, such as "encoder.".
   template <std::convertible_to<std::string_view> Prefix>
   NamesInFile(Prefix const& prefix) : NamesInFile(prefix, prefix) {}  // NOLINT(google-explicit-constructor): reads well
-  /// The same; in the file `in_file` stands for the prefix.
+  /// Selects names with the prefix, which `in_file` replaces in the file.
   NamesInFile(std::string_view prefix, std::string_view in_file) : prefix_(prefix), in_file_(in_file) {}
   template <std::invocable<std::string_view> Rename>
   requires std::convertible_to<std::invoke_result_t<Rename const&, std::string_view>, std::string> NamesInFile(
       Rename rename)
       : rename_(std::move(rename)) {}  // NOLINT(google-explicit-constructor): reads well
 
-  /// What the file calls a parameter of the model; "" when it is not read.
+  /// Returns the name of a model's parameter in the file, or "" if it is not to be read.
   [[nodiscard]] std::string operator()(std::string_view name) const {
     if (rename_) return rename_(name);
     return name.starts_with(prefix_) ? in_file_ + std::string(name.substr(prefix_.size())) : std::string();
   }
-  /// Why none of a model's parameters is read, of which `first` is one.
+  /// Explains why no parameter is selected; `first` is the name of the model's first parameter.
   [[nodiscard]] std::string none(std::string_view first) const {
     return (rename_ ? "the function of names gives none for any parameter of the model"
                     : "no name in the model begins with \"" + prefix_ + "\"") +

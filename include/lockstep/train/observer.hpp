@@ -12,33 +12,33 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 struct RunRecord;
 
-/// What is known before the first step.
+/// Facts known before the first step.
 struct StartReport {
   Index steps = 0;  ///< optimizer steps of the whole run
   Index epochs = 0;
-  Index resumed = 0;  ///< the step of a checkpoint that the run goes on from; 0: from the beginning
-  Index best = 0;     ///< the step of the best evaluation until there, as it is judged now; 0: there was none
-  std::vector<std::string> metrics{};  ///< what evaluations will count, by name and in their order
-  std::string judge_by = "loss";       ///< the loss or metric that decides which evaluation is the best
+  Index resumed = 0;  ///< step of the checkpoint that the run resumes from; 0 for a new run
+  Index best = 0;     ///< step of the best evaluation so far, by the current judge_by; 0 if there was none
+  std::vector<std::string> metrics{};  ///< names of the values of evaluations, in order
+  std::string judge_by = "loss";       ///< loss or metric that decides which evaluation is best
 };
 
-/// One optimizer step.
+/// Report of one optimizer step.
 struct StepReport {
   Index step = 0;   ///< from 1
   Index steps = 0;  ///< of the whole run
   Index epoch = 0;  ///< from 0
-  double loss = 0;  ///< mean over the step's weight, all shards
+  double loss = 0;  ///< mean over the step's weight, of all shards
   double learning_rate = 0;
   Index samples = 0;              ///< of all shards since the start of the run
   double seconds = 0;             ///< since the start of the run
-  double samples_per_second = 0;  ///< of the run so far, evaluations left out
-  double loss_scale = 0;          ///< where activations are float16, after a step that is logged, else 0
-  Index skipped_steps = 0;        ///< of the run so far, whose gradients were not all finite; likewise
-  double gradient_norm = 0;       ///< of the mean's gradient, before it is clipped; 0 where nothing is
+  double samples_per_second = 0;  ///< of the run so far, without evaluations
+  double loss_scale = 0;          ///< with float16 activations, after a logged step; else 0
+  Index skipped_steps = 0;        ///< steps of the run so far with gradients that were not finite; likewise
+  double gradient_norm = 0;       ///< norm of the mean gradient before clipping; 0 if clipping is off
 
-  /// Every step up to the hundredth, then every tenth, behind the thousandth every hundredth and so on, but at least
-  /// every hundredth part of the run, and the last that is planned. Where a run ends early changes nothing: one that
-  /// goes on has logged the same.
+  /// Returns whether the step is logged: every step up to 100, every tenth up to 1000, every hundredth up to 10000, and
+  /// so on. At least every hundredth part of the run is logged, and the last planned step. A run that stops early and
+  /// resumes logs equal steps.
   [[nodiscard]] bool is_logged() const noexcept {
     Index every = 1;
     while (step / every > 100) every *= 10;
@@ -46,16 +46,16 @@ struct StepReport {
   }
 };
 
-/// An evaluation under way.
+/// Progress of an evaluation.
 struct EvaluationProgress {
-  Index done = 0;   ///< batches of this process that are evaluated
-  Index steps = 0;  ///< all of them
+  Index done = 0;   ///< evaluated batches of this process
+  Index steps = 0;  ///< all batches of this process
 };
 
-/// Told how much of some work is done: f(done, all). Empty: nobody is told.
+/// Progress callback: f(done, all). May be empty.
 using StepsMade = std::function<void(Index done, Index all)>;
 
-/// One evaluation: means over all evaluation samples.
+/// Result of one evaluation: means over all evaluation samples.
 struct EvaluationReport {
   Index step = 0;
   Index epoch = 0;
@@ -63,21 +63,22 @@ struct EvaluationReport {
   double loss = 0;
   std::vector<std::pair<std::string, double>> metrics = {};
   double seconds = 0;  ///< since the start of the run
-  bool best = false;   ///< of those so far, by FitOptions::judge_by
+  bool best = false;   ///< best so far, by FitOptions::judge_by
 };
 
-/// Hears what a trainer does, on the thread that trains. Every function may be left out. What an observer throws ends
-/// the run.
+/// Receives the events of a trainer, on the thread that trains. Override the functions you need. An exception of an
+/// observer ends the run.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void start(StartReport const&) {}
   virtual void step(StepReport const&) {}
-  /// After each batch of an evaluation.
+  /// Called after each batch of an evaluation.
   virtual void evaluating(EvaluationProgress const&) {}
   virtual void evaluation(EvaluationReport const&) {}
   virtual void finish(RunRecord const&) {}
-  /// Whether it would do nothing in a fit without evaluations, which is then refused before its first step.
+  /// Returns whether the observer has no effect without evaluations. A fit without evaluations is then rejected before
+  /// its first step.
   [[nodiscard]] virtual bool needs_evaluations() const { return false; }
 };
 

@@ -10,8 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The SHA-256 of all parameters' bytes in the order of their names, without padding: two runs whose digests agree have
-/// learned the same, bit for bit.
+/// Returns the SHA-256 of all parameters' bytes in the order of their names, without padding. Two runs with equal
+/// digests have bit-identical parameters.
 /// @shape values [layout.size()]
 [[nodiscard]] inline std::string parameters_sha256(nn::ParameterLayout const& layout, std::span<float const> values) {
   std::vector<nn::ParameterLayout::Entry const*> entries;

@@ -25,14 +25,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Which parameters of a checkpoint are taken.
+/// Selects the parameters of a checkpoint.
 enum class Parameters {
-  values,    ///< those that training goes on from
-  averages,  ///< those that an optim::Averaged kept, by which evaluations were made
+  values,    ///< parameters that training continues with
+  averages,  ///< averages of an optim::Averaged, which evaluations used
 };
 
-/// A model with its parameters that predicts: no trainer, policy, optimizer or communicator. It holds no gradients.
-/// Used by one thread at a time; several predictors may run at once.   @throws ConfigError in a call that meets another
+/// Model with parameters, for prediction without trainer, policy, optimizer, communicator or gradients. One thread at a
+/// time may use a predictor; different predictors may run concurrently.
+/// @throws ConfigError in a call that overlaps with another thread's call
 template <class Model>
 class Predictor {
   static_assert(nn::HasParameters<Model>,
@@ -42,8 +43,8 @@ class Predictor {
  public:
   using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;
 
-  /// Loads what training saved, or what others did under `names` of their own; `threads` share the work.
-  /// @throws DataError when the file is not one of this model's parameters; ConfigError when `names` leaves one out
+  /// Loads parameters of Lockstep, or of another program with `names`. `threads` compute together.
+  /// @throws DataError if the file does not fit the model; ConfigError if `names` leaves out a parameter
   Predictor(Model model, std::string const& path, NamesInFile const& names, int threads = 1)
       : Predictor(std::move(model), threads) {
     auto const expect_named = [&](auto const& entries) {
@@ -57,28 +58,29 @@ class Predictor {
   }
   Predictor(Model model, std::string const& path, int threads = 1)
       : Predictor(std::move(model), path, NamesInFile{}, threads) {}
-  /// Loads what training saved in a checkpoint.   @throws DataError also when averages are wanted and there are none
+  /// Loads a checkpoint.
+  /// @throws DataError like above, and if `which` asks for averages and the file has none
   Predictor(Model model, std::string const& path, Parameters which, int threads = 1)
       : Predictor(std::move(model), threads) {
     metadata_ = which == Parameters::averages ? load_averages(path, layout_, values_.span(), buffers_.span())
                                               : load_parameters(path, layout_, values_.span(), buffers_.span());
   }
-  /// Takes the parameters (and buffers) of a trainer at hand, in the order of its arenas.
-  /// @throws ShapeError when an arena is not of this model's size
+  /// Copies the parameters and buffers of a trainer, in the order of its arenas.
+  /// @throws ShapeError if an arena's size differs from the model's
   Predictor(Model model, std::span<float const> values, std::span<float const> buffers = {}, int threads = 1)
       : Predictor(std::move(model), threads) {
     set(values, buffers);
   }
 
-  /// Takes those of a trainer whose model has this one as a part, by name, as `set` does.
+  /// Copies by name from a trainer whose model contains this one, like `set`.
   template <detail::HasNamedNumbers Other>
   Predictor(Model model, Other const& other, std::string_view in_other = {}, int threads = 1)
       : Predictor(std::move(model), threads) {
     set(other, in_other);
   }
 
-  /// Takes others, such as those that a trainer has after a few steps more. `next` then begins anew.
-  /// @throws ShapeError when an arena is not of this model's size
+  /// Replaces the parameters and buffers, for example after more training steps. Call `begin` before the next `next`.
+  /// @throws ShapeError if an arena's size differs from the model's
   void set(std::span<float const> values, std::span<float const> buffers = {}) {
     auto const turn = call();
     check("parameters", values, values_.span());
@@ -88,9 +90,9 @@ class Predictor {
     tokens_ = 0;
   }
 
-  /// The same by name, of a trainer whose model may have more: names begin with `in_other` there, as an encoder's do in
-  /// what it was trained in: set(trainer, "encoder.").
-  /// @throws ConfigError when the other model lacks one of the names, ShapeError when two shapes differ
+  /// Replaces the parameters by name from a trainer whose model may have more. Names there have the prefix `in_other`:
+  /// use set(trainer, "encoder.") for an encoder that was trained as a part of a model.
+  /// @throws ConfigError if the other model lacks a name, ShapeError if two shapes differ
   template <detail::HasNamedNumbers Other>
   void set(Other const& other, std::string_view in_other = {}) {
     auto const turn = call();
@@ -99,12 +101,12 @@ class Predictor {
     tokens_ = 0;
   }
 
-  /// What models draw in their predictions, such as noise, follows from this and from how many predictions there have
-  /// been since: each has other draws. Predictors of one seed have the same; it is 0 at first.
+  /// Sets the seed of random numbers in predictions, such as noise (0 by default), and restarts their sequence. Each
+  /// prediction draws other numbers. Predictors with equal seeds draw equal numbers.
   void set_seed(std::uint64_t seed) noexcept { seed_ = seed, passes_ = 0; }
 
-  /// What the model predicts for a batch, in evaluation mode. What it refers to stays until the next call.
-  /// @throws what the model throws
+  /// Returns the model's prediction for a batch, in evaluation mode. The prediction is valid until the next call.
+  /// @throws all that the model throws
   template <class Batch>
   [[nodiscard]] auto predict(Batch const& batch) {
     auto const turn = call();
@@ -112,21 +114,23 @@ class Predictor {
     return run(batch);
   }
 
-  /// The same, for sequences that are to go on token by token: what causal attention, recurrent layers and causal
-  /// convolutions have made of these tokens is kept, and what nn::encode_once made, in place of what was kept before.
-  /// The sequences are equally long.
-  /// @throws ConfigError when the model has none of these, or a layer that takes whole
-  /// sequences, such as another attention or nn::mean_pool   @throws ShapeError when the sequences' lengths differ
+  /// Predicts like `predict` and keeps the state, so that `next` continues the sequences token by token. It keeps the
+  /// state of causal attention, recurrent layers, causal convolutions and nn::encode_once, in place of any earlier
+  /// state. All sequences have equal length.
+  /// @throws ConfigError if the model has none of these layers, or has a layer that needs whole sequences, such as
+  /// other attention or nn::mean_pool
+  /// @throws ShapeError if the sequences' lengths differ
   template <class Batch>
   [[nodiscard]] auto begin(Batch const& batch) {
     auto const turn = call();
     return go_on(batch, 0);
   }
-  /// What the model predicts for one more token of each of those sequences, which is all of them that the batch has: as
-  /// `predict` for the last tokens of all, with the same bits unless a BLAS multiplies, without computing the others
-  /// again. Calls of `predict` in between change nothing.
-  /// @throws ConfigError when there is nothing to go on with, as after an error   @throws ShapeError unless the batch
-  /// has one token of each   @throws DataError when there are no more positions
+  /// Predicts one more token for each sequence, without recomputing the earlier tokens. The result equals the last
+  /// tokens of `predict` on the whole sequences; bits are equal except with a BLAS. Calls of `predict` in between
+  /// change nothing.
+  /// @throws ConfigError if there is no state to continue, as after an error
+  /// @throws ShapeError unless the batch has one token per sequence
+  /// @throws DataError if the model has no more positions
   template <class Batch>
   [[nodiscard]] auto next(Batch const& batch) {
     auto const turn = call();
@@ -137,10 +141,11 @@ class Predictor {
     return go_on(batch, tokens_);
   }
 
-  /// Sequence r of the next call of `next` continues sequence rows[r] of the last call: beams of a search are
-  /// reordered, repeated and left out this way. What the last call predicted stays valid.
-  /// @throws ConfigError when there are no sequences to continue   @throws ShapeError for a row that does not exist
-  /// @cost a copy of the kept keys and values; those of a memory are copied only if rows change between memories
+  /// Reorders, repeats or drops sequences, as a beam search needs. Sequence r of the next call of `next` continues
+  /// sequence rows[r] of the last call. The last prediction stays valid.
+  /// @throws ConfigError if there are no sequences to continue   @throws ShapeError for a row that does not exist
+  /// @cost a copy of the kept keys and values; an encoder's keys and values are copied only if rows change between
+  /// memories
   void select(std::span<Index const> rows) {
     auto const turn = call();
     expect<ConfigError>(tokens_ > 0, [] {
@@ -149,21 +154,21 @@ class Predictor {
     context_.select_rows(rows);
   }
 
-  /// The texts that were saved with the parameters; empty without a file.
+  /// Returns the strings that were saved with the parameters; empty without a file.
   [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
   [[nodiscard]] Model const& model() const noexcept { return *model_; }
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
 
  private:
-  /// What it predicts lies in its memory.
+  /// Marks the predictor as in use until the end of a call: predictions are in its memory.
   [[nodiscard]] detail::OneThread::Call call() {
     return {user_, "Predictor", "make one for each thread, or hold a lock until the prediction is read"};
   }
 
-  /// Behind so many tokens of each sequence.
+  /// Runs a batch that follows `earlier` tokens of each sequence.
   template <class Batch>
   [[nodiscard]] auto go_on(Batch const& batch, Index earlier) {
-    tokens_ = 0;  // unless this pass comes to its end
+    tokens_ = 0;  // restored if this pass succeeds
     context_.keep_tokens(earlier);
     auto prediction = run(batch);
     expect<ConfigError>(context_.added_tokens() > 0, [] {
@@ -205,14 +210,15 @@ class Predictor {
     });
   }
 
-  std::unique_ptr<Model> model_;  // stays where it is when this moves: the context keeps things by layers' addresses
+  std::unique_ptr<Model> model_;  // fixed address, also if this moves: the context keys its state by the addresses of
+                                  // layers
   nn::ParameterLayout layout_;
   std::unique_ptr<ThreadPool> pool_;
   memory::Buffer<float> values_, buffers_;
   Context context_;
   Metadata metadata_;
   detail::OneThread user_;
-  Index tokens_ = 0;  // of each sequence that `next` goes on with
+  Index tokens_ = 0;  // per sequence, that `next` continues
   std::uint64_t seed_ = 0, passes_ = 0;
 };
 

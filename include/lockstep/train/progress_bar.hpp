@@ -14,8 +14,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Shows a run to a person: one line that is redrawn on a terminal; in a file a plain line for every tenth of the run,
-/// and where a tenth takes longer, one a minute. For one rank only. Does not own `out`.
+/// Shows the progress of a run. A terminal gets one line that is redrawn. A file gets a line for each tenth of the run,
+/// and at least one per minute. For one rank only. Does not own `out`.
 class ProgressBar final : public Observer {
  public:
   explicit ProgressBar(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
@@ -59,7 +59,7 @@ class ProgressBar final : public Observer {
   }
 
   void finish(RunRecord const& record) override {
-    Index best_epoch = 0;  // counted from 1; of a run that went on, those before count too
+    Index best_epoch = 0;  // counted from 1; includes epochs before a resume
     for (auto const& each : record.evaluations)
       if (each.best) best_epoch = each.epoch + 1;
     if (record.stopped) {
@@ -79,7 +79,7 @@ class ProgressBar final : public Observer {
     std::fflush(out_);
   }
 
-  /// "evaluation loss 0.2536, accuracy 0.9333 over 195 samples".
+  /// Formats as "evaluation loss 0.2536, accuracy 0.9333 over 195 samples".
   [[nodiscard]] static std::string describe(EvaluationReport const& report) {
     auto line = "evaluation loss " + number("%.4f", report.loss);
     auto const shown = std::min(report.metrics.size(), most_metrics);
@@ -92,7 +92,7 @@ class ProgressBar final : public Observer {
 
  private:
   static constexpr int width = 24;
-  static constexpr std::size_t most_metrics = 8;  // of an evaluation, in its line
+  static constexpr std::size_t most_metrics = 8;  // of an evaluation, shown in its line
 
   void draw(StepReport const& report, std::string const& line) {
     auto const full = static_cast<std::size_t>(report.step * width / std::max<Index>(1, report.steps));
@@ -113,8 +113,8 @@ class ProgressBar final : public Observer {
   std::FILE* out_;
   bool terminal_;
   Index epochs_ = 0, steps_ = 0;
-  std::optional<lockstep::Progress> evaluation_;  // while one is under way
-  double drawn_ = 0;                              // seconds of the run
+  std::optional<lockstep::Progress> evaluation_;  // while one is running
+  double drawn_ = 0;                              // seconds since the start of the run
   Index tenths_ = 0;
 };
 

@@ -15,20 +15,20 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// What run.json says beyond the record of the run.
+/// Labels of run.json in addition to the record of the run.
 struct RunLabels {
-  std::string example = {};               ///< the program's name
+  std::string example = {};               ///< name of the program
   std::string backend = "host";           ///< "host" or "cuda"
-  std::string parameters_sha256 = {};     ///< of the parameters at the end
-  std::string bound = {}, says = {};      ///< the verdict: what bounds the run, in a word and in a sentence
+  std::string parameters_sha256 = {};     ///< of the final parameters
+  std::string bound = {}, says = {};      ///< verdict: the bottleneck of the run, as a word and as a sentence
   std::string precision = "fp32";         ///< of activations: "fp32", "bf16" or "fp16"
-  std::vector<std::string> command = {};  ///< what started it, word by word
-  std::vector<std::pair<std::string, std::string>> settings = {};  ///< such as {"lr", "0.001"}
+  std::vector<std::string> command = {};  ///< command line of the run, by word
+  std::vector<std::pair<std::string, std::string>> settings = {};  ///< settings such as {"lr", "0.001"}
 };
 
 namespace detail {
 
-/// Numbers and truths as such, everything else as text.
+/// Writes numbers and booleans as such, everything else as a string.
 inline void write_setting(json::Writer& out, std::string_view text) {
   auto const is = [&](auto& number) {
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -105,9 +105,9 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 
 }  // namespace detail
 
-/// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average, and of all where there are
-/// several; `buckets` are of the last step, in bytes as they are sent and milliseconds since it had its first batch:
-/// where nothing is sent, when they could be. What an evaluation gave that is no number is null.
+/// Returns the contents of run.json, schema 1. Phases are mean milliseconds per step, of this rank and, with several
+/// ranks, of each. `buckets` are of the last step: bytes as sent, and milliseconds since its first batch. Without
+/// communication, the times say when buckets were ready. Values of evaluations that are not numbers are null.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
@@ -145,7 +145,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   return out.text();
 }
 
-/// Writes it; the file is there whole or not at all.
+/// Writes run.json. The file appears complete or not at all.
 inline void write_run_json(std::string const& path, RunRecord const& record, RunLabels const& labels) {
   AtomicFile file(path);
   file.write(run_json(record, labels));

@@ -11,63 +11,63 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Where the seconds of a rank's run went.
+/// Seconds of one rank's run by phase.
 struct RankSeconds {
   double data_wait = 0;
   double compute = 0;        ///< forward and backward
-  double communication = 0;  ///< not hidden behind backward, waiting for slower ranks included
+  double communication = 0;  ///< not hidden behind backward; includes waiting for slower ranks
   double optimizer = 0;
 };
 
-/// What a run was and how it went: everything that run.json says and the verdict is drawn from. Seconds are of this
-/// process; losses, samples and metrics are of all.
+/// Record of a run, from which run.json and the verdict are made. Seconds are of this process; losses, samples and
+/// metrics are of all ranks.
 struct RunRecord {
   std::string parallel, engine;
   int world_size = 1;
   int devices = 1;               ///< of this process
-  int threads = 1;               ///< of each device
+  int threads = 1;               ///< per device
   int reproducible = 0;          ///< shards of a micro-step under parallel::Reproducible, or 0
-  bool shard_optimizer = false;  ///< each rank kept the optimizer's moments for its part of the parameters only
-  /// What gradients were sent as.
+  bool shard_optimizer = false;  ///< whether each rank kept the optimizer's moments of only its part of the parameters
+  /// Element type in which gradients were sent.
   parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
-  Index batch_size = 0;  ///< of each device
+  Index batch_size = 0;  ///< per device
   Index effective_batch_size = 0;
   Index parameters = 0;
-  Index steps = 0;  ///< of the whole run, as are samples: what was done before it went on from a checkpoint counts
+  Index steps = 0;  ///< of the whole run, like samples; includes the work before a resume
   Index samples = 0;
-  Index samples_before = 0;       ///< of those, before it went on
-  std::vector<Index> resumed_at;  ///< the steps at which it did, earliest first
-  bool stopped = false;           ///< it ended before it was over, because it was asked to
-  double training_seconds = 0;    ///< evaluations left out
+  Index samples_before = 0;       ///< before the last resume
+  std::vector<Index> resumed_at;  ///< steps at which the run was resumed, ascending
+  bool stopped = false;           ///< stopped early on request
+  double training_seconds = 0;    ///< without evaluations
   std::vector<double> step_seconds;
   std::vector<double> epoch_seconds;
   double data_wait_seconds = 0;
   parallel::PhaseSeconds phases;   ///< of the whole run
-  std::vector<RankSeconds> ranks;  ///< of each, in order
+  std::vector<RankSeconds> ranks;  ///< by rank
   parallel::SessionReport session;
-  double run_began = 0;   ///< Clock::seconds(); as though there had been no pause
-  double pass_began = 0;  ///< Clock::seconds() when the last step had its first batch: zero of the buckets' times
+  double run_began = 0;   ///< Clock::seconds() at the start, as if the run had not paused before a resume
+  double pass_began = 0;  ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets
   double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;
-  std::string timed_products;           ///< which algorithms GPUs took, where they were chosen by time
-  optim::LossScaler::State loss_scale;  ///< at the end, where activations are float16
+  std::string timed_products;           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  optim::LossScaler::State loss_scale;  ///< at the end, with float16 activations
 
-  /// A step has taken so long, and with it so many samples of the run were seen.
+  /// Adds a step's duration; `all_samples` is the run's number of samples so far.
   void add_step(double seconds, Index all_samples) {
     step_seconds.push_back(seconds);
     training_seconds += seconds;
     samples = all_samples;
   }
-  /// The step at which this part of the run began.
+  /// Returns the step at which the run was last resumed, or 0.
   [[nodiscard]] Index resumed() const noexcept { return resumed_at.empty() ? 0 : resumed_at.back(); }
-  /// Of what was trained since then, as are all seconds.
+  /// Returns the throughput since the last resume.
   [[nodiscard]] double samples_per_second() const noexcept {
     return training_seconds == 0 ? 0 : static_cast<double>(samples - samples_before) / training_seconds;
   }
   [[nodiscard]] double milliseconds_of_step(double seconds) const noexcept {
     return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());
   }
-  /// The q-quantile of the steps' seconds, q in [0, 1]; 0 without steps.
+  /// Returns the q-quantile of the steps' seconds, q in [0, 1]; 0 without steps.
   [[nodiscard]] double step_quantile(double q) const {
     if (step_seconds.empty()) return 0;
     auto sorted = step_seconds;

@@ -34,11 +34,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 static_assert(std::endian::native == std::endian::little,
               "Lockstep: safetensors files are little-endian, and so must the machine be");
 
-/// Texts that travel with parameters: a vocabulary, class names, the model's sizes.
+/// Strings saved with parameters: a vocabulary, class names, the model's sizes.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 namespace detail {
-/// A model with buffers is not whole without them.
+/// Checks the sizes of both arenas against the layout, as a model with buffers is incomplete without them.
 inline void check_arenas(char const* what, nn::ParameterLayout const& layout, std::size_t values, std::size_t buffers) {
   auto const wanted = static_cast<std::size_t>(layout.size()), kept = static_cast<std::size_t>(layout.buffer_size());
   expect<ShapeError>(values == wanted && buffers == kept, [&] {
@@ -48,7 +48,7 @@ inline void check_arenas(char const* what, nn::ParameterLayout const& layout, st
   });
 }
 
-/// Arenas of the optimizer's moments, which are asked for in order: none is read any more when the next one is.
+/// Arenas of the optimizer's moments, requested in order. Each is valid until the next request.
 template <class Number>
 struct Moments {
   std::size_t count = 0;
@@ -56,8 +56,8 @@ struct Moments {
   void* self = nullptr;
 };
 
-/// Calls f(name, entry, its elements) for each tensor of a file: parameters, buffers, then moments of the optimizer.
-/// Each arena is given by its first element.
+/// Calls f(name, entry, elements) for each tensor of a file: parameters, buffers, then the optimizer's moments. Arenas
+/// are passed as pointers to their first elements.
 template <class Number, class F>
 void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buffers, Moments<Number> const& moments,
                  F&& f) {
@@ -70,12 +70,13 @@ void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buff
   }
 }
 
-/// Of what Lockstep itself keeps in the metadata.
+/// Returns whether a metadata key is reserved by Lockstep.
 inline bool is_ours(std::string_view key) noexcept { return key.starts_with("lockstep."); }
 
-/// The metadata's JSON with a checksum for each tensor, by its name in the file.
+/// Metadata key of a JSON object that has each tensor's checksum by its name in the file.
 inline constexpr std::string_view checksums_key = "lockstep.checksums";
 
+/// Writes a file atomically.
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 inline void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
                               float const* buffers, Moments<float const> const& moments, Metadata const& metadata) {
@@ -113,41 +114,41 @@ inline void write_safetensors(std::string const& path, nn::ParameterLayout const
     *sum++ = checksum(bytes);
     file.write(bytes);
   });
-  file.overwrite(sizeof length, header());  // as long as before, and now the checksums are known
+  file.overwrite(sizeof length, header());  // equal length as before, now with the checksums
   file.commit();
 }
 
 }  // namespace detail
 
-/// Saves all parameters, and then the model's buffers, by name, in forward order, as float32; the file is there whole
-/// or not at all. Each tensor has a checksum, by which whoever loads it notices that a bit has changed.
+/// Saves all parameters, then the model's buffers, by name, in forward order, as float32. The file appears complete or
+/// not at all. Each tensor has a checksum, with which a load detects changed bits.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]
-/// @throws DataError when the file cannot be written, ShapeError when an arena has another size than the layout
+/// @throws DataError if the file cannot be written, ShapeError if an arena's size differs from the layout's
 inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                             Metadata const& metadata = {}, std::span<float const> buffers = {}) {
   detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
   detail::write_safetensors(path, layout, values.data(), buffers.data(), {}, metadata);
 }
 
-/// Reads what `save_parameters`, or anyone else, saved as safetensors of float64, float32, float16 or bfloat16
-/// into an arena of the same layout; returns the file's metadata, without what Lockstep itself keeps there
-/// ("lockstep."). Tensors that the model does not have are passed over. `names` says which of the model's are read, and
-/// how the file calls them.
-/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
-/// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
-/// shape, or another checksum than it was saved with; ShapeError when an arena has another size than the layout;
-/// ConfigError when `names` has none of the model's
+/// Reads parameters and buffers from a safetensors file of float64, float32, float16 or bfloat16, by `save_parameters`
+/// or any other program. Returns the file's metadata without the keys that Lockstep reserves ("lockstep."). Tensors
+/// that the model does not have are ignored. `names` selects what is read, and its names in the file.
+/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both change only if all is valid
+/// @throws DataError if the file cannot be read or is malformed, or if a selected tensor is missing or its shape or
+/// checksum differs
+/// @throws ShapeError if an arena's size differs from the layout's, ConfigError if `names` selects nothing of the model
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                          std::span<float> buffers = {}, NamesInFile const& names = {});
 
-/// A text that was saved with parameters, read without them: what the model that is to take them depends on, such as a
-/// vocabulary.
-/// @throws DataError when the file cannot be read, is malformed or has no text of that name; says which it has
+/// Reads a string that was saved with parameters, without the parameters. Use it for a vocabulary or sizes that the
+/// model needs at construction.
+/// @throws DataError if the file cannot be read, is malformed or has no string of that name; the message lists its
+/// names
 std::string load_text(std::string const& path, std::string_view name);
 
 namespace detail {
 
-/// What f() misses in a file is told with its path.
+/// Returns f(). Adds the path to DataErrors that lack it.
 template <class F>
 auto naming_file(std::string const& path, F const& f) {
   try {
@@ -158,7 +159,7 @@ auto naming_file(std::string const& path, F const& f) {
   }
 }
 
-/// A JSON object of which many members are asked for.
+/// JSON object with fast lookup of many members.
 struct ManyMembers {
   json::Value value;
   NameTable table = {};
@@ -173,11 +174,11 @@ struct ManyMembers {
   }
 };
 
-/// A safetensors file: its header, and its tensors one by one, with every offset checked.
+/// Safetensors file: its header, and access to its tensors with checked offsets.
 struct SafetensorsFile {
   std::unique_ptr<std::FILE, CloseFile> file;
   ManyMembers header{json::Object{}};
-  ManyMembers checksums{json::Object{}};  // none of a file of others
+  ManyMembers checksums{json::Object{}};  // empty for files of other programs
   Index data_begin = 0, data_bytes = 0;
 
   explicit SafetensorsFile(std::string const& path) : file(std::fopen(path.c_str(), "rbe")) {
@@ -213,19 +214,19 @@ struct SafetensorsFile {
     return out;
   }
 
-  /// The same without what Lockstep itself keeps there.
+  /// Returns the metadata without the keys that Lockstep reserves.
   [[nodiscard]] Metadata texts() const {
     auto out = metadata();
     std::erase_if(out, [](auto const& text) { return is_ours(text.first); });
     return out;
   }
 
-  /// Reads the tensors that are named into their arenas, which only change when all can be read and is well: so each is
-  /// read twice, in pieces, and nothing is held beside the arenas. (A file that changes between the two is still
-  /// noticed.)
+  /// Reads the selected tensors into their arenas, which change only if all tensors are valid. It therefore reads each
+  /// tensor twice, in chunks, and needs no second copy of the arenas. A change of the file between the two reads is
+  /// detected.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
             Moments<float> const& moments, NamesInFile const& names = {}) const {
-    std::string unnamed;  // the first of them
+    std::string unnamed;  // first name that is not selected
     bool any = false;
     for (bool const keeps : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
@@ -241,7 +242,7 @@ struct SafetensorsFile {
   }
 
   /// Reads the tensor of that name and the entry's shape, and compares its checksum.
-  /// @shape out [entry.size], or empty: then its bytes are read, and kept nowhere
+  /// @shape out [entry.size], or empty to check the tensor only
   void read_tensor(std::string const& path, std::string const& name, nn::ParameterLayout::Entry const& entry,
                    std::span<float> out) const {
     constexpr std::size_t most = std::size_t{1} << 18;
@@ -258,10 +259,10 @@ struct SafetensorsFile {
     check_sum(path, name, running.sum());
   }
 
-  /// A tensor in the file.
+  /// Place and type of a tensor in the file.
   struct Tensor {
     Index begin;
-    std::size_t bytes, width;  // of all of it, of an element
+    std::size_t bytes, width;  // of the tensor, of an element
     std::string_view type;
 
     void widen(std::span<std::byte const> piece, std::span<float> out) const {
@@ -289,13 +290,13 @@ struct SafetensorsFile {
           "metadata's " +
           std::string(checksums_key));
   }
-  /// Without extents of 1: what one library calls a scalar, or a map of each place, has some in another.
+  /// Removes extents of 1, because libraries differ in them for scalars and kernels of size 1.
   [[nodiscard]] static std::vector<Index> without_ones(std::vector<Index> shape) {
     std::erase(shape, Index{1});
     return shape;
   }
 
-  /// The tensor of that name and shape.
+  /// Returns the tensor of that name after checking its shape, type and offsets.
   [[nodiscard]] Tensor tensor(std::string const& path, std::string const& name,
                               nn::ParameterLayout::Entry const& entry) const {
     auto const* tensor = header.find(name);
@@ -323,7 +324,7 @@ struct SafetensorsFile {
     return {data_begin + begin, static_cast<std::size_t>(bytes), static_cast<std::size_t>(width), type};
   }
 
-  /// What is to be done where the file has the tensor as a part of another model, or by itself.
+  /// Returns a hint about a similar name in the file, as of a part or of a larger model.
   [[nodiscard]] std::string other_name(std::string const& name) const {
     auto const is_part = [](std::string_view part, std::string_view whole) {
       return part.size() < whole.size() && whole.ends_with(part) && whole[whole.size() - part.size() - 1] == '.';

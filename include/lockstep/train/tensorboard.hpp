@@ -24,20 +24,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 #if defined(LOCKSTEP_TENSORBOARD)
 
-/// Writes an event file for TensorBoard into a directory: of the steps that metrics.jsonl has too, train/loss,
-/// train/learning_rate and train/samples_per_second, in float16 also train/loss_scale, where gradients are clipped
-/// train/gradient_norm, and of every evaluation eval/loss and its metrics. An event is complete in the file as soon as
-/// it is logged. A run that goes on from a checkpoint begins a file of its own, which voids what earlier ones in the
-/// directory say of steps that are yet to come. For one rank only.
-/// @throws DataError when the file cannot be written, ConfigError at the start of a second fit
+/// Writes a TensorBoard event file into a directory. Each step that metrics.jsonl has gives train/loss,
+/// train/learning_rate and train/samples_per_second. Float16 activations add train/loss_scale, and clipping adds
+/// train/gradient_norm. Each evaluation gives eval/loss and its metrics.
+/// An event is complete in the file when it is logged. A resumed run writes a new file, which voids later steps in
+/// earlier files of the directory. For one rank only.
+/// @throws DataError if the file cannot be written, ConfigError at the start of a second fit
 class TensorBoard final : public Observer {
  public:
-  /// The file, and its directory where there is none, are created when a run starts.
+  /// Stores the directory. The file, and the directory if it is missing, are created when a run starts.
   explicit TensorBoard(std::string const& directory) : path_(directory + "/" + file_name()) {}
 
   void start(StartReport const& report) override {
     one_fit_.start("TensorBoard", path_, report.resumed);
-    std::error_code failed;  // of which fopen tells the reason
+    std::error_code failed;  // ignored: fopen reports the reason
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
     file_.reset(std::fopen(path_.c_str(), "wbe"));
     if (!file_) fail("create");
@@ -60,7 +60,7 @@ class TensorBoard final : public Observer {
   }
 
  private:
-  /// As TensorBoard looks for it and orders several.
+  /// Returns a name that TensorBoard finds and sorts by time.
   static std::string file_name() {
     char host[256] = {};
     if (::gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
@@ -85,7 +85,7 @@ class TensorBoard final : public Observer {
 
 #else
 
-/// Says what it needs.
+/// Placeholder without protozero: its use fails to compile and explains how to enable it.
 template <class Nothing = void>
 class TensorBoard : public Observer {
   static_assert(

@@ -13,23 +13,24 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// The share of samples whose label's logit is among the k largest: `TopKAccuracy{&Photo::kind, 5}`, by the name
-/// "top_5_accuracy"; of sequences or pictures, the share of tokens or places. Of equal logits the first counts as the
-/// larger, as for Accuracy, which it is of two classes and more with k = 1. What has the `ignored` label is left out.
-/// No samples give 0.
+/// Share of samples whose label is among the k largest logits: `TopKAccuracy{&Photo::kind, 5}` reports it as
+/// "top_5_accuracy". Sequences and images count tokens or places. The first of equal logits counts as the larger. With
+/// k = 1 and at least 2 classes it equals Accuracy. Labels equal to `ignored` do not count. The value is 0 without
+/// samples.
 template <class Sample, class Label>
 class TopKAccuracy {
  public:
-  /// @throws ConfigError when k is not positive
+  /// @throws ConfigError if k is not positive
   TopKAccuracy(Label Sample::*label, Index k, std::optional<Index> ignored = {})
       : label_(label), k_(k), ignored_(ignored), name_("top_" + std::to_string(k) + "_accuracy") {
     if (k < 1) throw ConfigError("TopKAccuracy: k is " + std::to_string(k) + "; it must be at least 1");
   }
 
-  /// @shape prediction [rows, …, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
+  /// Counts one batch.
+  /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
   /// row, place or slot
-  /// @throws ShapeError when there are more or fewer labels than these, or than a sequence has tokens; DataError when a
-  /// label is none of the classes
+  /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens; DataError if a label
+  /// is not one of the classes
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     detail::each_label("TopKAccuracy", prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {
@@ -55,7 +56,7 @@ class TopKAccuracy {
   Index k_;
   std::optional<Index> ignored_;
   std::string name_;
-  std::array<double, 2> totals_{};  // right, all
+  std::array<double, 2> totals_{};  // correct, counted
 };
 
 }}}  // namespace lockstep::train

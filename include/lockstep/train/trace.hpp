@@ -10,14 +10,14 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 struct TraceOptions {
-  Index warm_up = 10;  ///< steps before the first that is recorded, of those that come before the last `steps`
-  Index steps = 10;    ///< that are recorded, one after the other; all of a run that has no more
+  Index warm_up = 10;  ///< steps to skip before recording; reduced if the run is too short
+  Index steps = 10;    ///< consecutive steps to record; all steps of a shorter run
 };
 
-/// What some steps of a run did and when, on this rank: waits for data, each operation of the model forward and
-/// backward, gradient buckets, updates, the work of the loader. FitOptions::trace has a fit fill it; `write_trace` and
-/// `layer_times` tell what it holds. On a device the steps are not done as recorded before, and each mark between two
-/// operations takes its time there: they are slower than others.
+/// Record of some steps of a run on this rank: waits for data, each operation of the model in forward and backward,
+/// gradient buckets, updates, and the loader's work. FitOptions::trace makes a fit fill it; `write_trace` and
+/// `layer_times` evaluate it. Recorded steps on a GPU are slower: they do not replay CUDA graphs, and each mark between
+/// operations takes time.
 class Trace {
  public:
   explicit Trace(TraceOptions options = {}) : options_(options) {}
@@ -26,31 +26,31 @@ class Trace {
   ~Trace() { delete[] devices_; }
 
   [[nodiscard]] bool empty() const noexcept { return steps_ == 0; }
-  /// The steps that were recorded, from 1.
+  /// Returns the first recorded step, counted from 1.
   [[nodiscard]] Index first_step() const noexcept { return first_; }
   [[nodiscard]] Index steps() const noexcept { return steps_; }
-  /// Of the training thread, of the loader's workers, and of each device of this process.
+  /// Timelines of the training thread, of the loader's workers, and of each device of this process.
   [[nodiscard]] Timeline const& training() const noexcept { return training_; }
   [[nodiscard]] Timeline const& loading() const noexcept { return loading_; }
   [[nodiscard]] int devices() const noexcept { return count_; }
   [[nodiscard]] Timeline const& device(int number) const noexcept { return devices_[static_cast<std::size_t>(number)]; }
-  /// Whether the first device's operations ran on the training thread.
+  /// Returns whether the first device's operations ran on the training thread.
   [[nodiscard]] bool on_host() const noexcept { return on_host_; }
-  /// What found no room.
+  /// Returns the number of spans that exceeded the capacity.
   [[nodiscard]] Index left_out() const noexcept {
     Index left_out = training_.left_out() + loading_.left_out();
     for (int d = 0; d < count_; ++d) left_out += device(d).left_out();
     return left_out;
   }
 
-  // ---- for the trainer
+  // ---- used by the trainer
 
-  /// Of the steps that come after `done`, up to `all`, the one to begin with.
+  /// Returns the step at which to start recording, among the steps after `done` up to `all`.
   [[nodiscard]] Index plan(Index done, Index all) const noexcept {
     return done + 1 + std::min(options_.warm_up, std::max<Index>(0, all - done - options_.steps));
   }
   [[nodiscard]] TraceOptions const& options() const noexcept { return options_; }
-  /// A step is over.
+  /// Counts a recorded step.
   void count() noexcept { ++steps_; }
   void begin(Index step, int devices, bool on_host) {
     first_ = step;
@@ -73,7 +73,7 @@ class Trace {
   bool on_host_ = true;
   Timeline training_, loading_;
   Timeline* devices_ = nullptr;
-  int count_ = 0;  // of them
+  int count_ = 0;  // of devices_
 };
 
 }}}  // namespace lockstep::train

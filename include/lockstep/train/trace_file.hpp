@@ -13,24 +13,25 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
-/// How far Clock is behind the time of day here.
+/// Returns the difference between the time of day and Clock, in seconds.
 [[nodiscard]] inline double clock_behind_day() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - Clock::seconds();
 }
-/// How far a Clock is ahead of another, both being that far behind. Ranks of one host share one.
+/// Returns the difference between two clocks from their differences to the time of day. Ranks on one host share a
+/// clock.
 [[nodiscard]] inline double clock_ahead(double behind, double other_behind) noexcept {
   return std::abs(behind - other_behind) < 0.01 ? 0 : other_behind - behind;
 }
 
 }  // namespace detail
 
-/// Writes what all ranks have recorded into one file of Chrome's trace format, for ui.perfetto.dev or chrome://tracing:
-/// a process for each rank, in it a line for each thread and device. Ranks on other hosts are placed by their time of
-/// day. Rank 0 writes; the file is there whole or not at all.
+/// Writes the traces of all ranks into one file in Chrome's trace format, for ui.perfetto.dev or chrome://tracing. Each
+/// rank is a process; its threads and devices are lines. Ranks on other hosts are aligned by their time of day. Rank 0
+/// writes; the file appears complete or not at all.
 /// @collective with DistributedDataParallel: every rank calls it, with the Trace that its trainer's fit has filled
-/// @throws DataError when the file cannot be written
+/// @throws DataError if the file cannot be written
 template <class Trainer>
 void write_trace(std::string const& path, Trainer& trainer, Trace const& trace) {
   auto const behind = detail::clock_behind_day();
@@ -43,7 +44,7 @@ void write_trace(std::string const& path, Trainer& trainer, Trace const& trace) 
     if (trainer.rank() == 0) text += of_rank;
   }
   if (trainer.rank() != 0) return;
-  text.resize(text.size() - 2);  // the last comma
+  text.resize(text.size() - 2);  // last comma
   AtomicFile file(path);
   file.write(text);
   file.write("\n]}\n");

@@ -46,12 +46,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-/// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
-/// `DistributedDataParallel` it is changes nothing else in the program.
-/// With a DistributedDataParallel all ranks construct and fit alike; observers belong to one of them. Used by one
-/// thread at a time: while one is in a call that computes, loads or saves, those of others throw ConfigError.
-/// @throws what the loader, the model, the communicator or an observer throws; parameters are those of the last whole
-/// step
+/// Trains a model of your own type under a parallel policy. Switching between `parallel::SingleDevice`, `DataParallel`
+/// and `DistributedDataParallel` changes nothing else in the program.
+/// With DistributedDataParallel all ranks construct it with equal arguments and make equal calls. Observers that print
+/// or save belong to one rank only. One thread at a time may use it: calls that overlap with another thread's call
+/// throw ConfigError.
+/// @throws all that the loader, model, communicator or an observer throws; parameters are then those of the last
+/// complete step
 template <class Model, class Optimizer, class Policy>
 class Trainer {
   static_assert(nn::HasParameters<Model>,
@@ -69,10 +70,10 @@ class Trainer {
   using Session = typename Policy::template Session<Model, Optimizer>;
 
  public:
-  /// Where it computes.
+  /// Memory space of the replicas.
   using Space = typename Session::DeviceReplica::Space;
 
-  /// `seed` starts the parameters and keys all random operations.
+  /// Initializes the parameters from `seed`, which also keys all random operations.
   Trainer(Model model, Optimizer optimizer, Policy policy, std::uint64_t seed = 0)
       : model_(std::move(model)),
         optimizer_(std::move(optimizer)),
@@ -83,22 +84,21 @@ class Trainer {
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
   }
-  // The session refers to model, policy and layout.
+  // Not copyable: the session refers to model, policy and layout.
   Trainer(Trainer const&) = delete;
   Trainer& operator=(Trainer const&) = delete;
 
-  /// Goes on from parameters and buffers that were saved by name, such as those of a run before; what the optimizer
-  /// keeps beside them stays as it is, at first zero, but that what changes is its own average. Returns the texts that
-  /// were saved with them. `names` says which are read, the others staying as they are, and how the file calls them: a
-  /// prefix, such as "encoder.", or a function of the model's names; `in_file` stands in the file for a prefix: "" for
-  /// an encoder that was saved by itself.
-  /// @collective with DistributedDataParallel: every rank loads the same
-  /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
-  /// others, ConfigError when nothing of the model is named, or within an evaluation by averages
+  /// Loads parameters and buffers by name. The optimizer's state is unchanged, except that averages of changed
+  /// parameters restart. Returns the strings that were saved with them.
+  /// `names` selects the parameters to read and their names in the file, by a prefix such as "encoder." or a function
+  /// of the model's names. `in_file` replaces the prefix in the file: pass "" for an encoder that was saved alone.
+  /// @collective with DistributedDataParallel: every rank loads an equal file
+  /// @throws DataError if the file does not fit the model, CollectiveMismatch if ranks loaded different parameters
+  /// @throws ConfigError if nothing of the model is selected, or within an evaluation by averages
   train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
     auto const turn = call();
     std::array<double, 1> here{};
-    session_.all_reduce(here);  // once all are here, the first rank has written what it was told to save before
+    session_.all_reduce(here);  // barrier: completes a save by the first rank
     train::Metadata metadata;
     change_numbers("load", [&](std::span<float> values, std::span<float> buffers) {
       metadata = train::load_parameters(path, layout_, values, buffers, names);
@@ -109,12 +109,12 @@ class Trainer {
   train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
     return load(path, {prefix, in_file});
   }
-  /// Takes the parameters and buffers of another trainer's model, by name: all, or those that begin with a `prefix`,
-  /// such as "critic.", where they begin with `in_other` there. With a `share` below 1 each only goes that part of the
-  /// way: of every step's parameters with 0.001, say, this becomes a moving average.
-  /// @collective with DistributedDataParallel, where the optimizer is an optim::Averaged
-  /// @throws ConfigError when the other model lacks one of the names, nothing of this one has the prefix or the share
-  /// is not in [0, 1], or within an evaluation by averages, ShapeError when two shapes differ
+  /// Copies parameters and buffers by name from another trainer's model. `prefix` selects names such as "critic.",
+  /// which `in_other` replaces in the other model. A `share` below 1 interpolates: this += share * (other - this). A
+  /// share of 0.001 after each step makes this a moving average.
+  /// @collective with DistributedDataParallel and an optim::Averaged
+  /// @throws ConfigError if the other model lacks a name, no name has the prefix, or share is not in [0, 1]
+  /// @throws ConfigError within an evaluation by averages, ShapeError if two shapes differ
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
             double share = 1) {
@@ -127,23 +127,25 @@ class Trainer {
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
     take(other, {}, {}, share);
   }
-  /// Saves parameters, buffers and texts for `load`, which waits for it on all ranks, and a Predictor, on the first
-  /// rank.   @throws DataError
+  /// Saves parameters, buffers and strings on the first rank, for `load`, which waits for the save on all ranks, and
+  /// for a Predictor.   @throws DataError if the file cannot be written
   void save(std::string const& path, train::Metadata const& metadata = {}) const {
     auto const turn = call();
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }
 
-  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or as `options`
-  /// say. A later fit goes on from the one before: with its parameters, the optimizer's moments and count of steps, and
-  /// another order and other random numbers. Its schedule and its loss scale begin anew. Who asks by `options.stop`
-  /// waits for the step under way, and for an evaluation that is due after it.
+  /// Trains for `options.epochs` epochs and evaluates after each, or as `options` say. A later fit continues with the
+  /// parameters, the optimizer's state and its step count, in another order and with other random numbers. Its schedule
+  /// and loss scale restart. A stop by `options.stop` takes effect after the current step and an evaluation due after
+  /// it.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError when one of `options` or of the optimizer's settings is out of range, the evaluation uses the
-  /// same loader, `options` judge by a metric that it does not count, or patience or an observer needs evaluations that
-  /// there are none of, or the warm-up is longer than the fit; DataError when checkpoints have no folder and none can
-  /// be made, or an evaluation weighs nothing; Error when the loss, or a gradient that is clipped, is no finite number,
-  /// or the loss leaves no parameter a gradient or has no weight
+  /// @throws ConfigError if an option or a setting of the optimizer is out of range, or both loaders are the same
+  /// object
+  /// @throws ConfigError if `judge_by` is unknown, an option or observer needs evaluations that there are none of, or
+  /// the warm-up is longer than the fit
+  /// @throws DataError if the checkpoint folder cannot be created, or an evaluation has weight 0
+  /// @throws Error if the loss or a gradient to be clipped is not finite, no parameter gets a gradient, or the weight
+  /// is 0
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
@@ -154,19 +156,20 @@ class Trainer {
     }
   }
 
-  /// The same without evaluations.
+  /// Trains without evaluations.
   template <class Loader>
   train::RunRecord fit(Loader& loader, FitOptions const& options) {
     return fit(loader, train::NoEvaluation{}, options);
   }
 
-  /// One step, of batches that the caller has, for a loop that `fit` is not: what a loader's next() returned, one
-  /// batch, or a range of them; one for each of this process's devices or shards, or a multiple, whose gradients are
-  /// summed. Random operations differ from step to step. Returns the loss of all ranks and devices.
+  /// Makes one step of your own training loop. `batches` are the result of a loader's next(), one batch, or a range of
+  /// batches: one per device or shard of this process, or a multiple, whose gradients are summed. Random operations
+  /// differ from step to step. Returns the loss over all ranks and devices.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError when the number of batches or one of `options` is out of range, or the loader was not started
-  /// with this rank's `split()`; Error when the loss, or a
-  /// gradient that is clipped, is no finite number, or the first step leaves no parameter a gradient
+  /// @throws ConfigError if the number of batches or an option is out of range, or the loader was not started with
+  /// `split()`
+  /// @throws Error if the loss or a gradient to be clipped is not finite, or the first step gives no parameter a
+  /// gradient
   template <class Batches>
   nn::Loss<HostSpace> step(Batches const& batches, StepOptions const& options = {}) {
     auto const all = train::detail::batches_of(batches);
@@ -181,18 +184,18 @@ class Trainer {
     }
   }
 
-  /// Of the last step's mean gradient, before it was clipped, where it was; else 0. Alike on all ranks.
+  /// Returns the global gradient norm of the last step before clipping, or 0 if clipping is off. Equal on all ranks.
   [[nodiscard]] double gradient_norm() { return session_.gradient_norm(); }
-  /// Compares the parameters, and what the optimizer keeps, of all ranks, bit for bit: for a loop of one's own.
-  /// @collective with DistributedDataParallel   @throws CollectiveMismatch when they have parted; names the first
+  /// Compares parameters and optimizer state of all ranks bit by bit, for your own training loop.
+  /// @collective with DistributedDataParallel   @throws CollectiveMismatch if they differ; names the first difference
   void check_replicas() { train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, done_.steps); }
 
-  /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode,
-  /// with the averages of an optim::Averaged; of several evaluations one after the other, in one report.
-  /// @param made told after each batch how many of this process's batches are evaluated, of how many
+  /// Returns the mean loss and the metrics over all samples of the evaluation's loader, each counted once, in
+  /// evaluation mode. Uses the averages of an optim::Averaged. Several evaluations are made in order, for one report.
+  /// @param made called after each batch with the number of evaluated batches of this process, and their total
   /// @collective with DistributedDataParallel
-  /// @throws DataError when there are no samples, or they weigh nothing, CollectiveMismatch when ranks have others,
-  /// ConfigError when two of its numbers have one name
+  /// @throws DataError if there are no samples or their weight is 0, CollectiveMismatch if ranks have different
+  /// samples, ConfigError if two results have one name
   template <class Evaluation>
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
       evaluate(Evaluation const& evaluation, train::StepsMade const& made = {}) {
@@ -203,18 +206,18 @@ class Trainer {
     return evaluate_all(evaluation, made);
   }
 
-  /// On the host: of a device, a copy that the next call overwrites.
+  /// Returns the parameters on the host. For a GPU it is a copy, valid until the next call.
   [[nodiscard]] std::span<float const> values() const { return session_.values(); }
-  /// What the model keeps but does not learn, such as running statistics: the first device's, or this rank's.
+  /// Returns unlearned state of the model, such as running statistics, of the first device or of this rank.
   [[nodiscard]] std::span<float const> buffers() const { return session_.buffers(); }
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
   [[nodiscard]] Model const& model() const noexcept { return model_; }
   [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
-  /// Which part of a loader's batches this process trains on.
+  /// Returns the part of a loader's batches that this process trains on.
   [[nodiscard]] data::Split split() const { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
   [[nodiscard]] int rank() const { return policy_.first_shard() / policy_.shards(); }
   [[nodiscard]] int ranks() const { return policy_.all_shards() / policy_.shards(); }
-  /// What the rank `root` passes.   @collective with DistributedDataParallel
+  /// Returns the string of rank `root`.   @collective with DistributedDataParallel
   [[nodiscard]] std::string broadcast(std::string text, int root) {
     if constexpr (requires { session_.broadcast(text, root); }) session_.broadcast(text, root);
     return text;
@@ -231,7 +234,7 @@ class Trainer {
       return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()), made);
     });
   }
-  /// Over so many of its first steps.
+  /// Evaluates the first `steps` steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
                                    Index steps, train::StepsMade const& made = {}) {
@@ -240,7 +243,7 @@ class Trainer {
     return train::detail::evaluate(session_, split(), prefix, evaluation, steps, made);
   }
 
-  /// f(values, buffers) changes copies of them, which all replicas then take.
+  /// Calls f(values, buffers) with copies, which all replicas then take.
   template <class F>
   void change_numbers(char const* what, F const& f) {
     auto const turn = call();
@@ -250,7 +253,7 @@ class Trainer {
     f(std::span<float>(values), std::span<float>(buffers));
     train::detail::set_numbers(any_session_, layout_, values, buffers);
   }
-  /// From a micro-step to the end of an epoch; for a device, in memory that it reads by itself.
+  /// Starts a loader at a micro-step. For a GPU, batches use pinned memory.
   template <class Loader>
   void start(Loader& loader, Index epoch, Index step, Index last_epoch) {
     if constexpr (!Space::host_accessible && requires(memory::AnyHostResource memory) { loader.use(memory); })
@@ -340,7 +343,7 @@ class Trainer {
     return loss;
   }
 
-  /// One batch forward and backward, whose gradients nobody sums, and one evaluated.
+  /// Computes forward and backward of one batch, without a reduction of gradients, and evaluates one batch.
   template <class Loader, class Evaluation>
   void rehearse(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
                 train::detail::FitPlan const& plan, train::RunRecord& record) {
@@ -378,10 +381,10 @@ class Trainer {
   Session session_;
   train::detail::SomeSession<Optimizer, Session> any_session_{session_};
   std::uint64_t seed_;
-  train::TrainerSteps done_;  // steps include those that were skipped since the loss scale was set
+  train::TrainerSteps done_;  // steps include steps that were skipped since the loss scale was set
   bool stepped_ = false;
   double weight_ = 0;               // of the last step's loss
-  bool averages_in_place_ = false;  // of the values
+  bool averages_in_place_ = false;  // instead of the parameters
   mutable train::detail::OneThread user_;
 };
 

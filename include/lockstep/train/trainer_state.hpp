@@ -23,14 +23,14 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
-/// What is saved of a trainer beside its numbers.
+/// Saved state of a trainer in addition to its arenas.
 struct TrainerState {
   TrainerSteps done;
   std::uint64_t seed = 0;
   optim::LossScaler::State loss_scale;
-  std::string optimizer;  ///< its name(), where it has one
+  std::string optimizer;  ///< the optimizer's name(), if it has one
 
-  static constexpr char const* key = "lockstep.trainer";  ///< of the file's metadata
+  static constexpr char const* key = "lockstep.trainer";  ///< key in the file's metadata
 
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
@@ -72,7 +72,7 @@ struct TrainerState {
   }
 };
 
-/// As `save_state`, on the first rank, where `first` says so, and on the others.
+/// Implements `save_state` on the first rank (`first`) and on the others.
 inline void save_state(AnySession& session, nn::ParameterLayout const& layout, bool first, TrainerSteps const& done,
                        std::uint64_t seed, std::string const& path, Metadata metadata) {
   auto const& kind = session.kind();
@@ -87,7 +87,7 @@ inline void save_state(AnySession& session, nn::ParameterLayout const& layout, b
                     metadata);
 }
 
-/// As `load_state`. @returns what the trainer had done
+/// Implements `load_state`. Returns the trainer's work before the save.
 inline TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& layout, bool first, std::uint64_t seed,
                                std::string const& path) {
   auto const& kind = session.kind();
@@ -117,11 +117,12 @@ inline TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& l
 
 }  // namespace detail
 
-/// Saves all that a trainer goes on from, for a loop of your own: parameters and buffers, for `Trainer::load` and a
-/// Predictor too, the optimizer's moments, how many steps were made, and the loss scale. The first rank writes; the
-/// file is there whole or not at all. Where the data goes on is up to your loop: `metadata` can say so.
+/// Saves all state that a trainer needs to continue your own training loop. The file has the parameters and buffers,
+/// which `Trainer::load` and a Predictor can read too. It also has the optimizer's state, the number of steps and the
+/// loss scale. The first rank writes; the file appears complete or not at all. Your loop saves the position in the
+/// data, for example in `metadata`.
 /// @collective with DistributedDataParallel
-/// @throws DataError when the file cannot be written; ConfigError within an evaluation by the averages of an
+/// @throws DataError if the file cannot be written; ConfigError within an evaluation by the averages of an
 /// optim::Averaged
 template <class Model, class Optimizer, class Policy>
 void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata const& metadata = {}) {
@@ -131,10 +132,11 @@ void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
                      Parts::seed(trainer), path, metadata);
 }
 
-/// Goes on from what `save_state` saved, under any policy and with any number of ranks: the next step is the one that
-/// would have followed. The first rank reads; all have it afterwards. Texts are read by `train::load_text`.
-/// @collective with DistributedDataParallel   @throws DataError, on the first rank, when the file cannot be read, is of
-/// another model, or holds parameters alone; ConfigError when the seed or the optimizer is another
+/// Restores the state that `save_state` saved, under any policy and number of ranks. The next step is the one that
+/// would have followed. The first rank reads; all ranks receive the state. Read the strings with `train::load_text`.
+/// @collective with DistributedDataParallel
+/// @throws DataError, on the first rank, if the file cannot be read, belongs to another model, or has parameters only;
+/// ConfigError if the seed or the optimizer differs
 template <class Model, class Optimizer, class Policy>
 void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path) {
   using Parts = detail::TrainerParts;

@@ -9,9 +9,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
-/// Writes a CSV file of texts with a header of `columns`. The file is there whole or not at all.
-/// @throws ConfigError when a row has more or fewer cells than there are columns
-/// @throws DataError when the file cannot be written
+/// Writes a CSV file of strings with a header of `columns`. The file appears complete or not at all.
+/// @throws ConfigError if the number of cells in a row differs from the number of columns
+/// @throws DataError if the file cannot be written
 /// @source RFC 4180, with line feeds
 inline void write_csv(std::string const& path, std::vector<std::string> const& columns,
                       std::vector<std::vector<std::string>> const& rows) {

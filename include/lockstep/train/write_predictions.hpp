@@ -23,7 +23,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
-/// Sees, as a metric does, what is predicted for one batch.
+/// Receives the prediction for one batch, like a metric.
 template <class F>
 struct SeesPrediction {
   static constexpr bool wants_no_loss = true;
@@ -44,16 +44,16 @@ void expect_all_samples(Loader const& loader) {
 }
 }  // namespace detail
 
-/// Writes a CSV file with a row for each sample that a loader delivers in an epoch, which is all unless its sampler
-/// draws some, once each and in the order of the dataset, and a header of `columns`. row(prediction, batch, k) gives
-/// the cells of row k of a batch: a number, a text, or a std::tuple, std::array or std::vector of these; on the host,
-/// and by several threads where there are several devices. The model predicts as in an evaluation, by the averages of
-/// an optim::Averaged, and makes no loss: a sample's label may be anything. Floating-point numbers are written with the
-/// fewest digits that read back as the same bits. The file is there whole or not at all; the first rank writes it.
-/// @param made told after each batch how many of this process's batches are done, of how many
+/// Writes a CSV file with a header of `columns` and one row per sample, in the order of the dataset. It has each sample
+/// that the loader returns in one epoch once. Floating-point numbers have the fewest digits that read back as equal
+/// bits. The file appears complete or not at all; the first rank writes it.
+/// row(prediction, batch, k) returns the cells of row k of a batch: a number, a string, or a std::tuple, std::array or
+/// std::vector of these. It runs on the host, concurrently if there are several devices. The model predicts as in an
+/// evaluation, with the averages of an optim::Averaged. It computes no loss, so labels may be anything.
+/// @param made called after each batch with the number of finished batches of this process, and their total
 /// @collective with DistributedDataParallel: each rank predicts its part
-/// @throws DataError, on the first rank, when the file cannot be written; ConfigError when a row has more or fewer
-/// cells than there are columns, or the loader's tail is drop; what the model throws
+/// @throws DataError, on the first rank, if the file cannot be written; ConfigError if a row's number of cells differs
+/// from the number of columns, or the loader's tail is drop; all that the model throws
 template <class Model, class Optimizer, class Policy, class Loader, class Row>
 void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer, Loader& loader,
                        std::vector<std::string> const& columns, Row const& row, StepsMade const& made = {}) {
@@ -98,7 +98,7 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
   file->commit();
 }
 
-/// The same by a predictor, in this process alone.
+/// Writes the predictions of a predictor, in this process only.
 template <class Model, class Loader, class Row>
 void write_predictions(std::string const& path, Predictor<Model>& predictor, Loader& loader,
                        std::vector<std::string> const& columns, Row const& row) {

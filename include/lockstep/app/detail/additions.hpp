@@ -8,19 +8,20 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// What is done with a trainer once the run is over, unless a program says.
+/// Default of `then` in Training::fit: does nothing with the trainer after the run.
 struct NothingThen {
   template <class Trainer>
   void operator()(Trainer&) const {}
 };
 
-/// What a program adds to what the flags say, before it calls Training::fit.
+/// Additions of a program to the flags, made before it calls Training::fit.
 class Additions {
  public:
-  /// Who hears how the run goes besides what --save-dir and the screen get; lives until `fit` has returned. One that
-  /// shows or saves is added where `speaks()`, one that changes how training goes on, on every rank.
+  /// Adds an observer to those of --save-dir and the screen. It must outlive `fit`. Add an observer that prints or
+  /// saves on the rank where `speaks()` returns true. Add one that changes training on every rank.
   void observe(train::Observer& observer) { observers_.push_back(&observer); }
-  /// How the file of --init-from calls the model's parameters; "" for those that start as without it, as a new head.
+  /// Sets the names of the model's parameters in the file of --init-from; "" for parameters that the file does not
+  /// initialize, as of a new head.
   void init_by(train::NamesInFile names) { init_names_ = std::move(names); }
 
  protected:

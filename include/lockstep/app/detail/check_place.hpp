@@ -8,8 +8,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// Compares --local-rank, which `python -m torch.distributed.launch` adds, with what the launcher's variables say.
-/// @throws ConfigError when they disagree, or there are no variables
+/// Compares --local-rank, which `python -m torch.distributed.launch` adds, with the launcher's variables.
+/// @throws ConfigError if they differ, or there are no variables
 inline void check_local_rank(std::optional<int> const& local_rank, launch::Environment const& place) {
   if (!local_rank || *local_rank == place.local_rank || place.launcher == launch::Launcher::lockstep) return;
   auto const flag = "--local-rank " + std::to_string(*local_rank);
@@ -19,8 +19,8 @@ inline void check_local_rank(std::optional<int> const& local_rank, launch::Envir
   throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
 }
 
-/// Call for --engine mpi.
-/// @throws ConfigError when this program was built without MPI, or no MPI launcher has started it
+/// Checks --engine mpi.
+/// @throws ConfigError if this program was built without MPI, or no MPI launcher started it
 inline void check_mpi(launch::Environment const& place) {
 #if !defined(LOCKSTEP_MPI)
   throw ConfigError(

@@ -16,8 +16,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// What flags say together that cannot be, once all that follows from them is known. A flag that was given is refused;
-/// a program's default that says something where nothing can come of it gives way.
+/// Rejects invalid combinations of flags, after dependent options are known. Flags that were given are rejected.
+/// Defaults that do not apply are reset.
 class Combinations {
  public:
   Combinations(Options& options, Command const& command) : options_(options), command_(command) {}
@@ -38,7 +38,7 @@ class Combinations {
   }
 
  private:
-  /// `none` is the value that says nothing.
+  /// Rejects or resets a flag; `none` is its value without effect.
   template <class T>
   void refuse(char const* flag, T Options::*member, T none, std::string const& sentence) {
     if (options_.*member == none) return;
@@ -123,7 +123,7 @@ class Combinations {
   void check_best() {
     if (options_.best_by == "none") options_.best_by.clear();
     if (!options_.save_dir.empty() || options_.patience > 0 || options_.plateau > 0) return;
-    if (!options_.best_by.empty() && command_.given("--best-by"))  // a default may be asked for in a loop of one's own
+    if (!options_.best_by.empty() && command_.given("--best-by"))  // a default may be for your own training loop
       throw ConfigError(
           "--best-by without --save-dir, --patience or --lr-plateau: it would change nothing; add one of them");
   }
@@ -163,7 +163,7 @@ class Combinations {
     leave("--evaluate", "--shard-optimizer", &Options::shard_optimizer, false, what);
   }
 
-  /// Of a flag in whose place nothing is trained: those by which a run is trained or kept say nothing.
+  /// Rejects flags that only affect training or its output, for a flag that replaces training.
   void leave_training(char const* instead, char const* what) {
     leave(instead, "--resume", &Options::resume, std::string(Options::never), what);
     leave(instead, "--checkpoint-every", &Options::checkpoint_every, Index{0}, what);

@@ -17,16 +17,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// One `name: value` of a configuration file.
 struct Setting {
   std::string name;
-  std::string value;  ///< of a list: its items with commas between
+  std::string value;  ///< items of a list are separated by commas
   bool is_list = false;
   std::size_t line = 0;  ///< from 1
 };
 
-/// Reads a file of names with values, some of them perhaps in sections, of which there are none within others: YAML,
-/// and so JSON, which is a part of it. A name without a value, or with null, is as if it were not there.
+/// Reads names and values from a YAML file, and so from JSON, which is a subset. Names may be in sections, one level
+/// deep. Names without a value, or with null, are ignored.
 class ConfigFile {
  public:
-  /// @throws ConfigError when the file cannot be opened; names it and the system's reason
+  /// @throws ConfigError if the file cannot be opened; names it and the system's reason
   explicit ConfigFile(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "re")) {
     if (!file_) throw ConfigError("--config " + path_ + ": cannot be opened: " + std::strerror(errno));
     if (yaml_parser_initialize(&parser_) == 0) {
@@ -43,8 +43,8 @@ class ConfigFile {
     std::fclose(file_);
   }
 
-  /// To be called once.
-  /// @throws ConfigError with file and line, for what is no YAML or is not of that form
+  /// Returns the settings. Call it once.
+  /// @throws ConfigError with file and line if the file is not YAML or not of this form
   [[nodiscard]] std::vector<Setting> read() {
     next();                                          // begins the stream
     if (next() == YAML_STREAM_END_EVENT) return {};  // comments at most

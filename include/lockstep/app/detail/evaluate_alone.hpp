@@ -10,8 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// --evaluate: prints what a trainer's parameters give on the evaluation's samples.   @collective
-/// @throws ConfigError of a program that makes no evaluations
+/// Implements --evaluate: evaluates the trainer's parameters and prints the result.   @collective
+/// @throws ConfigError if the program has no evaluation
 template <class Trainer, class Evaluation>
 void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool speaks) {
   if constexpr (std::is_same_v<Evaluation, train::NoEvaluation>) {

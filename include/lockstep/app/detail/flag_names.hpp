@@ -14,21 +14,22 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// What a name that was given says, whichever of a flag's names it is.
+/// Meaning of a given name and value, for any of a flag's names.
 struct NamedValue {
-  std::optional<std::size_t> flag = {};  ///< none where nothing is to be set
-  std::string name = {};                 ///< as it was given
-  std::vector<std::string> values = {};  ///< the first, unless another name of the flag says another of them
-  bool as_is = false;                    ///< the value is in the flag's own words
-  std::size_t line = 0;                  ///< of a configuration file
-  bool dropped = false;                  ///< another name of the flag says it more exactly
+  std::optional<std::size_t> flag = {};  ///< empty if nothing is to be set
+  std::string name = {};                 ///< as given
+  std::vector<std::string> values = {};  ///< candidates; the first one applies unless another name of the flag gives
+                                         ///< another candidate
+  bool as_is = false;                    ///< whether the value is in the flag's own words
+  std::size_t line = 0;                  ///< in a configuration file
+  bool dropped = false;                  ///< whether another name of the flag is more specific
 };
 
-/// The names of a command's flags, - and _ being the same, and, once asked for, the synonyms of them.
+/// Names of a command's flags, in which - and _ are equal, and, after `add_synonyms`, their synonyms.
 class FlagNames {
  public:
   void add_synonyms() noexcept { synonyms_ = true; }
-  /// The next flag's: "--parallel,--multi-gpu".
+  /// Adds the names of the next flag: "--parallel,--multi-gpu".
   void enter(std::string const& names) {
     auto& own = flags_.emplace_back();
     std::istringstream list(names);
@@ -48,8 +49,8 @@ class FlagNames {
     return {};
   }
 
-  /// What `given`, with or without the dashes before it, says with a value; none where nobody knows the name.
-  /// @throws ConfigError for a value that cannot be, or a synonym of a flag that this command lacks
+  /// Returns the meaning of `given`, with or without leading dashes, and its value; empty for an unknown name.
+  /// @throws ConfigError if the value is invalid, or the synonym's flag does not exist in this command
   [[nodiscard]] std::optional<NamedValue> read(std::string const& given, std::string const& value) {
     auto const name = with_dashes(given.starts_with("--") ? given : "--" + given);
     if (auto const flag = find(name)) return NamedValue{.flag = flag, .name = given, .values = {value}, .as_is = true};
@@ -75,8 +76,8 @@ class FlagNames {
     return {};
   }
 
-  /// Of several names of one flag: one that leaves a choice gives way to another that makes it; all others are
-  /// twice(first, second), which throws.
+  /// Resolves several names of one flag. A name with several candidates yields to a name that gives one of them. For
+  /// all others, calls twice(first, second), which throws.
   template <class F>
   static void settle(std::vector<NamedValue>& all, F&& twice) {
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -91,13 +92,13 @@ class FlagNames {
       }
   }
 
-  /// Takes down that a choice which a name leaves is made here.
+  /// Adds a note if a name has several candidates.
   void note_choice(NamedValue const& said, std::string const& flag) {
     if (said.values.size() > 1)
       notes_.push_back(bare(said.name) + " means " + flag + " " + said.values[0] + " here; the other choice is " +
                        flag + " " + said.values[1]);
   }
-  /// A sentence each, of what was accepted or chosen.
+  /// Returns one sentence for each accepted setting and each choice.
   [[nodiscard]] std::vector<std::string> notes() const {
     auto all = notes_;
     auto const list = [&](Always is, char const* what) {
@@ -113,7 +114,7 @@ class FlagNames {
     return all;
   }
 
-  /// Every name that is taken, the flags' own first.
+  /// Returns all accepted names, the flags' own first.
   [[nodiscard]] std::vector<std::string> known() const {
     auto all = known_;
     if (!synonyms_) return all;
@@ -132,7 +133,7 @@ class FlagNames {
   }
 
  private:
-  /// The flag that has any of the names in a row.
+  /// Returns the flag that has any of the names in a row.
   [[nodiscard]] std::optional<std::size_t> find(OtherNames const& row) const {
     auto found = find(row.flag);
     any_word(row.names, [&](std::string_view name) {
@@ -162,7 +163,7 @@ class FlagNames {
 
   bool synonyms_ = false;
   std::vector<std::string> known_;
-  std::vector<std::vector<std::string>> flags_;  // of each, its names with - for _
+  std::vector<std::vector<std::string>> flags_;  // per flag, with - instead of _
   std::vector<std::string> notes_;
   std::vector<std::pair<std::string, Always>> accepted_;
 };

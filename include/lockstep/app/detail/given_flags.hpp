@@ -14,9 +14,9 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Declares the flags that all trainers share, by groups of --help. Flags whose default depends on other flags or on
-/// the machine are kept here, empty unless given; all others write into the options.
+/// the machine are members here, empty unless given. All other flags write into the options.
 struct GivenFlags {
-  static constexpr int automatic = 0;  ///< of nproc: as many as there are GPUs to use, or cores
+  static constexpr int automatic = 0;  ///< value of nproc: number of usable GPUs, or of cores
   static constexpr int most_prefetch = 1024;
 
   std::optional<Parallel> parallel;
@@ -26,7 +26,7 @@ struct GivenFlags {
   std::string gpu_ids;
   std::optional<Index> batch_size, global_batch_size;
 
-  /// Command, options and this object must outlive `Command::parse`.
+  /// Declares all flags. Command, options and this object must outlive `Command::parse`.
   void add_to(Command& command, Options& options) {
     add_parallelism(command, options);
     add_launch(command, options);

@@ -13,8 +13,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// For a run that this program starts on more or fewer GPUs than it sees; empty if the numbers are equal, or another
-/// launcher has started the ranks and may have shown each of them its own GPU only.
+/// Returns a note if this program starts a run on more or fewer GPUs than it sees. Empty if the numbers are equal. Also
+/// empty for ranks of another launcher, which may show each rank only its own GPU.
 [[nodiscard]] inline std::string note_on_gpus(Options const& options, launch::Environment const& place) {
   bool const elsewhere = place.size > 1 && place.launcher != launch::Launcher::lockstep;
   if (options.backend != Backend::cuda || elsewhere) return "";
@@ -29,7 +29,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   return "";
 }
 
-/// For the seconds that a rank took from its start to its first batch; empty for a quick start.
+/// Returns a note on the seconds between a rank's start and its first batch; empty for a fast start.
 [[nodiscard]] inline std::string note_on_slow_start(double seconds) {
   constexpr double slow = 10;
   if (seconds < slow) return "";
@@ -37,7 +37,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
          " s to open its data and to make the model; docs/how-to/troubleshooting.md lists what shortens that";
 }
 
-/// What an exception says; for memory that ran out, with the remedies.
+/// Returns an exception's message; for memory that ran out, with remedies.
 [[nodiscard]] inline std::string message_of(std::exception const& error) {
   if (dynamic_cast<std::bad_alloc const*>(&error) == nullptr) return error.what();
   return "out of memory: the host, or a limit such as ulimit -v, refused memory; a smaller --batch-size with more "
@@ -45,7 +45,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
          "takes";
 }
 
-/// f(), with `message_of` in place of a bad_alloc.
+/// Returns f(). Replaces a bad_alloc with an Error with `message_of`.
 template <class F>
 decltype(auto) telling_memory(F&& f) {
   try {
@@ -55,7 +55,7 @@ decltype(auto) telling_memory(F&& f) {
   }
 }
 
-/// The supervisor's sentence about a rank that failed, with a hint for one that the kernel may have killed.
+/// Returns the supervisor's sentence about a failed rank, with a hint if the kernel may have killed it.
 [[nodiscard]] inline std::string with_hint(std::string const& report) {
   if (report.find("was killed by signal 9") == std::string::npos) return report;
   return report + "; the kernel does that when memory runs out, as dmesg then says";

@@ -14,7 +14,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// The communicator of a world, MPI's included where the program was built with it.
+/// Returns the communicator of a world, also of MPI if the program was built with it.
 [[nodiscard]] inline comm::AnyCommunicator connect(launch::World const& world) {
 #if defined(LOCKSTEP_MPI)
   if (world.engine == launch::Engine::mpi)
@@ -23,8 +23,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   return comm::connect(world);
 }
 
-/// MPI for as long as a rank trains, where it joins the ranks. After an exception it is not closed: that would wait for
-/// the others, whom mpirun ends when this process does.
+/// Initializes and finalizes MPI around a rank's training, if MPI connects the ranks. After an exception it does not
+/// finalize, because that would wait for the other ranks. mpirun terminates them when this process exits.
 class [[nodiscard]] MpiSession {
  public:
 #if defined(LOCKSTEP_MPI)

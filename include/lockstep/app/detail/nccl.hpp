@@ -21,7 +21,7 @@ class NcclCommunicator;
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// NCCL's engine: no more than its name, but for what nvcc compiles after lockstep/cuda.cuh.
+/// NCCL's engine: an incomplete type, except where nvcc compiles after lockstep/cuda.cuh.
 #if defined(LOCKSTEP_NCCL)
 using Nccl = comm::NcclCommunicator;
 #else
@@ -33,8 +33,8 @@ inline constexpr bool built_with_nccl = requires {
   sizeof(Communicator);
 };
 
-/// Joins the ranks of a world by NCCL, this one on the GPU `gpu`. NCCL refuses ranks that share one, unless they seem
-/// to be on hosts of their own, which a process can say of itself.
+/// Connects the ranks of a world with NCCL, this rank on the GPU `gpu`. NCCL rejects ranks that share a GPU unless
+/// their host ids differ. If processes share a GPU, each process therefore sets its own NCCL_HOSTID.
 template <class Communicator>
 [[nodiscard]] Communicator connect_gpu(launch::World const& world, int gpu) {
   struct Seat {
@@ -46,7 +46,7 @@ template <class Communicator>
   } mine;
   Communicator::place_of(gpu).copy(mine.gpu, sizeof mine.gpu - 1);
   ::gethostname(mine.host, sizeof mine.host - 1);
-  std::ifstream("/proc/sys/kernel/random/boot_id").read(mine.boot, 36);  // hosts may have one name
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(mine.boot, 36);  // host names may not be unique
   auto host = Communicator::host_engine(world);
   std::vector<Seat> all(static_cast<std::size_t>(world.size));
   host.all_gather(&mine, all.data(), sizeof mine);

@@ -9,7 +9,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// A run that goes on for longer than it was to is not over, until it says so again.
+/// Removes run.json at the start of a resumed run, which is incomplete until it writes the file again.
 struct NotOver final : train::Observer {
   explicit NotOver(std::string path) : run_json(std::move(path)) {}
   void start(train::StartReport const&) override {

@@ -9,14 +9,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// What the flags say of an optimizer, which has what the program says.
-/// @throws ConfigError when the program says a learning rate where it would be lost
+/// Applies the flags to the program's optimizer.
+/// @throws ConfigError if the program sets a learning rate that the flag's default would replace
 template <class Optimizer>
 void take_settings(Options const& options, Optimizer& optimizer) {
   auto const gives = [&](char const* flag) {
     return std::find(options.given.begin(), options.given.end(), flag) != options.given.end();
   };
-  bool own_rate = false, own_decay = false;  // an optimizer that has no defaults does not tell
+  bool own_rate = false, own_decay = false;  // unknown for optimizers without a default constructor
   if constexpr (std::is_default_constructible_v<Optimizer>) {
     Optimizer const plain;
     own_rate = optimizer.learning_rate != plain.learning_rate;

@@ -15,7 +15,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// The shortest text that reads back as the same number.
+/// Returns the shortest string that reads back as an equal number.
 template <class T>
 [[nodiscard]] std::string shortest(T value) {
   char text[64];
@@ -30,8 +30,8 @@ template <class T>
   return kind + " from " + shortest(least) + " to " + shortest(most);
 }
 
-/// Reads all of `text` as a number in [least, most]; `alternative` ends the sentence that refuses it.
-/// @throws ConfigError naming the flag, the text and the range; also for nan, infinity and trailing characters
+/// Reads all of `text` as a number in [least, most]. The error message ends in `alternative`.
+/// @throws ConfigError with the flag, the string and the range; also for nan, infinity and trailing characters
 template <class T>
 [[nodiscard]] T parse_number(std::string_view flag, std::string_view text, T least, T most,
                              std::string_view alternative = "") {
@@ -45,7 +45,7 @@ template <class T>
   return value;
 }
 
-/// Reads numbers with commas between them.
+/// Reads numbers that are separated by commas.
 template <class T>
 [[nodiscard]] std::vector<T> parse_numbers(std::string_view flag, std::string_view text, T least, T most) {
   std::vector<T> all;

@@ -9,7 +9,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// What run.json says of a run beside its record.
+/// Returns the labels of run.json in addition to the run's record.
 [[nodiscard]] inline train::RunLabels run_labels(Options const& options, char const* precision,
                                                  train::RunRecord const& record) {
   train::RunLabels labels;

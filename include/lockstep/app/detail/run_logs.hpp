@@ -15,10 +15,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// Who tells of a fit as it goes: on the screen, and in the files of --save-dir.
+/// Observers of a fit that print progress and write the files of --save-dir.
 class RunLogs {
  public:
-  /// Those that are wanted here. `output` is of the rank that speaks.
+  /// Creates the observers that the options need. `output` must outlive this object and belong to rank 0.
   explicit RunLogs(RunOutput const& output) : output_(output) {
     if (!output.saves()) return;
     not_over_.emplace(output.file("run.json"));
@@ -31,7 +31,7 @@ class RunLogs {
   RunLogs(RunLogs const&) = delete;
   RunLogs& operator=(RunLogs const&) = delete;
 
-  /// They hear in this order; what others print stands below the progress bar's line.
+  /// Adds the observers in order, the progress bar first, so that output of others appears below its line.
   void join(std::vector<train::Observer*>& observers) {
     observers.insert(observers.begin(), &progress_);
     if (not_over_) observers.insert(observers.end(), {&*not_over_, &*metrics_, &*table_});
@@ -40,7 +40,7 @@ class RunLogs {
 #endif
   }
 
-  /// After a fit: training that goes well does not end because somebody has removed a log.
+  /// Notes removed logs after a fit, as their removal does not stop training.
   void note_removed() const {
     for (auto const* name : names)
       if (output_.saves() && !std::filesystem::exists(output_.file(name)))

@@ -33,10 +33,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// What the rank that speaks for all prints of a run, and leaves in --save-dir.
+/// Output of rank 0 on the screen and in --save-dir.
 class RunOutput {
  public:
-  /// Both outlive it. `precision`: none where the program has no such flag.
+  /// Stores the arguments; options and world must outlive this object. `precision` is empty if the program has no such
+  /// flag.
   RunOutput(Options const& options, launch::World const& world, std::optional<Precision> precision)
       : options_(options), world_(world), precision_(precision) {}
 
@@ -61,17 +62,17 @@ class RunOutput {
          " by the loader of rank 0, the last because of this: " + stats.last_failure);
   }
 
-  /// What is about to begin.
+  /// Facts to print at the start.
   struct Beginning {
     char const* engine;
     Index batch_size;  ///< of the loader
     Index parameters;
-    Index warmup;  ///< optimizer steps, as the flags have it
+    Index warmup;  ///< optimizer steps by the flags
     Index steps;   ///< of the schedule
   };
   void announce(Beginning const& run) const {
     Index const batch = run.batch_size * options_.shards() / options_.all_devices();
-    auto const* const most = batch == options_.batch_size ? "" : "up to ";  // as of batches by tokens
+    auto const* const most = batch == options_.batch_size ? "" : "up to ";  // batches by tokens
     std::printf(
         "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %s%td per rank or device, effective batch "
         "%s%td, %td parameters\n",
@@ -87,7 +88,7 @@ class RunOutput {
     std::fflush(stdout);
   }
 
-  /// After --dry-run.
+  /// Prints the result of --dry-run.
   void tell_rehearsal(train::RunRecord const& record, Index samples, Index epoch_steps, Index steps) const {
     std::printf("dry run: %lld samples, %lld steps an epoch, %lld in all", static_cast<long long>(samples),
                 static_cast<long long>(epoch_steps), static_cast<long long>(steps));
@@ -99,7 +100,7 @@ class RunOutput {
     std::fflush(stdout);
   }
 
-  /// After a fit. @returns whether it had been over before
+  /// Prints the end of a fit.   @returns whether the run was complete before
   bool tell_end(train::RunRecord const& record) const {
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
@@ -115,7 +116,7 @@ class RunOutput {
     return was_over;
   }
 
-  /// What was traced, which is in trace.json.
+  /// Writes layers.csv and prints the table of layers of a trace.
   void tell(train::Trace const& trace, nn::ParameterLayout const& layout) const {
     if (!speaks()) return;
     auto const times = train::layer_times(trace, layout);
@@ -133,7 +134,7 @@ class RunOutput {
     train::write_run_json(file("run.json"), record, labels);
   }
 
-  /// What --doctor found: printed and, in --save-dir, left as doctor.json.
+  /// Prints the result of --doctor and writes doctor.json to --save-dir, if given.
   void tell(Examination const& found, parallel::CollectiveCost const& all_reduce,
             nn::ParameterLayout const& layout) const {
     auto const& record = found.as_it_is;
@@ -166,8 +167,9 @@ class RunOutput {
   [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
     return run_labels(options_, name(precision_.value_or(Precision::fp32)), record);
   }
-  /// Whether convolutions are ours that could be oneDNN's: of floats, and not compiled by nvcc, which aborts in its
-  /// header. Their weights have an extent for each dimension, besides those for input and output.
+  /// Returns whether oneDNN could replace the library's convolutions. It needs float activations, and a compiler other
+  /// than nvcc, which aborts in oneDNN's header. Weights of convolutions have an extent for each dimension, in addition
+  /// to input and output channels.
   [[nodiscard]] bool spares_onednn(nn::ParameterLayout const& layout) const noexcept {
     return precision_.value_or(Precision::fp32) == Precision::fp32 && !kernel::Convolution<HostSpace>::by_onednn &&
            !built_with_cuda<> && std::any_of(layout.entries().begin(), layout.entries().end(), [](auto const& entry) {

@@ -10,11 +10,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-/// Names that other trainers, scripts and configuration files have for flags. To add one, add a word here and to the
-/// tables in docs/reference/command-line.md. Names are written with - and without the dashes before them; a flag that a
-/// program has under one of these names keeps that name for itself.
+/// Synonyms of flags in other trainers, scripts and configuration files. To add one, add a word here and to the tables
+/// in docs/reference/command-line.md. Names are written with - and without leading dashes. A program's own flag of that
+/// name takes precedence.
 
-/// Other names of a flag, with the same values.
+/// Synonyms of a flag with equal values.
 struct OtherNames {
   std::string_view flag;
   std::string_view names;  ///< separated by spaces
@@ -88,12 +88,12 @@ inline constexpr OtherNames other_names[] = {
     {"--weight-decay", "wd"},
 };
 
-/// Names whose values are other words than the flag's.
+/// Synonyms whose values differ from the flag's.
 struct Translation {
   std::string_view names;
   std::string_view flag;
-  /// "theirs=ours", separated by spaces. Nothing behind the = leaves the flag as it is; "bf16|fp16" is bf16, unless
-  /// another name of the flag says fp16; a last * passes on what is not listed.
+  /// "theirs=ours", separated by spaces. An empty right side leaves the flag unchanged. "bf16|fp16" is bf16, unless
+  /// another name of the flag gives fp16. A final * passes on all other values.
   std::string_view values;
 };
 inline constexpr Translation translations[] = {
@@ -111,14 +111,14 @@ inline constexpr Translation translations[] = {
     {"resume-from-checkpoint", "--resume", "true=auto false=never *"},
 };
 
-/// What a setting that nobody chooses is here.
+/// Constant value of a setting.
 enum class Always {
   on,
   off,
-  either,  ///< both values come to the same
-  unused,  ///< any value comes to the same
+  either,  ///< both values have an equal effect
+  unused,  ///< all values have an equal effect
 };
-/// Settings that are always so. Their value is accepted, and said to be; the other one is refused.
+/// Settings that are constant. Their value is accepted with a note; the other value is rejected.
 struct Constant {
   std::string_view names;
   Always is;
@@ -146,7 +146,7 @@ inline constexpr Constant constants[] = {
      "algorithms that are chosen by time change bits from run to run; --timed-products does so for matrix products"},
 };
 
-/// Settings that a flag does not make here, whatever their value. They are refused with the reason.
+/// Settings that are never accepted, with the reason.
 struct Refused {
   std::string_view names;
   std::string_view because;
@@ -160,7 +160,7 @@ inline constexpr Refused refused_names[] = {
     {"compile torch-compile", "the compiler has compiled this program already"},
 };
 
-/// Calls f(word) with each word of a list that has spaces between them, until f returns true; whether it did.
+/// Calls f(word) with each word of a space-separated list until f returns true. Returns whether f returned true.
 template <class F>
 constexpr bool any_word(std::string_view list, F&& f) {
   for (std::size_t at = 0; at < list.size();) {
@@ -174,7 +174,7 @@ constexpr bool any_word(std::string_view list, F&& f) {
   return any_word(list, [word](std::string_view each) { return each == word; });
 }
 
-/// The row of a table that has a name, or a null pointer.
+/// Returns the row of a table that has a name, or a null pointer.
 template <class Row, std::size_t rows>
 [[nodiscard]] constexpr Row const* row_of(Row const (&table)[rows], std::string_view name) {
   for (auto const& row : table)
@@ -182,7 +182,7 @@ template <class Row, std::size_t rows>
   return nullptr;
 }
 
-/// As Python, YAML and shells write true and false; anything else as it is.
+/// Returns "true" or "false" for the spellings of Python, YAML and shells, and any other string unchanged.
 [[nodiscard]] inline std::string truth(std::string const& text) {
   std::string small = text;
   for (auto& c : small)
@@ -191,8 +191,8 @@ template <class Row, std::size_t rows>
   return small == "false" || small == "no" || small == "off" || small == "0" ? "false" : text;
 }
 
-/// What a value means to the flag of a translation: the flag's own words, the first of which counts unless another name
-/// of it says another of them. Without any, the flag stays as it is.
+/// Meaning of a value for the flag of a translation: candidates in the flag's own words. The first one applies unless
+/// another name of the flag gives another candidate. Without candidates the flag is unchanged.
 struct Meaning {
   bool known = false;
   std::vector<std::string> values;
@@ -214,7 +214,7 @@ struct Meaning {
   any_word(row.values, mean);
   return out;
 }
-/// "true, false, no or fp16": what a translation takes.
+/// Returns the values that a translation accepts, as "true, false, no or fp16".
 [[nodiscard]] inline std::string words_of(Translation const& row) {
   std::string all;
   any_word(row.values, [&](std::string_view word) {

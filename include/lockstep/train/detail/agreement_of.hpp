@@ -14,13 +14,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Whether a session's replicas lie on several ranks, which may have been started differently.
+/// Whether a session's replicas are on several ranks, which may have been started with different arguments.
 template <class Session>
 concept agrees = requires(Session& session, parallel::Agreement const& agreement) {
   session.agree(agreement);
 };
 
-/// What each rank updates by.
+/// Returns the settings of a rank's updates.
 template <class Optimizer>
 [[nodiscard]] parallel::Agreement agreement_of(Optimizer const& optimizer, nn::ParameterLayout const& layout,
                                                std::uint64_t seed) {
@@ -37,8 +37,8 @@ template <class Optimizer>
   return agreement;
 }
 
-/// Which samples each rank takes its part of. Not what is in them: that may be a pass over all, and files may lie
-/// elsewhere on another host.
+/// Adds the order of samples. It does not add their contents: that could need a pass over all data, and paths of files
+/// may differ between hosts.
 template <class Loader>
 void add_order(parallel::Agreement& agreement, std::string const& what, Loader const& loader) {
   agreement.add("samples of the " + what, loader.samples());
@@ -48,7 +48,7 @@ void add_order(parallel::Agreement& agreement, std::string const& what, Loader c
     agreement.add("seed of the samples of the " + what, std::to_string(loader.options().seed));
 }
 
-/// What each rank evaluates on.
+/// Adds the data of a rank's evaluations.
 template <class Evaluation>
 void add_evaluation(parallel::Agreement& agreement, Evaluation const& evaluations) {
   each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
@@ -66,7 +66,7 @@ requires is_evaluation<Evaluation>
   return agreement;
 }
 
-/// How long and in which steps each rank trains.
+/// Adds the options of a rank's fit.
 inline void add_options(parallel::Agreement& agreement, FitOptions const& options, Counted const& counted) {
   for (auto const& name : counted.names()) agreement.add("metric of the evaluation", name);
   agreement.add("epochs", options.epochs);
@@ -95,7 +95,7 @@ inline void add_options(parallel::Agreement& agreement, FitOptions const& option
   agreement.add("schedule has a rule", Index{options.schedule.rule != nullptr});
 }
 
-/// The same, and of what it trains on and how it evaluates.
+/// Returns the options of a fit with its data and its evaluations.
 template <class Loader, class Evaluation>
 [[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Loader const& loader,
                                                Evaluation const& evaluation, Counted const& counted, Index batch_size) {

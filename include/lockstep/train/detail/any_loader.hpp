@@ -7,18 +7,18 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A loader between its batches, whatever it loads, as AnySession is a session.
+/// Interface of a loader without the type of its batches, like AnySession.
 class AnyLoader {
  public:
   AnyLoader(AnyLoader const&) = delete;
   AnyLoader& operator=(AnyLoader const&) = delete;
 
   [[nodiscard]] virtual Index samples() const = 0;
-  /// Whether it can go on in the middle of its data, and so has the two below.
+  /// Returns whether the loader can resume within an epoch, and so has the two functions below.
   [[nodiscard]] virtual bool resumes() const noexcept = 0;
   virtual void check(data::LoaderState const& state) const = 0;
   [[nodiscard]] virtual data::LoaderState state_before(data::Split const& split, Index epoch, Index step) const = 0;
-  /// Has its workers write into `timeline`, if they can; a null one ends it.
+  /// Makes its workers record into `timeline`, if they can. A null pointer ends the recording.
   virtual void trace(Timeline* timeline) = 0;
 
  protected:
@@ -26,7 +26,7 @@ class AnyLoader {
   ~AnyLoader() = default;
 };
 
-/// As which a loader of the type passes; it outlives this.
+/// Adapter from a loader, which must outlive it.
 template <class Loader>
 class SomeLoader final : public AnyLoader {
  public:

@@ -16,15 +16,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A session between its steps, whatever its model, its optimizer and its policy: a program compiles what stands on it
-/// once, and not for each of them. Functions are the session's of the same name, and as collective, but where they say
-/// more.
+/// Interface of a session, independent of model, optimizer and policy. Code on top of it compiles once per program. Its
+/// functions do the work of the session's functions of equal name, and are collective if those are, except as
+/// documented.
 class AnySession {
  public:
   struct Kind {
-    std::size_t states = 0;  ///< numbers that the optimizer keeps beside each parameter
-    std::string optimizer;   ///< its name(), where it has one
-    bool averages = false;   ///< whether the last of the states makes parameters their averages
+    std::size_t states = 0;  ///< arenas that the optimizer keeps in addition to the parameters
+    std::string optimizer;   ///< its name(), if it has one
+    bool averages = false;   ///< whether the last state holds the difference between parameters and their averages
     bool scales_loss = false;
     bool on_host = true;
   };
@@ -34,12 +34,12 @@ class AnySession {
   [[nodiscard]] Kind const& kind() const noexcept { return kind_; }
 
   virtual void all_reduce(std::span<double> numbers) = 0;
-  virtual void broadcast(std::string& text, int root) = 0;  ///< nothing where there is one process
+  virtual void broadcast(std::string& text, int root) = 0;  ///< does nothing with one process
 
   [[nodiscard]] virtual std::span<float const> values() const = 0;
   [[nodiscard]] virtual std::span<float const> buffers() const = 0;
-  virtual void set_values(std::span<float const> values) = 0;    ///< of all replicas
-  virtual void set_buffers(std::span<float const> buffers) = 0;  ///< likewise
+  virtual void set_values(std::span<float const> values) = 0;    ///< for all replicas
+  virtual void set_buffers(std::span<float const> buffers) = 0;  ///< for all replicas
   [[nodiscard]] virtual float const* moment(std::size_t i) = 0;
   [[nodiscard]] virtual bool shards_moments() = 0;
   virtual void restore(parallel::SessionState& state) = 0;
@@ -47,21 +47,21 @@ class AnySession {
   [[nodiscard]] virtual bool stops() = 0;
   [[nodiscard]] virtual bool skipped() = 0;
   [[nodiscard]] virtual double gradient_norm() = 0;
-  /// Marks the devices of this process that have computed a loss that is not finite, by 1.
+  /// Sets the entries of devices of this process whose loss is not finite to 1.
   virtual void mark_not_finite(std::span<double> devices) = 0;
 
-  /// What all replicas have alike, or nothing where no loss is scaled. Waits for a device.
+  /// Returns the loss scale, equal on all replicas; empty without loss scaling. Waits for the device.
   [[nodiscard]] virtual optim::LossScaler::State loss_scale() = 0;
   virtual void set_loss_scale(optim::LossScaler::State const& state) = 0;
 
-  /// What rank 0 chooses by time, for the products that its first device has made so far; nothing where products leave
-  /// no choice.   @collective with DistributedDataParallel
+  /// Returns rank 0's choice of GEMM algorithms by timing, for the products of its first device so far. Empty if there
+  /// is no choice.   @collective with DistributedDataParallel
   [[nodiscard]] virtual std::string choose_products(int rank) = 0;
-  /// On all devices, from here on.
+  /// Applies the choice on all devices.
   virtual void take_products(std::string const& choices) = 0;
 
-  /// Has each device write into its timeline of the trace, and the session into the training thread's; a null one ends
-  /// it.
+  /// Makes each device record into its timeline of the trace, and the session into the training thread's. A null
+  /// pointer ends the recording.
   virtual void trace(Trace* trace) = 0;
   [[nodiscard]] virtual parallel::PhaseSeconds take_phases() = 0;
   [[nodiscard]] virtual parallel::SessionReport report() = 0;
@@ -74,7 +74,7 @@ class AnySession {
   Kind kind_;
 };
 
-/// As which a session of the type passes; it outlives this.
+/// Adapter from a concrete session, which must outlive it.
 template <class Optimizer, class Session>
 class SomeSession final : public AnySession {
   using Replica = typename Session::DeviceReplica;

@@ -12,8 +12,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// The batches of one step: those that a loader has handed out, or those of a range, which may be of data::Collated, or
-/// the only one.
+/// Returns the batches of one step: a loader's, a range's (also of data::Collated), or a single batch.
 template <class Batches>
 [[nodiscard]] auto batches_of(Batches const& batches) {
   if constexpr (requires { batches.batches(); }) {
@@ -36,8 +35,9 @@ template <class Batches>
   }
 }
 
-/// One of several ranks steps on its own part of a loader's batches: with any other, ranks would train on some samples
-/// several times and on others never. Whoever wants that passes the batches by themselves.   @throws ConfigError
+/// Checks that a rank steps on its own part of a loader's batches. Otherwise ranks would repeat some samples and omit
+/// others. To do that on purpose, pass the batches instead of the loader's object.
+/// @throws ConfigError if the loader was started with another split
 template <class Batches>
 void check_split([[maybe_unused]] Batches const& from, [[maybe_unused]] data::Split const& own) {
   if constexpr (requires { from.split(); }) {
@@ -54,7 +54,7 @@ void check_split([[maybe_unused]] Batches const& from, [[maybe_unused]] data::Sp
   }
 }
 
-/// Numbers that no step can have. @throws ConfigError with name, value and rule
+/// Checks the options of a step.   @throws ConfigError with name, value and rule
 template <class StepOptions, class Optimizer>
 void check_step(StepOptions const& options, Optimizer const& optimizer, std::size_t batches, int shards) {
   if (batches == 0 || batches % static_cast<std::size_t>(shards) != 0)

@@ -16,7 +16,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Which value of a metric is the best one.
+/// Returns which value of a metric is the best one.
 template <class M>
 [[nodiscard]] constexpr BestValue best_value_of() noexcept {
   if constexpr (requires { M::higher_is_better; })
@@ -24,7 +24,7 @@ template <class M>
   return BestValue::largest;
 }
 
-/// What a fit's evaluations count: each metric's values by name, and the losses of those behind the first.
+/// Names of the values of a fit's evaluations, including the losses of all evaluations after the first.
 class Counted {
  public:
   template <class Evaluation>
@@ -39,7 +39,7 @@ class Counted {
   }
 
   [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
-  /// Which value of that name is the best one; of the loss, which is none of them, it does not matter.
+  /// Returns the best value of that name. For the loss of the first evaluation the result has no meaning.
   [[nodiscard]] BestValue best(std::string const& name) const {
     auto const found = std::find(names_.begin(), names_.end(), name);
     return found == names_.end() ? BestValue::largest : best_[static_cast<std::size_t>(found - names_.begin())];
@@ -55,13 +55,13 @@ class Counted {
   std::vector<BestValue> best_;
 };
 
-/// Which of several evaluations it is whose names have the prefix, as in " (test)"; "" of the first.
+/// Returns the name of an evaluation for messages, as " (test)"; "" for the first one.
 [[nodiscard]] inline std::string which(std::string const& prefix) {
   return prefix.empty() ? "" : " (" + prefix.substr(0, prefix.size() - 1) + ")";
 }
 
-/// A mean over nothing would look like a perfect one.
-/// @returns the evaluation's steps, at least 1
+/// Returns the evaluation's steps, at least 1.
+/// @throws DataError if there are none, as a mean over nothing would look perfect
 template <class Loader, class... Metrics>
 Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
   auto const steps = evaluation.loader.steps(split);
@@ -74,7 +74,7 @@ Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& 
   return steps;
 }
 
-/// Numbers are told, and logged, by their names.
+/// Checks that names of results are unique, as they are logged by name.   @throws ConfigError
 inline void check_names(Counted const& counted, char const* what) {
   std::vector<std::string> taken(log_columns.begin(), log_columns.end());
   for (auto const& name : counted.names()) {
@@ -85,7 +85,7 @@ inline void check_names(Counted const& counted, char const* what) {
   }
 }
 
-/// Before anything is trained.
+/// Checks the loaders before training starts.   @throws ConfigError
 template <class Loader, class Evaluation>
 void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Split const& split) {
   each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
@@ -96,7 +96,7 @@ void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Spl
     steps_of(prefix, each, split);
   });
 }
-/// Likewise; `there_is_one`: the fit was given an evaluation.
+/// Checks the evaluations before training starts; `there_is_one` says whether the fit has an evaluation.
 inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptions const& options) {
   std::string known = "loss";
   bool judges = options.judge_by == known;

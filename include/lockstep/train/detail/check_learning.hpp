@@ -11,9 +11,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A model of which no parameter has got a gradient from samples that count would be trained to the end for nothing.
-/// @returns whether it could be told: `loss`, of all ranks, has a weight
-/// @collective with DistributedDataParallel   @throws Error when no step so far has written a gradient
+/// Checks that at least one parameter gets a gradient from samples that count. Otherwise training would have no effect.
+/// @returns false if it is unknown, because `loss`, of all ranks, has weight 0
+/// @collective with DistributedDataParallel   @throws Error if no step so far has written a gradient
 inline bool check_learning(AnySession& session, nn::ParameterLayout const& layout, nn::Loss<HostSpace> const& loss,
                            Index step) {
   if (loss.weight == 0) return false;
@@ -27,8 +27,8 @@ inline bool check_learning(AnySession& session, nn::ParameterLayout const& layou
       "your own calls context.on_backward; see docs/how-to/add-a-layer.md");
 }
 
-/// So would one whose loss never has a weight, for a step of weight 0 changes nothing.
-/// @throws Error when an epoch, or a run, is over in which nothing had a weight, and nothing has learned before
+/// Checks that the loss has a weight, as a step of weight 0 changes nothing.
+/// @throws Error if an epoch, or a run, ends in which nothing had a weight and nothing learned before
 inline void check_weight(bool learns, nn::Loss<HostSpace> const& epoch_loss, Index step) {
   if (learns || epoch_loss.weight != 0) return;
   throw Error(

@@ -8,7 +8,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Numbers that no run can have. @throws ConfigError with name, value and rule
+/// Checks the options of a fit.   @throws ConfigError with name, value and rule
 inline void check_options(FitOptions const& options) {
   auto const at_least = [](Index least, char const* name, Index value) {
     if (value < least)

@@ -19,12 +19,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Takes up and leaves the checkpoints of one fit. All that it is given outlives it.
+/// Loads and saves the checkpoints of one fit. All arguments of the constructor must outlive it.
 class Checkpointing {
  public:
   Checkpointing(Checkpoints const& options, AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed,
                 AnyLoader const& loader, data::Split const& split, FitPlan& plan)
-      : options_(options),  // whose folder stays where it is if the process goes elsewhere
+      : options_(options),  // absolute folder, also if the process changes its working directory
         session_(session),
         layout_(layout),
         seed_(seed),
@@ -34,11 +34,10 @@ class Checkpointing {
     options_.folder = absolute(options_.folder);
   }
 
-  /// Goes on from the checkpoint that the first rank names, if it does. To be called before `leave`: all ranks learn
-  /// here when it will save.
-  /// The plan then has what the trainer had done before the fit that left it.
+  /// Resumes from the checkpoint that the first rank names, if any. Call it before `leave`: all ranks learn here when
+  /// to save. The plan then has the trainer's work before the fit that saved the checkpoint.
   /// @returns the loss of the epoch so far
-  /// @collective   @throws DataError or ConfigError, on the first rank, when it is not one of this run
+  /// @collective   @throws DataError or ConfigError, on the first rank, if the checkpoint does not fit this run
   nn::Loss<HostSpace> take_up(RunRecord& record) {
     parallel::SessionState state(0, 0, 0);
     if (speaks() && options_.folder.empty() && options_.every > 0)
@@ -53,7 +52,7 @@ class Checkpointing {
       taken_up_ = progress.steps;
       state.text = progress.to_json();
     }
-    std::array<double, 4> told{};  // the others have zeros
+    std::array<double, 4> told{};  // zeros on the other ranks
     if (speaks())
       told = {reads ? 1.0 : 0.0, static_cast<double>(state.text.size()), options_.folder.empty() ? 0.0 : 1.0,
               static_cast<double>(options_.every)};
@@ -81,10 +80,10 @@ class Checkpointing {
     return progress.epoch_loss;
   }
 
-  /// Before the first step, so that nobody trains what cannot be saved, or could not be told from an earlier run: its
-  /// newest checkpoint may be of a later step than this run will ever come to.
-  /// @throws DataError, on the first rank, when there is no folder and none can be made; ConfigError when it holds
-  /// checkpoints and this run goes on from none, or later ones
+  /// Prepares the folder before the first step. This detects early that nothing can be saved. It also refuses
+  /// checkpoints of another run, whose newest one may be of a later step than this run ever reaches.
+  /// @throws DataError, on the first rank, if the folder cannot be created; ConfigError if it has checkpoints that this
+  /// run does not resume from, or later ones
   void prepare() const {
     if (!saves_ || !speaks()) return;
     make_folder(options_.folder);
@@ -105,8 +104,9 @@ class Checkpointing {
                         "own; remove them, or name another folder");
   }
 
-  /// Saves the run, if it is time, or the run `ends` here: the first rank does, with the others' part of the moments.
-  /// @collective where the optimizer is sharded
+  /// Saves the run if a checkpoint is due or the run `ends` here. The first rank writes, with the other ranks' parts of
+  /// the moments.
+  /// @collective if the optimizer is sharded
   void leave(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends) const {
     bool const due = ends || (every_ > 0 && record.steps % every_ == 0);
     if (!due || !saves_) return;
@@ -132,7 +132,7 @@ class Checkpointing {
   }
 
  private:
-  /// One rank reads and writes for all.
+  /// Returns whether this is the rank that reads and writes for all.
   [[nodiscard]] bool speaks() const noexcept { return split_.first == 0; }
   [[nodiscard]] parallel::SessionState room() const {
     return {layout_.size(), layout_.buffer_size(), static_cast<int>(session_.kind().states)};
@@ -147,7 +147,7 @@ class Checkpointing {
       throw ConfigError(options_.resume + ": was saved with " + what + " " + was + " and training would go on with " +
                         is + "; make them equal, or start anew");
     };
-    if (loader_.resumes())  // of other samples, the largest of batches by tokens is another, too
+    if (loader_.resumes())  // with other samples, a batch by tokens differs too
       if (progress.data.samples != loader_.samples()) loader_.check(progress.data);
     if (progress.effective_batch_size != record.effective_batch_size)
       refuse("an effective batch of", std::to_string(progress.effective_batch_size),
@@ -174,7 +174,7 @@ class Checkpointing {
                             : "without Reproducible";
   }
 
-  /// Where the data goes on after so many steps.
+  /// Returns the position in the data after that number of steps.
   [[nodiscard]] data::LoaderState place(Index steps) const {
     return loader_.state_before(split_, plan_.trainer_epoch(steps), plan_.begin(steps));
   }
@@ -186,7 +186,7 @@ class Checkpointing {
   AnyLoader const& loader_;
   data::Split split_;
   FitPlan& plan_;
-  Index taken_up_ = 0;  // the steps of what the first rank has read
+  Index taken_up_ = 0;  // steps of the checkpoint that the first rank has read
   bool saves_ = false;
   Index every_ = 0;
 };

@@ -10,15 +10,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Of each class: how often it was the label, was predicted, and both at once.
+/// Counts of each class: as label, as prediction, and as both.
 template <class Sample, class Label>
 class ClassCounts {
  public:
-  /// As ClassDecisions.
+  /// Takes the arguments of ClassDecisions.
   ClassCounts(char const* metric, Label Sample::*label, Index classes, std::optional<Index> ignored)
       : decisions_(metric, label, classes, ignored), totals_(3 * static_cast<std::size_t>(classes)) {}
 
-  /// @throws what ClassDecisions::each throws
+  /// @throws all that ClassDecisions::each throws
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     decisions_.each(prediction, batch, [this](Index label, Index predicted) {
@@ -28,7 +28,8 @@ class ClassCounts {
     });
   }
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
-  /// The mean of of_class(label, predicted, both) over the classes that came as either; 0 where none did.
+  /// Returns the mean of of_class(label, predicted, both) over classes that are a label or predicted, or 0 without such
+  /// classes.
   template <class F>
   [[nodiscard]] double mean(F const& of_class) const noexcept {
     double sum = 0, count = 0;

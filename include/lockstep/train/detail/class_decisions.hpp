@@ -11,11 +11,12 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What a metric counts that compares labels with the classes that the model decides for.
+/// Pairs of labels and predicted classes, for metrics that compare them.
 template <class Sample, class Label>
 class ClassDecisions {
  public:
-  /// `metric` names it in messages, and outlives it.   @throws ConfigError when there are fewer than two classes
+  /// Stores the arguments. `metric` names the metric in messages and must outlive this object.
+  /// @throws ConfigError if there are fewer than 2 classes
   ClassDecisions(char const* metric, Label Sample::*label, Index classes, std::optional<Index> ignored)
       : metric_(metric), label_(label), classes_(classes), ignored_(ignored) {
     if (classes < 2)
@@ -25,10 +26,10 @@ class ClassDecisions {
 
   [[nodiscard]] Index classes() const noexcept { return classes_; }
 
-  /// f(label, predicted) for each row, place or token whose label is not ignored; predicted is the largest logit, the
-  /// first of equal ones, a single logit says 1 above 0.
-  /// @throws ShapeError when there are more or fewer labels than rows, places or tokens, or the prediction is of
-  /// another number of classes; DataError when a label is none of them
+  /// Calls f(label, predicted) for each row, place or token whose label is not ignored. predicted is the largest logit,
+  /// the first of equal ones; a single logit predicts 1 if it is above 0.
+  /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens, or the prediction
+  /// has another number of classes; DataError if a label is not one of the classes
   template <class Prediction, class Batch, class F>
   void each(Prediction const& prediction, Batch const& batch, F const& f) const {
     each_label(metric_, prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {

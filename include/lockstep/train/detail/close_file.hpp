@@ -6,7 +6,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// How a std::unique_ptr<std::FILE> ends.
+/// Deleter of std::unique_ptr<std::FILE>.
 struct CloseFile {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };

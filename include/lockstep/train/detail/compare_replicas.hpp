@@ -4,11 +4,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What an update does to a session's replicas: gives them the first one's values, or updates each by itself.
+/// Effect of an update on a session's replicas: it copies the first replica's values to all, or updates each replica.
 enum class Updates { make_alike, leave_apart };
 
-/// Compares the replicas of a session whose updates do this, if it can. Those that an update would give the first one's
-/// values still have what they computed with before it; `step` is the last one that they have made.
+/// Compares the replicas of a session whose updates have this effect, if the session can compare. Sessions that copy
+/// values compare before the update, when replicas still have the values they computed with. `step` is their last step.
 template <class Session>
 void compare_replicas(Session& session, Updates updates, Index step) {
   if constexpr (requires { session.check_replicas(step); })

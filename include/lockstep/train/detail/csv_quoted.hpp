@@ -6,14 +6,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A text as a cell of a CSV file.
+/// Returns a string as a quoted CSV cell.
 [[nodiscard]] inline std::string csv_quoted(std::string const& text) {
   std::string out = "\"";
   for (char const c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
 }
 
-/// The same, quoted only where it must be.
+/// Returns a string as a CSV cell, quoted only if necessary.
 [[nodiscard]] inline std::string csv_cell(std::string const& text) {
   return text.find_first_of(",\"\r\n") == std::string::npos ? text : csv_quoted(text);
 }

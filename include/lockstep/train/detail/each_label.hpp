@@ -9,17 +9,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// False for what a std::optional lacks.
+/// Returns false if the row's std::optional label is empty.
 template <class Column>
 [[nodiscard]] bool has_label([[maybe_unused]] Column const& labels, [[maybe_unused]] Index row) {
   if constexpr (requires { labels.present; }) return labels.present(row);
   return true;
 }
 
-/// f(outputs of the model, their number, label) for each row of a prediction on the host that has one, or for each
-/// token of a Sequence, padding left out.
-/// @throws ShapeError, naming `metric`, when there are more or fewer labels than rows or slots, or than a sequence has
-/// tokens
+/// Calls f(logits, number of logits, label) for each row with a label of a prediction on the host. For a Sequence it
+/// calls f for each token, without padding.
+/// @throws ShapeError, naming `metric`, if the number of labels differs from the number of rows, slots or tokens
 template <class Prediction, class Column, class F>
 void each_label(char const* metric, Prediction const& prediction, Column const& labels, F const& f) {
   auto const expect_labels = [&](Index wanted, char const* of_what) {
@@ -44,7 +43,7 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     auto const rows = prediction.as_rows();
     expect_labels(rows.extent(0), "rows");
     for (Index row = 0; row < rows.extent(0); ++row) one(rows, row);
-  } else if constexpr (requires { prediction.extent(0), prediction.value.data; }) {  // of another library: a matrix
+  } else if constexpr (requires { prediction.extent(0), prediction.value.data; }) {  // matrix of another library
     Index const rows = prediction.extent(0);
     expect_labels(rows, "rows");
     for (Index row = 0; row < rows; ++row) one(prediction, row);

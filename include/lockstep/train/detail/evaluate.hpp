@@ -19,14 +19,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What a shard has seen of an evaluation.
+/// Totals of one shard of an evaluation.
 template <class... Metrics>
 struct EvaluationPart {
   nn::Loss<HostSpace> loss;
   double samples = 0;
   std::tuple<Metrics...> metrics;
 
-  /// Calls f(double&) for each number that adds up over parts, in the same order for each.
+  /// Calls f(double&) for each number that adds up over shards, in a fixed order.
   template <class F>
   void each_total(F&& f) {
     f(loss.sum), f(loss.weight), f(samples);
@@ -37,13 +37,14 @@ struct EvaluationPart {
   }
 };
 
-/// How many totals each metric has. They are added up one by one, over devices and ranks: the numbers stay.
+/// Returns the number of totals of each metric. It must not change, because totals add up element by element over
+/// devices and ranks.
 template <class... Metrics>
 [[nodiscard]] std::vector<std::size_t> sizes_of(std::tuple<Metrics...>& metrics) {
   return std::apply(
       [](auto&... metric) { return std::vector<std::size_t>{std::span<double>(metric.totals()).size()...}; }, metrics);
 }
-/// @throws ConfigError that names the metric
+/// @throws ConfigError that names a metric whose number of totals has changed
 template <class... Metrics>
 void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const& before) {
   auto const after = sizes_of(metrics);
@@ -59,8 +60,8 @@ void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const
   std::apply([&](auto const&... metric) { (check(metric), ...); }, metrics);
 }
 
-/// A mean over what weighs nothing would look like a perfect one, too.
-/// @throws DataError
+/// Checks that the loss has a weight, as a mean over weight 0 would look perfect.
+/// @throws DataError if the weight is 0
 inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
   if (loss.weight != 0) return;
   throw DataError(
@@ -71,9 +72,9 @@ inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const
       "weight is 0, have none; look at those to evaluate on, or pass no evaluation");
 }
 
-/// The mean loss and the metrics over so many steps of a loader that was started, on this process's shards and those of
-/// all others. Calls made(done, steps) after each step, if `made` is a function.
-/// @collective with DistributedDataParallel   @throws DataError when all of the loader's steps weigh nothing
+/// Returns the mean loss and the metrics over `steps` steps of a started loader, over all shards of all ranks. Calls
+/// made(done, steps) after each step, if `made` is not empty.
+/// @collective with DistributedDataParallel   @throws DataError if all of the loader's steps have weight 0
 template <class Session, class Loader, class... Metrics>
 [[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split, std::string const& prefix,
                                         Evaluation<Loader, Metrics...> const& evaluation, Index steps,
@@ -113,8 +114,8 @@ template <class Session, class Loader, class... Metrics>
   return report;
 }
 
-/// evaluate(prefix, evaluation) of each, in the first one's report: the numbers of the others are metrics of it, by
-/// their name.
+/// Returns the report of the first evaluation by evaluate(prefix, evaluation), with the results of the others as
+/// metrics under their prefix.
 template <class Evaluation, class Evaluate>
 [[nodiscard]] EvaluationReport joined(Evaluation const& evaluations, Evaluate const& evaluate) {
   EvaluationReport all;

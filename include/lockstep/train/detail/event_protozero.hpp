@@ -16,7 +16,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// CRC-32C of some bytes.
+/// Returns the CRC-32C of the bytes.
 /// @source Castagnoli et al. (1993), reflected, polynomial 0x1EDC6F41
 [[nodiscard]] inline std::uint32_t crc32c(std::string_view bytes) noexcept {
   static constexpr auto table = [] {
@@ -33,7 +33,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   return ~crc;
 }
 
-/// An event as a record of TensorFlow's files: its length, the event, and a masked CRC-32C behind each.
+/// Returns an event as a record of a TensorFlow file: its length, the event, each followed by a masked CRC-32C.
 [[nodiscard]] inline std::string record_of(std::string_view event) {
   std::string record;
   auto const append = [&](std::uint64_t number, int bytes) {
@@ -50,7 +50,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   return record;
 }
 
-/// An event of TensorBoard's, of a moment and a step, to which one field is added.
+/// TensorBoard event with time and step, to which one field is added.
 /// @source tensorflow/core/util/event.proto and framework/summary.proto
 class Event {
  public:
@@ -60,7 +60,7 @@ class Event {
     writer_.add_double(1, static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9);
     if (step != 0) writer_.add_int64(2, step);
   }
-  /// The first one of a file.
+  /// Makes this the first event of a file.
   Event& version() {
     writer_.add_string(3, "brain.Event:2");
     return *this;
@@ -74,7 +74,7 @@ class Event {
     }
     return *this;
   }
-  /// A run begins here: what an earlier file says of this step and later ones is void.
+  /// Marks the start of a run: earlier files' events of this step and later ones are void.
   Event& start() {
     protozero::pbf_writer session(writer_, 7);
     session.add_enum(1, 1);

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What to do where the system refuses a file that is to be written, behind its reason; empty where that says enough.
+/// Returns advice to follow the system's reason when a file cannot be written; empty if the reason is enough.
 [[nodiscard]] inline char const* file_remedy(int reason) noexcept {
   switch (reason) {
     case ENOENT:

@@ -12,16 +12,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// The optimizer steps of a fit, and where each lies in the data: arithmetic, so that a run may begin at any of them.
-/// Steps and epochs are those of the fit, but where it says that they are the trainer's.
+/// Plan of a fit's optimizer steps and their positions in the data. It is pure arithmetic, so a run can start at any
+/// step. Steps and epochs count from the start of the fit, except where the names say trainer.
 struct FitPlan {
   Index micro_steps = 0;    ///< in an epoch
-  Index accumulation = 1;   ///< of them in a step; an epoch's last one may have fewer
-  Index micro_samples = 1;  ///< of all shards in a micro-step
+  Index accumulation = 1;   ///< micro-steps in a step; an epoch's last step may have fewer
+  Index micro_samples = 1;  ///< samples of all shards in a micro-step
   Index epoch_samples = 0;
-  Index epochs = 0;       ///< of the whole fit, if it can have as many
+  Index epochs = 0;       ///< of the whole fit, limited by Progress::most_steps
   Index steps = 0;        ///< likewise
-  TrainerSteps before{};  ///< what the trainer had done
+  TrainerSteps before{};  ///< work of the trainer before this fit
 
   FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs_, Index max_steps)
       : micro_steps(micro_steps_),
@@ -33,38 +33,38 @@ struct FitPlan {
         steps(std::min(epoch_steps() * epochs, max_steps > 0 ? max_steps : Progress::most_steps)) {}
 
   [[nodiscard]] Index epoch_steps() const noexcept { return (micro_steps + accumulation - 1) / accumulation; }
-  /// So many as hold so many steps.
+  /// Returns the number of epochs for `count` steps.
   [[nodiscard]] Index epochs_of(Index count) const noexcept {
     auto const each = std::max<Index>(1, epoch_steps());
     return count / each + (count % each > 0 ? 1 : 0);
   }
-  /// The epoch of the step that comes after `step` others, its number among the trainer's, which orders are shuffled by
-  /// and random operations keyed with, and the step's first micro-step and the one behind its last.
+  /// These functions describe the step that follows `step` steps: its epoch, its epoch among the trainer's, its first
+  /// micro-step, and one past its last. The trainer's epoch keys shuffling and random operations.
   [[nodiscard]] Index epoch(Index step) const noexcept { return step / std::max<Index>(1, epoch_steps()); }
   [[nodiscard]] Index trainer_epoch(Index step) const noexcept { return before.epochs + epoch(step); }
   [[nodiscard]] Index begin(Index step) const noexcept { return (step - epoch(step) * epoch_steps()) * accumulation; }
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(micro_steps, begin(step) + accumulation); }
-  /// Whether an epoch, or the fit, is over after so many steps.
+  /// Returns whether an epoch, or the fit, ends after `step` steps.
   [[nodiscard]] bool ends_epoch(Index step) const noexcept { return step >= steps || begin(step) == 0; }
-  /// Whether the run is evaluated after so many steps, at least one; `over`: there will be no more.
+  /// Returns whether an evaluation is due after `step` steps, at least one; `over` means that no step follows.
   [[nodiscard]] bool evaluates_after(Index step, bool over, FitOptions const& options) const noexcept {
     if (options.evaluate_every_steps > 0) return over || step % options.evaluate_every_steps == 0;
     return ends_epoch(step) && options.evaluate_every_epochs > 0 &&
            (over || (epoch(step - 1) + 1) % options.evaluate_every_epochs == 0);
   }
-  /// Samples that so many steps have seen, and their micro-steps. Where a sampler has chosen the batches, which hold
-  /// `micro_samples` at most, each counts as the mean.
+  /// Returns the samples of `step` steps, and below their micro-steps. If a sampler chooses the batches, each counts as
+  /// the mean batch of an epoch.
   [[nodiscard]] Index samples(Index step) const noexcept {
     bool const alike = (micro_steps - 1) * micro_samples < epoch_samples;
     return epoch(step) * epoch_samples +
            (alike ? begin(step) * micro_samples : begin(step) * epoch_samples / micro_steps);
   }
-  /// What the trainer has done after so many steps, at least one.
+  /// Returns the trainer's work after `step` steps, at least one.
   [[nodiscard]] TrainerSteps trainer_steps(Index step) const noexcept {
     return {before.steps + step, trainer_epoch(step - 1) + 1};
   }
   [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
-  /// For the seconds of all steps and epochs to come; of a run that may have no end, for many.
+  /// Reserves memory for the seconds of the coming steps and epochs, within a limit for runs without end.
   void make_room(RunRecord& record) const {
     auto const left = std::min(steps - record.steps, Index{1} << 16);
     record.step_seconds.reserve(static_cast<std::size_t>(left));
@@ -72,10 +72,9 @@ struct FitPlan {
   }
 };
 
-/// `samples`, and micro-steps of an epoch, as a loader has them, and the samples of all shards in one; of a fit that
-/// has this record at its beginning.
-/// @throws DataError when there is nothing to train on, ConfigError when the learning rate would rise for longer than
-/// the fit has steps
+/// Returns the plan of a fit. `samples` and `micro_steps` of an epoch are the loader's, `micro_samples` counts all
+/// shards, and `record` is the fit's record at its start.
+/// @throws DataError if there are no steps, ConfigError if the warm-up is longer than the fit
 [[nodiscard]] inline FitPlan plan_of(Index samples, Index micro_steps, Index micro_samples, RunRecord const& record,
                                      FitOptions const& options) {
   if (micro_steps == 0)

@@ -6,7 +6,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Whether a model can learn from batches of the type; where it cannot, a sentence says why.
+/// Returns whether a model can learn from batches of the type; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loaded>
 consteval bool learns_from() {
   using Context = typename Replica::Context;
@@ -23,7 +23,7 @@ consteval bool learns_from() {
   return has_loss;
 }
 
-/// Whether a trainer's model can be trained by these; where it cannot, a sentence says why.
+/// Returns whether a trainer's model can be trained with these types; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loader, class Evaluation>
 consteval bool fits() {
   static_assert(

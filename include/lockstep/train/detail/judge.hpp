@@ -8,23 +8,23 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What a fit's evaluations decide. They are alike on all ranks, and so is this.
+/// Decisions that follow from a fit's evaluations. Evaluations are equal on all ranks, and so are the decisions.
 class Judge {
  public:
-  /// `best` is the best value of what the options judge by.
+  /// Takes the best value of `options.judge_by`.
   Judge(BestValue best, FitOptions const& options)
       : best_(options.judge_by, best), plateau_(options.plateau), patience_(options.patience) {}
 
-  /// The next evaluation. Says in it whether it is the best so far.
+  /// Records an evaluation and sets its `best`.
   void take(EvaluationReport& report) {
     report.best = best_.take(report);
     plateau_.take(report.best);
     if (report.best) best_step_ = report.step;
   }
-  /// The step of the best one; 0 without any.
+  /// Returns the step of the best evaluation, or 0 without any.
   [[nodiscard]] Index best() const noexcept { return best_step_; }
   [[nodiscard]] bool ends_run() const noexcept { return patience_ > 0 && best_.since() >= patience_; }
-  /// On the learning rate.
+  /// Returns the plateau's learning-rate multiplier.
   [[nodiscard]] double factor() const noexcept { return plateau_.value(); }
 
  private:

@@ -16,17 +16,17 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A log whose lines belong to steps, in their order. A line is complete in the file as soon as it is written.
+/// Log file of lines in the order of steps. A line is complete in the file when it is written.
 class LineFile {
  public:
   explicit LineFile(std::string path) : path_(std::move(path)) {}
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
 
-  /// Opens the file, and creates it when it is missing. Drops the lines of steps behind this one, of step 0 all, and a
-  /// line that was not written to its end; `step_of(line, number)` says which step the line of that number, from 1, is
-  /// of. Returns the bytes that stay.
-  /// @throws DataError when the file cannot be created
+  /// Opens the file, and creates it if it is missing. Removes the lines of steps after `step`, all lines for step 0,
+  /// and an incomplete last line. step_of(line, number) returns the step of a line; numbers count from 1. Returns the
+  /// bytes that remain.
+  /// @throws DataError if the file cannot be created
   template <class StepOf>
   ::off_t keep(Index step, StepOf const& step_of) {
     open();

@@ -5,7 +5,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What a trainer asks of a loader: a data::DataLoader, which is not const as it is started.
+/// Loader of a trainer: a data::DataLoader that is not const.
 template <class L>
 concept LoadsBatches = requires(L& loader, data::Split const& split) {
   typename L::Batch;

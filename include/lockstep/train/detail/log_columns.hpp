@@ -6,7 +6,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What logs call the numbers of steps and evaluations; the evaluation's metrics stand beside them.
+/// Names of the values of steps and evaluations in logs. The evaluation's metrics follow them.
 inline constexpr std::array log_columns{
     "kind",    "step",       "epoch",         "loss",         "learning_rate", "samples", "samples_per_second",
     "seconds", "loss_scale", "skipped_steps", "gradient_norm"};

@@ -12,15 +12,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Which layer of a model is at work, and what it is called there.
+/// Layer of a model and name of its operation.
 struct OperationName {
-  std::string layer;      ///< "encoder.0.attention.query", as parameters are named; empty: the model itself
+  std::string layer;      ///< named like parameters, as "encoder.0.attention.query"; empty for the model itself
   std::string operation;  ///< "Linear"
 
   [[nodiscard]] std::string const& shown() const noexcept { return layer.empty() ? operation : layer; }
 };
 
-/// The part of two dotted names that they share: "encoder" of "encoder.0" and "encoder.1".
+/// Returns the dotted prefix that two names share: "encoder" for "encoder.0" and "encoder.1".
 [[nodiscard]] inline std::string shared_part(std::string_view a, std::string_view b) {
   std::size_t end = 0;
   for (std::size_t i = 0; i <= a.size() && i <= b.size(); ++i) {
@@ -31,9 +31,9 @@ struct OperationName {
   return std::string(a.substr(0, end));
 }
 
-/// Names the operations among a device's spans; other spans get none. An operation with parameters is the layer that
-/// they share. One without is put into the innermost layer that holds the operations with parameters before and after
-/// it.
+/// Names the operations among a device's spans; other spans get no name. An operation with parameters gets the layer
+/// that its parameters share. An operation without parameters gets the innermost layer that contains its neighbors with
+/// parameters.
 [[nodiscard]] inline std::vector<OperationName> named_spans(Timeline const& spans, nn::ParameterLayout const& layout) {
   std::map<char const*, std::string> operations;
   auto const operation = [&](Span const& span) -> std::string const& {
@@ -48,7 +48,7 @@ struct OperationName {
   };
 
   std::vector<OperationName> names(spans.size());
-  std::vector<std::size_t> pass;  // where its operations of forward are, by number
+  std::vector<std::size_t> pass;  // indices of the pass's forward operations, by number
   auto const place_others = [&] {
     std::string before;
     for (std::size_t i = 0; i < pass.size(); ++i) {

@@ -7,7 +7,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Throws the error with the name of a sample behind it; as it is where there is none.
+/// Rethrows the error with the sample's name appended, or unchanged without a name.
 [[noreturn]] inline void throw_named(RowError const& error, std::string const& sample) {
   if (sample.empty()) throw;
   throw RowError(
@@ -15,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
       error.row(), error.position());
 }
 
-/// f(), on the batches of a loader that are held: where a layer refuses a row, the error says which sample that is.
+/// Calls f() on a loader's current batches. If a layer refuses a row, the error names the sample.
 template <class Held, class F>
 void naming_samples(Held const& held, F&& f) {
   try {

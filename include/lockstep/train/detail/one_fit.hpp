@@ -8,11 +8,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// For observers that leave a file, which is one fit's: a second one counts its steps from 1 anew, and would drop what
-/// is there.
+/// Guard of observers that write one fit's file. A second fit counts steps from 1 again and would remove the first
+/// fit's lines.
 class OneFit {
  public:
-  /// @throws ConfigError when a fit began before, unless this one goes on from a checkpoint
+  /// @throws ConfigError if a fit started before and this one does not resume from a checkpoint
   void start(char const* who, std::string const& path, Index resumed) {
     if (std::exchange(begun_, true) && resumed == 0)
       throw ConfigError(std::string(who) + ": " + path +

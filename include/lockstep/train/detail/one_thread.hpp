@@ -8,13 +8,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Of an object that one thread uses at a time: which thread is in a call, if any. Moves with the object.
+/// Guard of an object that one thread at a time may use: stores the thread that is in a call, if any. Moves with the
+/// object.
 class OneThread {
  public:
-  /// A call, during which other threads' are refused; those within it are of its thread.
+  /// A call, during which calls of other threads are refused. Nested calls of one thread are allowed.
   class [[nodiscard]] Call {
    public:
-    /// @throws ConfigError while another thread is in a call: says `who` is used, and the `remedy`
+    /// @throws ConfigError while another thread is in a call; the message names `who` and the `remedy`
     Call(OneThread& one, char const* who, char const* remedy) : user_(one.user_) {
       auto const caller = std::this_thread::get_id();
       std::thread::id user;

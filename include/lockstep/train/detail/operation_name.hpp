@@ -12,7 +12,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// The place of the bracket that the last one of `text` closes, or 0.
+/// Returns the position of the bracket that the last `close` of `text` closes, or 0.
 [[nodiscard]] inline std::size_t opening(std::string_view text, char open, char close) noexcept {
   int depth = 0;
   for (auto i = text.size(); i-- > 0;) {
@@ -22,7 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   return 0;
 }
 
-/// Takes the last part of a qualified name off, without its template arguments: "f" of "Type a::b<T>::f<U>".
+/// Removes the last part of a qualified name and returns it without template arguments: "f" of "Type a::b<T>::f<U>".
 [[nodiscard]] inline std::string_view take_last(std::string_view& name) noexcept {
   if (name.ends_with('>') && !name.ends_with("operator>")) name = name.substr(0, opening(name, '<', '>'));
   int depth = 0;
@@ -38,9 +38,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   return last;
 }
 
-/// What a layer or function is called, of the type of a closure that it registered: the class of a member function,
-/// "Linear", or the function, "mean_pool"; "operation" where the compiler does not tell.
-/// @param type as std::type_info::name gives it, in the Itanium C++ ABI
+/// Returns the name of a layer or function from the type of a closure that it registered. It is the class of a member
+/// function, "Linear", or the function, "mean_pool". If the compiler does not provide it, it is "operation".
+/// @param type the result of std::type_info::name in the Itanium C++ ABI
 [[nodiscard]] inline std::string operation_name(char const* type) {
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> const readable(abi::__cxa_demangle(type, nullptr, nullptr, &status),
@@ -48,7 +48,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   if (!readable) return "operation";
   std::string_view name(readable.get());
   int depth = 0;
-  for (std::size_t i = 0; i < name.size(); ++i) {  // what defines the outermost closure
+  for (std::size_t i = 0; i < name.size(); ++i) {  // keeps the scope of the outermost closure
     if (depth == 0 && name.substr(i).starts_with("::{lambda(")) name = name.substr(0, i);
     if (i < name.size()) depth += (name[i] == '<' || name[i] == '(') - (name[i] == '>' || name[i] == ')');
   }
@@ -58,7 +58,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   auto const function = take_last(name), scope = take_last(name);
   bool const is_class = !scope.empty() && scope.front() >= 'A' && scope.front() <= 'Z';
   bool const tells_nothing = function == "forward" || function == "operator()";
-  if (function.empty() || function.front() == '$') return "operation";  // clang's, in a function of one file
+  if (function.empty() || function.front() == '$') return "operation";  // clang's name in a function of one file
   return std::string(!scope.empty() && (is_class || tells_nothing) ? scope : function);
 }
 

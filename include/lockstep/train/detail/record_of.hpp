@@ -8,7 +8,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What is known of a fit before it begins.   @throws ConfigError when the loss is scaled, by numbers out of range
+/// Returns the record of a fit before it begins.
+/// @throws ConfigError if the loss is scaled and loss_scaler is out of range
 template <class Policy>
 [[nodiscard]] RunRecord record_of(AnySession const& session, Policy const& policy, nn::ParameterLayout const& layout,
                                   Index batch_size, FitOptions const& options) {

@@ -29,13 +29,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A fit under way: what is planned and was done, what comes of it, who is told and where it is saved. The trainer
-/// makes the steps and evaluations between. All that it is given outlives it.
+/// State of a running fit: its plan, record, decisions, observers and checkpoints. The trainer makes the steps and
+/// evaluations in between. All arguments of the constructor must outlive it.
 class RunningFit {
  public:
-  /// Goes on from a checkpoint, where the options name one. `best` is the best value of what they judge by, and `done`
-  /// what the trainer has done, which stays so.
-  /// @collective   @throws what Checkpointing::take_up throws
+  /// Resumes from a checkpoint, if the options name one. `best` is the best value of `options.judge_by`. `done` is the
+  /// trainer's work so far, and is updated.
+  /// @collective   @throws all that Checkpointing::take_up throws
   RunningFit(AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed, AnyLoader& loader,
              FitPlan const& plan, BestValue best, data::Split const& split, FitOptions const& options,
              TrainerSteps& done, RunRecord&& record)
@@ -54,7 +54,7 @@ class RunningFit {
     session.set_loss_scale(record_.loss_scale);
     done_ = record_.steps > 0 ? plan_.trainer_steps(record_.steps) : plan_.before;
     session.take_products(record_.timed_products);
-    for (auto& report : record_.evaluations) judge_.take(report);  // which may have been judged by something else
+    for (auto& report : record_.evaluations) judge_.take(report);  // judge_by may have changed
   }
   RunningFit(RunningFit const&) = delete;
   RunningFit& operator=(RunningFit const&) = delete;
@@ -62,13 +62,13 @@ class RunningFit {
   [[nodiscard]] FitPlan const& plan() const noexcept { return plan_; }
   [[nodiscard]] RunRecord& record() noexcept { return record_; }
   [[nodiscard]] bool over() const noexcept { return record_.steps >= plan_.steps || judge_.ends_run(); }
-  /// The checkpoint that it went on from was the last.
+  /// Returns whether the resumed run is already complete.
   [[nodiscard]] bool was_over() const noexcept { return record_.resumed() > 0 && over(); }
 
-  /// Before the first step.   @throws what Checkpointing::prepare and observers throw
+  /// Starts the fit before its first step.   @throws all that Checkpointing::prepare and observers throw
   void begin(std::vector<std::string> const& metrics) {
     checkpoints_.prepare();
-    static_cast<void>(session_.take_phases());  // of steps before
+    static_cast<void>(session_.take_phases());  // discards those of earlier steps
     plan_.make_room(record_);
     for (auto* observer : options_.observers)
       observer->start({plan_.steps, plan_.epochs, record_.steps, judge_.best(), metrics, options_.judge_by});
@@ -80,20 +80,21 @@ class RunningFit {
     tracing_->before_step(record_.steps + 1);
     step_began_ = Clock::seconds();
   }
-  /// When a batch was asked for and was there, its pass was queued, and the next batch sent.
+  /// Records the times when a batch was requested, when it arrived, when its pass was queued, and when the next batch
+  /// was sent.
   void after_micro_step(double asked, double began, double queued, double sent) {
     tracing_->after_micro_step(asked, began, queued, sent);
   }
-  /// The factor on the optimizer's learning rate in the step that is to be updated.
+  /// Returns the learning-rate multiplier of the next update.
   [[nodiscard]] double rate_factor() const {
     return options_.schedule.factor(record_.steps + 1, plan_.steps) * judge_.factor();
   }
-  /// Whether replicas are compared before and after its update.
+  /// Returns whether replicas are compared before and after the next update.
   [[nodiscard]] bool compares() const noexcept {
     return options_.check_replicas_every > 0 && (record_.steps + 1) % options_.check_replicas_every == 0;
   }
-  /// A step was made, whose update began at a time.
-  /// @throws Error when the loss is no finite number or nothing can be learned
+  /// Records a step whose update began at time `updating`.
+  /// @throws Error if the loss is not finite or nothing can be learned
   void after_step(nn::Loss<HostSpace> const& loss, double rate, double updating) {
     auto const began = plan_.begin(record_.steps);
     auto const step = ++record_.steps;
@@ -114,7 +115,7 @@ class RunningFit {
   }
 
   [[nodiscard]] bool evaluates() const noexcept { return plan_.evaluates_after(record_.steps, over(), options_); }
-  /// Tells the observers how far an evaluation is.
+  /// Returns a callback that reports an evaluation's progress to the observers.
   [[nodiscard]] StepsMade evaluating() const {
     if (options_.observers.empty()) return {};
     return [this](Index done, Index steps) {
@@ -131,7 +132,7 @@ class RunningFit {
     record_.evaluations.push_back(std::move(report));
   }
 
-  /// After a step, and the evaluation that was due.   @collective
+  /// Completes a step, after an evaluation that was due.   @collective
   void leave_step() {
     auto const now = Clock::seconds();
     epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
@@ -146,7 +147,7 @@ class RunningFit {
   /// @collective
   RunRecord finish() {
     record_.phases = session_.take_phases();
-    // The last meeting: who has come here may end, for the run is saved.
+    // Last collective: after it a rank may exit, as the run is saved.
     record_.ranks = seconds_of_ranks(session_, record_, rank_);
     record_.session = session_.report();
     record_.loss_scale = session_.loss_scale();
@@ -166,11 +167,11 @@ class RunningFit {
   TrainerSteps& done_;
   Checkpointing checkpoints_;
   Judge judge_;
-  std::optional<Tracing> tracing_;  // of steps
+  std::optional<Tracing> tracing_;  // constructed in begin
   StepReports reports_;
   nn::Loss<HostSpace> epoch_loss_;
   bool learns_ = false;
-  double epoch_began_ = 0, step_began_ = 0, step_ended_ = 0;  // evaluations are not part of an epoch's seconds
+  double epoch_began_ = 0, step_began_ = 0, step_ended_ = 0;  // an epoch's seconds exclude evaluations
 };
 
 }}}  // namespace lockstep::train::detail

@@ -7,7 +7,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Where the seconds of each rank went, of what this one's record says of it.
+/// Returns the seconds of each rank by phase, from the ranks' records.
 /// @collective with DistributedDataParallel
 template <class Session>
 [[nodiscard]] std::vector<RankSeconds> seconds_of_ranks(Session& session, RunRecord const& record, int rank) {

@@ -11,14 +11,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Bytes of the UTF-8 character that a text begins with, by its lead byte; 1 for a byte that begins none.
+/// Returns the bytes of the first UTF-8 character of a string by its lead byte; 1 for an invalid lead byte.
 [[nodiscard]] inline std::size_t character_bytes(std::string_view text) noexcept {
   auto const lead = static_cast<unsigned char>(text.front());
   std::size_t const length = lead < 0xC2 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 1;
   return std::min(length, text.size());
 }
 
-/// Whether a UTF-8 character is white space as Python's str.split() has it.
+/// Returns whether a UTF-8 character is white space for Python's str.split().
 [[nodiscard]] inline bool is_space(std::string_view character) noexcept {
   if (character.size() == 1) {
     auto const byte = static_cast<unsigned char>(character[0]);
@@ -32,7 +32,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
          (character.starts_with("\xE2\x80") && static_cast<unsigned char>(character[2]) <= 0x8A);  // U+2000 to U+200A
 }
 
-/// The words of a text: what stands between white space, as Python's str.split() returns it.
+/// Returns the words between white space, like Python's str.split().
 [[nodiscard]] inline std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
   std::size_t begin = 0, at = 0;

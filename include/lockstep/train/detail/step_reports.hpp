@@ -13,11 +13,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What is told of each step. On all ranks, which see the same.
+/// Makes the reports of steps. They are equal on all ranks.
 class StepReports {
  public:
-  /// Of the last step that `record` has, which ended `now`.
-  /// @throws Error when no step since the last one that was logged has changed anything, and none will
+  /// Returns the report of the last step of `record`, which ended at time `now`.
+  /// @throws Error if the loss scale is at its minimum and all steps since the last logged one were skipped
   [[nodiscard]] StepReport of(AnySession& session, FitPlan const& plan, RunRecord const& record,
                               FitOptions const& options, double loss, double rate, double now) {
     StepReport report{.step = record.steps,

@@ -19,7 +19,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A line of a CSV file: numbers and texts, and whatever is made of them, cell by cell.
+/// Line of a CSV file. Adds numbers, strings, and ranges and tuples of these, as cells.
 class CsvLine {
  public:
   template <class T>
@@ -56,13 +56,13 @@ class CsvLine {
   std::size_t cells_ = 0;
 };
 
-/// The rows of a table, each with the number of its sample, in a form that may be sent to another rank.
+/// Rows of a table with the indices of their samples, serialized for other ranks.
 class TableRows {
  public:
   explicit TableRows(std::vector<std::string> const& columns) : columns_(&columns) {}
 
-  /// The cells of what row(prediction, batch, k) gives for each row of a batch.
-  /// @throws ConfigError when they are more or fewer than there are columns
+  /// Adds the cells of row(prediction, batch, k) for each row of a batch.
+  /// @throws ConfigError if the number of cells differs from the number of columns
   template <class Prediction, class Batch, class Row>
   void add(std::span<Index const> samples, Prediction const& prediction, Batch const& batch, Row const& row) {
     for (std::size_t k = 0; k < samples.size(); ++k) {
@@ -72,13 +72,13 @@ class TableRows {
         throw ConfigError("write_predictions: the row of sample " + std::to_string(samples[k]) + " has " +
                           std::to_string(line.cells()) + " cells, and there are " + std::to_string(columns_->size()) +
                           " columns (" + header() + "); name one for each");
-      add(samples[k], line.text().empty() ? "\"\"" : line.text());  // who reads tables takes an empty line for none
+      add(samples[k], line.text().empty() ? "\"\"" : line.text());  // CSV readers skip empty lines
     }
   }
   [[nodiscard]] std::string const& bytes() const noexcept { return bytes_; }
   void append(std::string const& bytes) { bytes_ += bytes; }
 
-  /// In the order of the samples' numbers; the first of several of one.
+  /// Writes the rows in the order of their samples, and only the first of duplicates.
   void write_to(auto& file) const {
     std::vector<std::pair<Index, std::string_view>> rows;
     for (std::string_view rest = bytes_; !rest.empty();) {
@@ -117,7 +117,7 @@ class TableRows {
   }
 
   std::vector<std::string> const* columns_;
-  std::string bytes_;  // for each row: the sample's number, how long the line is, the line
+  std::string bytes_;  // for each row: sample index, length of the line, line
 };
 
 }}}  // namespace lockstep::train::detail

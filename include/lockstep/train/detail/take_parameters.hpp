@@ -12,13 +12,13 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// A model's numbers, by name.
+/// Arenas of a model with access by name.
 template <class Number>
 struct NamedNumbers {
   nn::ParameterLayout const& layout;
   std::span<Number> values, buffers;
 
-  /// Calls f(entry, its elements) for every parameter and buffer.
+  /// Calls f(entry, elements) for every parameter and buffer.
   template <class F>
   void each(F&& f) const {
     auto const all = [&](auto const& entries, std::span<Number> arena) {
@@ -29,16 +29,16 @@ struct NamedNumbers {
   }
 };
 
-/// What has numbers by name: a trainer.
+/// Type with arenas by name: a trainer.
 template <class T>
 concept HasNamedNumbers = requires(T const& t) {
   NamedNumbers<float const>{t.layout(), t.values(), t.buffers()};
 };
 
-/// Moves what begins with `prefix` by a share of the way towards what is so named in `from`, where names begin with
-/// `in_other`.
-/// @throws ConfigError when nothing has the prefix, the other model has not the name or the share is out of range,
-/// ShapeError when shapes differ; `to` only changes when all is well
+/// Interpolates parameters and buffers whose names begin with `prefix` towards those in `from`, where `in_other`
+/// replaces the prefix: to += share * (from - to).
+/// @throws ConfigError if no name has the prefix, `from` lacks a name, or the share is not in [0, 1]; ShapeError if two
+/// shapes differ; `to` changes only if all is valid
 inline void take_parameters(NamedNumbers<float const> const& from, NamedNumbers<float> const& to,
                             std::string_view prefix, std::string_view in_other, double share) {
   if (!(share >= 0 && share <= 1))

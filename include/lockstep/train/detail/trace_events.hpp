@@ -15,11 +15,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What one rank recorded as events of Chrome's trace format, each an object on a line of its own that a comma ends. A
-/// rank is a process there, a thread or device of it a thread.
+/// Events of one rank in Chrome's trace format: each is a JSON object on a line that ends in a comma. A rank is a
+/// process; its threads and devices are threads of it.
 class TraceEvents {
  public:
-  /// `ahead`: seconds that the clock of the trace is ahead of this host's.
+  /// Takes the seconds by which the trace's clock is ahead of this host's clock.
   explicit TraceEvents(int rank, double ahead = 0) : rank_(rank), ahead_(ahead) {}
 
   [[nodiscard]] std::string const& text() const noexcept { return text_; }
@@ -50,9 +50,9 @@ class TraceEvents {
       end();
     }
   }
-  /// Buckets that overlap lie on lines of their own.
+  /// Adds buckets. Overlapping buckets get separate lines.
   void add_buckets(Timeline const& timeline) {
-    std::vector<double> lines;  // when each is free
+    std::vector<double> lines;  // end time of each line's last bucket
     std::vector<Span const*> inner;
     for (auto const& span : timeline) {
       if (span.kind != Span::Kind::bucket) continue;
@@ -128,7 +128,7 @@ class TraceEvents {
     text_ += event_.text();
     text_ += ",\n";
   }
-  /// To an eighth, which every reader has exactly: what is within another span stays so.
+  /// Rounds to 1/8 µs, which every reader represents exactly: nested spans stay nested.
   [[nodiscard]] double microseconds(double seconds) const noexcept { return std::round((seconds + ahead_) * 8e6) / 8; }
 
   int rank_;

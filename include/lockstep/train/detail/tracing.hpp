@@ -7,21 +7,21 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Has a session and a loader write into a Trace, if there is one, in the steps that it is to hold.
+/// Makes a session and a loader record into a Trace, if there is one, during the steps to record.
 class Tracing {
  public:
-  /// Of the steps that come after `done`, up to `all`. All outlive this object.
+  /// Plans the recording among the steps after `done` up to `all`. All arguments must outlive this object.
   Tracing(Trace* trace, int devices, AnySession& session, AnyLoader& loader, Index done, Index all)
       : trace_(trace), devices_(devices), session_(&session), loader_(&loader) {
     if (trace_) first_ = trace_->plan(done, all);
   }
   Tracing(Tracing const&) = delete;
   Tracing& operator=(Tracing const&) = delete;
-  /// After an exception too, nobody writes there any more.
+  /// Ends the recording, also after an exception.
   ~Tracing() {
     try {
       stop();
-    } catch (...) {  // of a device that has failed before
+    } catch (...) {  // a device that failed before
     }
   }
 

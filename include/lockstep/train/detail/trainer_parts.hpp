@@ -7,18 +7,18 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// What of a trainer is nobody's affair but that of who saves it as a whole.
+/// Internal access to a trainer, for serialization and observers.
 struct TrainerParts {
   template <class Trainer>
   [[nodiscard]] static auto& session(Trainer& trainer) noexcept {
     return trainer.session_;
   }
-  /// The same, of no type of its own.
+  /// Returns the session through its type-erased interface.
   template <class Trainer>
   [[nodiscard]] static auto& any_session(Trainer& trainer) noexcept {
     return trainer.any_session_;
   }
-  /// The loader delivers one epoch, as for an evaluation.
+  /// Starts the loader for one epoch, as for an evaluation.
   template <class Trainer, class Loader>
   static void start(Trainer& trainer, Loader& loader) {
     trainer.session_.share_buffers();
@@ -28,8 +28,8 @@ struct TrainerParts {
   [[nodiscard]] static bool& averages_in_place(Trainer& trainer) noexcept {
     return trainer.averages_in_place_;
   }
-  /// Before `what` is done with the parameters.
-  /// @throws ConfigError while an observer hears of an evaluation by averages, which stand in their place
+  /// Checks that the parameters are in place before the operation `what`.
+  /// @throws ConfigError within an evaluation by averages, which then replace the parameters
   template <class Trainer>
   static void expect_values(Trainer const& trainer, char const* what) {
     if (trainer.averages_in_place_)
@@ -37,7 +37,7 @@ struct TrainerParts {
                         ": an evaluation is under way in which the parameters are their averages; do it in an "
                         "observer's step, or after the fit");
   }
-  /// Of the last step's loss, over all shards.
+  /// Returns the weight of the last step's loss over all shards.
   template <class Trainer>
   [[nodiscard]] static double weight(Trainer const& trainer) noexcept {
     return trainer.weight_;

@@ -14,8 +14,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Which ranks, or devices of the only one, have computed a loss that is not finite, as in " on rank 1"; nothing where
-/// all have: then it is not what one of them was given.
+/// Returns the ranks, or the devices of a single rank, whose loss is not finite, as " on rank 1". Empty if all are
+/// affected, as the cause is then not one rank's data.
 /// @collective with DistributedDataParallel
 [[nodiscard]] inline std::string where_not_finite(AnySession& session, int rank, int ranks, int devices) {
   std::vector<double> bad(static_cast<std::size_t>(devices));
@@ -35,9 +35,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   return (ranks > 1 ? " on rank" : " on device") + std::string(count == 1 ? " " : "s ") + places;
 }
 
-/// What is clipped by a norm that is not finite is skipped. A loss scale then shrinks; without one it would be for
-/// nothing.
-/// @throws Error when the gradient of a step is not finite, although its loss is
+/// Checks a gradient that is to be clipped. A norm that is not finite skips the update. A loss scale then shrinks, but
+/// without one the step has no effect.
+/// @throws Error if the gradient of a step is not finite and its loss is
 inline void check_gradient(AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm) {
   if (session.kind().scales_loss || clip_norm == 0 || loss.weight == 0 || !session.skipped()) return;
   throw Error("training: the gradient of step " + std::to_string(step) + " is not finite, although the loss is " +
@@ -46,7 +46,7 @@ inline void check_gradient(AnySession& session, nn::Loss<HostSpace> const& loss,
               "logarithm of it, in layers of your own, lower the learning rate, or check samples by data::Finite");
 }
 
-/// @throws Error when the mean loss of a step is not finite, or a gradient that is clipped
+/// Checks the loss of a step, and its gradient if it is clipped.   @throws Error if one is not finite
 /// @collective with DistributedDataParallel
 inline void check_finite(AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm, int rank,
                          int ranks, int devices) {

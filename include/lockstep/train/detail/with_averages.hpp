@@ -11,7 +11,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// The averages that a session's optimizer keeps.   @collective where the optimizer is sharded
+/// Returns the averages that a session's optimizer keeps.   @collective if the optimizer is sharded
 [[nodiscard]] inline std::vector<float> averages_of(AnySession& session) {
   auto const* const lag = session.moment(session.kind().states - 1);
   std::span<float const> const values = session.values();
@@ -20,8 +20,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   return averages;
 }
 
-/// Before parameters take these values: those in which one changes are their own averages from then on.
-/// @collective where the optimizer is sharded
+/// Restarts the averages of those parameters that differ from `values`, before the session takes these values.
+/// @collective if the optimizer is sharded
 inline void average_anew(AnySession& session, nn::ParameterLayout const& layout, std::span<float const> values) {
   parallel::SessionState state(layout.size(), layout.buffer_size(), static_cast<int>(session.kind().states));
   std::span<float const> const before = session.values(), buffers = session.buffers();
@@ -39,7 +39,7 @@ inline void average_anew(AnySession& session, nn::ParameterLayout const& layout,
   session.restore(state);
 }
 
-/// All replicas take these.   @collective where the optimizer keeps averages
+/// Sets the values and buffers of all replicas.   @collective if the optimizer keeps averages
 inline void set_numbers(AnySession& session, nn::ParameterLayout const& layout, std::span<float const> values,
                         std::span<float const> buffers) {
   if (session.kind().averages) average_anew(session, layout, values);
@@ -47,9 +47,9 @@ inline void set_numbers(AnySession& session, nn::ParameterLayout const& layout, 
   session.set_buffers(buffers);
 }
 
-/// While it lives, all replicas have the averages in place of the values, where the optimizer keeps some. `in_place`
-/// says so, for an observer of an evaluation may ask for another one.
-/// @collective where the optimizer is sharded
+/// Guard that replaces the parameters of all replicas with their averages, if the optimizer keeps any. It sets
+/// `in_place`, so that an evaluation by an observer within an evaluation does not replace them twice.
+/// @collective if the optimizer is sharded
 class WithAverages {
  public:
   WithAverages(AnySession& session, bool& in_place)
@@ -66,7 +66,7 @@ class WithAverages {
     in_place_ = false;
     try {
       session_.set_values(values_);
-    } catch (...) {  // a device that is lost, as whoever asks it next is told
+    } catch (...) {  // a lost device, which its next call reports
     }
   }
   WithAverages(WithAverages const&) = delete;
