@@ -26,8 +26,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 }
 
 /// Shows how far long work is, with the time left. Work that takes less than `quiet_seconds` (default 2) shows nothing.
-/// A terminal gets one line that is redrawn; a file gets a plain line per tenth of a phase, and at least one a minute.
-/// `add` may be called by several threads at once, all other functions by one. Does not own `out`.
+/// A terminal gets one line that is redrawn. A file gets a plain line per tenth of a phase, at least one a minute and
+/// at most one per half of the quiet seconds. `add` may be called by several threads at once, all other functions by
+/// one. Does not own `out`.
 class Progress {
  public:
   /// @param out null: nothing is shown
@@ -80,7 +81,8 @@ class Progress {
     if (now - began_ < quiet_seconds_) return;
     auto const tenth = all_ > 0 ? done * 10 / all_ : 0;
     auto const passed = now - shown_;
-    bool const due = terminal_ ? passed >= 0.1 : !spoke_in_phase_ || tenth > tenth_ || passed >= 60;
+    bool const due = terminal_ ? passed >= 0.1
+                               : passed >= quiet_seconds_ / 2 && (!spoke_in_phase_ || tenth > tenth_ || passed >= 60);
     if (!due) return;
     shown_ = now;
     tenth_ = tenth;
