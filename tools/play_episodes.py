@@ -55,7 +55,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("simulator", help="name in Gymnasium")
     parser.add_argument("parameters", help="file of a trained model")
-    parser.add_argument("--returns", required=True, help="returns to earn, with commas between them")
+    parser.add_argument("--returns", required=True, help="returns to earn, separated by commas; --returns=-500,-200 for negative ones")
     parser.add_argument("--episodes", type=int, default=20, help="number of episodes for each return (default 20)")
     parser.add_argument("--seed", type=int, default=100_000, help="of the first episode (default %(default)s)")
     parser.add_argument("--data", type=pathlib.Path, help="folder of recorded episodes to compare with")
