@@ -26,7 +26,9 @@ class Augment {
  public:
   Augment(std::vector<Change> const& changes, ClipSize const& size) : size_(size) {
     auto const has = [&](Change change) { return std::count(changes.begin(), changes.end(), change) > 0; };
-    flip_ = has(Change::flip), brightness_ = has(Change::brightness), shift_ = has(Change::shift);
+    flip_ = has(Change::flip);
+    brightness_ = has(Change::brightness);
+    shift_ = has(Change::shift);
   }
 
   [[nodiscard]] Clip operator()(Clip clip, data::SampleKey const& key) const {

@@ -481,3 +481,10 @@ TEST_CASE("GPUs that a run leaves idle are told, unless they are chosen by numbe
   CHECK(parse({"--nproc", "auto"}, 4, {}, four).warnings.empty());
   CHECK(parse({"--backend", "host"}, 4, {}, four).warnings.empty());
 }
+
+TEST_CASE("samples that cannot be read are an error unless a flag leaves them out or replaces them") {
+  CHECK(parse({}).on_failure == data::OnFailure::raise);
+  CHECK(parse({"--on-failure", "skip"}).on_failure == data::OnFailure::skip);
+  CHECK(parse({"--on-failure", "substitute"}).on_failure == data::OnFailure::substitute);
+  CHECK(contains(refused({"--on-failure", "ignore"}), "--on-failure ignore: must be one of raise, skip, substitute"));
+}

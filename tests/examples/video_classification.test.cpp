@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +27,7 @@
 #include "../examples/video_classification/synthetic.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
+#include "skip.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -443,4 +447,48 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
     for (auto const& part : refusal.says) CHECK_MESSAGE(lockstep_test::contains(outcome.err, part), part);
     CHECK_FALSE(std::filesystem::exists(folder / "saved"));
   }
+}
+
+TEST_CASE("video: the commands of docs/explanation/stories/video-classification.md") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
+  std::string const python = peer ? peer : "python3";
+  bool const torch = std::system(("'" + python + "' -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
+  std::map<std::string, Flags> const meanings{
+      {"torchrun", {python, "-m", "torch.distributed.run", "--standalone"}},
+      {"video_classification", {lockstep_test::example("video_classification")}},
+      {"runs/mice", {folder / "run"}},
+      {"clips", {write_clips(folder, "clips")}}};
+  std::regex const row(R"(^\| ([^|]+) \| `([^`]+)` \| (trains|refused)(.*) \|$)"), quoted("`([^`]+)`");
+  std::istringstream lines(
+      lockstep_test::read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/explanation/stories/video-classification.md"));
+  int commands = 0, skipped = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (!std::regex_match(line, found, row)) continue;
+    ++commands;
+    Flags command;
+    std::istringstream words(found[2].str());
+    for (std::string word; words >> word;) {
+      auto const meaning = meanings.find(word);
+      auto const& meant = meaning == meanings.end() ? Flags{word} : meaning->second;
+      command.insert(command.end(), meant.begin(), meant.end());
+    }
+    if (!torch && lockstep_test::contains(found[2], "torchrun")) {
+      ++skipped;
+      continue;
+    }
+    auto const* const steps = lockstep_test::contains(found[2], "--resume") ? "2" : "1";
+    command.insert(command.end(), {"--batch-size", "4", "--threads", "1", "--max-steps", steps});
+    CAPTURE(line);
+    auto const outcome = lockstep_test::Program("/usr/bin/env", command).wait(120);
+    CAPTURE(outcome.out);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == (found[3] == "trains" ? 0 : 2));
+    auto const rest = found[4].str();
+    for (std::sregex_iterator at(rest.begin(), rest.end(), quoted), end; at != end; ++at)
+      CHECK_MESSAGE(lockstep_test::contains(outcome.out + outcome.err, (*at)[1]), "not said: ", (*at)[1].str());
+  }
+  CHECK(commands >= 14);
+  if (skipped > 0) lockstep_test::skip(lockstep_test::Need::torch, "torchrun");
 }

@@ -158,7 +158,10 @@ class Command {
            std::vector<std::pair<std::string, std::type_identity_t<T>>> choices, std::string const& help) {
     std::vector<std::string> words{"none"};
     std::string all = "none";
-    for (auto const& each : choices) words.push_back(each.first), all += ", " + each.first;
+    for (auto const& each : choices) {
+      words.push_back(each.first);
+      all += ", " + each.first;
+    }
     auto const text_of = [&value, choices] {
       std::string text;
       for (auto const& [word, meaning] : choices)

@@ -45,13 +45,19 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
   double recalls = 0, precisions = 0, f1s = 0, counted = 0;
   for (std::size_t i = 0; i < classes; ++i) {
     double labels = 0, predicted = 0;
-    for (std::size_t k = 0; k < classes; ++k) labels += count(i, k), predicted += count(k, i);
+    for (std::size_t k = 0; k < classes; ++k) {
+      labels += count(i, k);
+      predicted += count(k, i);
+    }
     auto const both = count(i, i);
     auto const recall = labels > 0 ? both / labels : 0, precision = predicted > 0 ? both / predicted : 0;
     auto const f1 = labels + predicted > 0 ? 2 * both / (labels + predicted) : 0;
     out += padded(names[i], width) + text("%10.0f %8.4f  %8.4f %8.4f\n", labels, recall, precision, f1);
     if (labels + predicted == 0) continue;
-    recalls += recall, precisions += precision, f1s += f1, ++counted;
+    recalls += recall;
+    precisions += precision;
+    f1s += f1;
+    ++counted;
   }
   counted = std::max(counted, 1.0);
   out += padded("macro mean", width) + text("%10lld %8.4f  %8.4f %8.4f\n", static_cast<long long>(report.samples),
