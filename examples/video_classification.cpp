@@ -79,7 +79,7 @@ void check(Options const& options) {
   auto const parts = load(options);
   app::check_samples(options, parts.training.size());
   for (auto const& clips : parts.folders) {
-    auto const unreadable = clips.examine();
+    auto const unreadable = clips.examine(Progress(stdout));
     if (unreadable.clips == 0) continue;
     if (options.on_failure == data::OnFailure::raise || unreadable.clips == clips.size())
       throw DataError(unreadable.first + (unreadable.clips > 1
@@ -114,6 +114,10 @@ int train_rank(app::Training<Options>& training) {
     for (std::size_t i = 0; i < names.size(); ++i)
       std::printf("%s %s %lld", i == 0 ? "" : ",", names[i].c_str(), static_cast<long long>(held_out[i]));
     std::printf("\n");
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (balance.counts()[i] == 0 || held_out[i] == 0)
+        std::printf("note: the class %s has no clips for %s; a column split in index.csv can place its videos\n",
+                    names[i].c_str(), balance.counts()[i] == 0 ? "training" : "evaluation");
   }
 
   data::DataLoader batches{data::Transform{parts.training, video_classification::Augment(options.augment, size)},
@@ -131,7 +135,10 @@ int train_rank(app::Training<Options>& training) {
        .synchronized = options.synchronized});
   auto const classes = std::ssize(names);
   auto const report = [&](auto& trainer) {
-    auto const found = trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&Clip::label, classes}});
+    Progress progress(training.speaks() ? stdout : nullptr);
+    auto const found = trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&Clip::label, classes}},
+                                        progress.steps("counting classes"));
+    progress.end();
     if (training.speaks()) std::fputs(train::class_report(found, names).c_str(), stdout);
   };
   std::string lines;

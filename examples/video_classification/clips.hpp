@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/progress.hpp>
 #include <lockstep/data/class_names.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
@@ -105,7 +106,8 @@ class Clips {
     std::string first;
   };
   /// Checks the header of each clip's file. Opens a file once if its clips are adjacent in the index.
-  [[nodiscard]] Unreadable examine() const {
+  [[nodiscard]] Unreadable examine(lockstep::Progress&& progress = lockstep::Progress()) const {
+    progress.begin("checking clips", size());
     Unreadable found;
     std::optional<data::FileArray> array;
     std::int32_t file = -1;
@@ -120,6 +122,7 @@ class Clips {
       } catch (DataError const& error) {
         if (found.clips++ == 0) found.first = error.what();
       }
+      progress.add(1);
     }
     return found;
   }

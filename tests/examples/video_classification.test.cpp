@@ -340,6 +340,7 @@ TEST_CASE("without --data the program writes synthetic clips and reads them back
   auto const outcome = run(flags);
   CAPTURE(outcome.err);
   REQUIRE(outcome.exit_code == 0);
+  CHECK(lockstep_test::contains(outcome.out, "note: the class circle has no clips for evaluation; "));
   CHECK(
       lockstep_test::contains(outcome.out, "wrote synthetic data (40 + 10 clips of 4 x 16 x 32, seed 1) to " + saved));
   auto const parameters = json::parse(lockstep_test::read_file(saved + "/run.json"), saved).at("parameters_sha256");
