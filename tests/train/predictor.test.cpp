@@ -553,7 +553,7 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
   unequal[1].tokens.pop_back();
   data::Collated const differ{data::PadCollate{}, unequal};
   refuses(
-      ShapeError(""), [&] { return begin(differ); }, "sequence 1 of the batch has 3 tokens where there is room for 4");
+      ShapeError(""), [&] { return begin(differ); }, "sequence 1 of the batch has 3 tokens and not 4");
   refuses(
       ConfigError(""), [&] { return begin(batch_of(0, 0, 3)); }, "nothing was kept of this batch");
 
@@ -574,10 +574,10 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
   static_cast<void>(recurrent.begin(three.batch()));
   refuses(
       ShapeError(""), [&] { return recurrent.next(batch_of(2, 3, 4).batch()); },
-      "a recurrent layer goes on with 2 sequences, and the pass that began them had others; begin anew");
+      "a recurrent layer continues 2 sequences, but the pass that began them had others; call Predictor::begin again");
   static_cast<void>(begin(batch_of(1, 0, longest)));
   refuses(
-      DataError(""), [&] { return next(one); }, "there are 9 positions, and as many tokens come before");
+      DataError(""), [&] { return next(one); }, "there are 9 positions, all used by tokens before this batch");
 }
 
 namespace {
@@ -608,7 +608,7 @@ TEST_CASE("layers that take whole sequences say so token by token") {
     CHECK_THROWS_WITH_AS(static_cast<void>(predictor.begin(batch.batch())), doctest::Contains(sentence), ConfigError);
   };
   refuses([](auto& context, auto x, auto const& model, auto const&) { return model.attention.forward(context, x); },
-          "attention: the model is to predict token by token");
+          "attention: Predictor::begin and next predict token by token");
   refuses(
       [](auto& context, auto x, auto const& model, auto const&) {
         auto const other = nn::add(context, x, x);
@@ -622,7 +622,7 @@ TEST_CASE("layers that take whole sequences say so token by token") {
       },
       "attention: the model");
   refuses([](auto& context, auto x, auto const& model, auto const&) { return model.backwards.forward(context, x); },
-          "GRU: the model is to predict token by token");
+          "GRU: Predictor::begin and next predict token by token");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::mean_pool(context, x); },
           "mean_pool: the model");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::first_token(context, x); },

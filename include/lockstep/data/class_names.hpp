@@ -26,7 +26,7 @@ class ClassNames {
   explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
     for (auto const& name : names_)
       if (!labels_.emplace(name, static_cast<std::int32_t>(labels_.size())).second)
-        throw DataError("ClassNames: the class \"" + name + "\" is there twice; name each class once");
+        throw DataError("ClassNames: the class \"" + name + "\" appears twice; name each class once");
   }
   /// Returns the classes of a dataset's labels. If all labels are whole numbers below 4096, the classes are "0" to the
   /// largest label. Otherwise they are the distinct labels, sorted.
