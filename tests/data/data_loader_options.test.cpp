@@ -618,7 +618,7 @@ TEST_CASE("who asks for more than an epoch's steps is told how many the split ha
   CHECK(loader.steps(second) == 3);
   for (Index i = 0; i < loader.steps(second); ++i) CHECK(loader.next().step() == i);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
-                       doctest::Contains("an epoch has 3 steps of this split, as steps(split) says"), ConfigError);
+                       doctest::Contains("an epoch has 3 steps of this split, see steps(split)"), ConfigError);
 }
 
 TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is refused") {

@@ -124,7 +124,7 @@ TEST_CASE("lengths that cannot be are refused") {
   for (Index length : {Index{-1}, Index{1} << 31}) {
     extents[0].lengths[0] = length;
     CHECK_THROWS_WITH_AS(static_cast<void>(collate.plan(data::BatchPlan<Words>{extents, positions, 0}, slab)),
-                         doctest::Contains("a length lies in [0, 2^31)"), DataError);
+                         doctest::Contains("a length must be in [0, 2^31)"), DataError);
   }
   CHECK_THROWS_WITH_AS(Collated<Rated>({{}}, {.value = 0.5}),
                        doctest::Contains("RaggedCollate: the padding value 0.500000"), ConfigError);

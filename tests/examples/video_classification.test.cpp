@@ -423,7 +423,7 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
              {"all clips have the split train"});
   with_index("file,first_frame,label,video,split\na.npy,0,x,v,train\nb.npy,0,y,w,later\n",
              {"index.csv:3", "\"later\": must be"});
-  with_index(header + a + "b.npy,0,y,v\n", {"nothing to hold out of 1 group"});
+  with_index(header + a + "b.npy,0,y,v\n", {"nothing can be held out of 1 group"});
   auto const named = with_index(header + a + "b.npy,0,wlak,w\n",
                                 {"index.csv:3: label \"wlak\" is none of the 2 classes; the nearest is \"walk\""});
   lockstep_test::write_file(named + "/classes.txt", "x\nwalk\n");

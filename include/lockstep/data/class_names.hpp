@@ -55,7 +55,7 @@ class ClassNames {
   /// Returns a message about a label that `find` does not know, such as: label "wlak" is none of the 4 classes; the
   /// nearest is "walk".
   [[nodiscard]] std::string why_unknown(std::string const& text) const {
-    return "label \"" + text + "\" is none of the " + std::to_string(size()) + " classes" +
+    return "label \"" + text + "\" is not one of the " + std::to_string(size()) + " classes" +
            (names_.empty() ? "" : "; the nearest is \"" + nearest(text, names_) + "\"");
   }
 

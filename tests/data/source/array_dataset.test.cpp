@@ -176,7 +176,7 @@ TEST_CASE("sequences of varying length lie one after the other, in arrays of the
     std::array<float, 1> height{};
   };
   CHECK_THROWS_WITH_AS((data::ArrayDataset{ArrayMember{&Fixed::height, heights, lengths}}),
-                       doctest::Contains("is no vector"), ConfigError);
+                       doctest::Contains("is not a vector"), ConfigError);
 }
 
 TEST_CASE("a file shortened while training fails at the batch that needs the rest, by name") {

@@ -268,7 +268,7 @@ TEST_CASE("a field may be a list, of numbers or of texts") {
 
   CHECK(error_of<Ids>("1,,,\n1 2 x,,,\n") ==
         doctest::Contains(":2: column 1: expected a list, each a whole number, found \"1 2 x\""));
-  CHECK(error_of<Ids>("1,,,\n1|2,,,\n") == doctest::Contains("or say in CsvOptions::list_separator"));
+  CHECK(error_of<Ids>("1,,,\n1|2,,,\n") == doctest::Contains("or set CsvOptions::list_separator"));
   CHECK(error_of<Basket>("1,3||4,\n", options) == doctest::Contains("column 2: expected a list"));
   CHECK(error_of<Basket>("1,2\n") == doctest::Contains("3 (number, list of numbers, list of texts)"));
 }

@@ -88,7 +88,7 @@ class EarlierTokens {
     }
     Extents<2> const extent{memory.extent[0], width};
     expect<ShapeError>(std::ssize(kept.values) == elements(extent), [&] {
-      return "attention goes on with a memory whose keys are " + to_string(extent) +
+      return "attention continues with a memory whose keys are " + to_string(extent) +
              ", but the pass that began the sequences had another; call Predictor::begin again";
     });
     return {kept.values.data(), extent};
