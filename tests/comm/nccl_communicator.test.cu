@@ -426,7 +426,7 @@ TEST_CASE("ranks that disagree learn it all, and NCCL is given up") {
       CAPTURE(text);
       CHECK(says(text, "rank 1 "));
       CHECK(says(text, "NCCL's operation 0"));
-      CHECK(says(text, "all_reduce of 8 float32 (sum, 0 riders)"));
+      CHECK(says(text, "all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
       CHECK(says(text, theirs[kind]));
     }
     CHECK(nccl().aborted == aborted + 3);
@@ -469,7 +469,7 @@ TEST_CASE("a rank that does not come is warned of and given up by name, at the s
     REQUIRE(heard.size() == 1);
     CHECK(says(heard[0], "for rank 1"));
     CHECK(says(warnings, "for rank 1"));
-    CHECK(says(heard[0], "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 riders))") == !at_start);
+    CHECK(says(heard[0], "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars))") == !at_start);
   }
 }
 
@@ -499,7 +499,7 @@ TEST_CASE("a rank that is lost while NCCL works, or has ended, is named by the o
     for (auto const& text : heard) {
       CAPTURE(text);
       CHECK(says(text, end == End::returns ? "rank 1 has ended its work" : "rank 1 failed: the GPU is on fire"));
-      CHECK(says(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 riders)"));
+      CHECK(says(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
     }
   }
 }

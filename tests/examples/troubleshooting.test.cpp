@@ -91,8 +91,8 @@ TEST_CASE("a name in use, and a rank that does not come, are told") {
   auto const port = std::to_string(20000 + ::getpid() % 10000);
   Words const soon{"--join-timeout", "2"};
   auto const said = trainer.two_say(trainer.as_rank(0, port, soon), trainer.as_rank(0, port, soon));
-  check_quoted(said, "(Address already in use); another run of the same name is under way on this host");
-  check_quoted(said, "text_classification: launch: of 2 ranks these have not come within ");
+  check_quoted(said, "(Address already in use); another run of the same name is running on this host");
+  check_quoted(said, "text_classification: launch: of 2 ranks these have not joined within ");
 }
 
 TEST_CASE("the first line tells how many ranks and devices train") {
