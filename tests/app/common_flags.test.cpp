@@ -164,7 +164,7 @@ TEST_CASE("shards fit ranks and batches, or are refused with the nearest that fi
   CHECK(contains(refused({"--reproducible", "6"}),
                  "--reproducible 6: the number of shards must be a power of two; the nearest is 4"));
   CHECK(contains(refused({"--reproducible", "8", "--nproc", "3"}),
-                 "--reproducible 8: the number of ranks or devices, 3, must divide that of the shards; the nearest"));
+                 "--reproducible 8: the number of ranks or devices, 3, must divide the number of shards; the nearest"));
   CHECK(contains(refused({"--reproducible", "2", "--parallel", "dp", "--devices", "4"}), "the nearest that does is 2"));
   CHECK(contains(refused({"--reproducible", "0"}), "--reproducible 0: must be a whole number from 1"));
   CHECK(contains(refused({"--reproducible", "4", "--lr-scaling", "linear"}), "give --base-batch-size"));

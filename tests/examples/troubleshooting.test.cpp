@@ -156,8 +156,8 @@ TEST_CASE("ranks with other flags are refused before the first step") {
   auto const said =
       trainer.two_say(trainer.as_rank(0, port, {"--lr", "0.001"}), trainer.as_rank(1, port, {"--lr", "0.002"}));
   check_quoted(said,
-               "rank 1 has optimizer: learning rate = 0.002 where rank 0 has optimizer: learning rate = 0.001; start "
-               "all ranks with the same program, flags and data, on processors of one kind");
+               "rank 1 has optimizer: learning rate = 0.002, but rank 0 has optimizer: learning rate = 0.001; start "
+               "all ranks with the same program, flags and data, on one kind of processor");
 }
 
 TEST_CASE("a rank that is waited for is named") {

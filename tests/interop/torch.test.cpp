@@ -458,5 +458,5 @@ TEST_CASE("what cannot be trained is refused by name") {
   int made = 0;
   Trainer changing{interop::Torch{[&made] { return std::make_shared<Net>(++made > 1); }, predict, loss_of},
                    optim::SGD{}, parallel::DataParallel{.devices = 2, .threads = 1}};
-  CHECK_THROWS_WITH_AS(changing.fit(batches), doctest::Contains("modules must be made alike"), ConfigError);
+  CHECK_THROWS_WITH_AS(changing.fit(batches), doctest::Contains("modules must have the same structure"), ConfigError);
 }

@@ -343,7 +343,7 @@ TEST_CASE("shards that cannot be dealt are refused with the nearest number that 
   CHECK(contains(refused(2, 7), "the nearest is 8"));
   CHECK(contains(refused(2, -3), "the nearest is 1"));
   CHECK(contains(refused(2, std::numeric_limits<int>::min()), "the nearest is 1"));
-  CHECK(contains(refused(3, 8), "the number of ranks or devices, 3, must divide that of the shards; the nearest"));
+  CHECK(contains(refused(3, 8), "the number of ranks or devices, 3, must divide the number of shards; the nearest"));
   CHECK(contains(refused(5, 8), "the nearest that does is 4"));
   CHECK(contains(refused(7, 4), "the nearest that does is 4"));
 

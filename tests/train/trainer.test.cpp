@@ -1025,7 +1025,7 @@ TEST_CASE("ranks that would scale the loss differently, or not at all, are refus
     else
       Trainer{Affine{}, sgd(), std::move(policy)};
   });
-  CHECK(unlike.find("rank 1 has activations = float32 where rank 0 has activations = float16") != std::string::npos);
+  CHECK(unlike.find("rank 1 has activations = float32, but rank 0 has activations = float16") != std::string::npos);
 }
 
 TEST_CASE("where float16 cannot hold the gradients at any loss scale the run ends, and says so") {
