@@ -437,7 +437,7 @@ TEST_CASE("what is refused before the first step leaves --save-dir as it was") {
   data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
   data::DataLoader again(points(20), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
   CHECK_THROWS_WITH_AS(training.fit(Line{}, optim::SGD{}, loader, train::Evaluation{again}),
-                       doctest::Contains("judged by \"lose\", which they do not count"), ConfigError);
+                       doctest::Contains("judged by \"lose\", which they do not measure"), ConfigError);
   CHECK(std::filesystem::is_empty(options.save_dir));
 }
 
@@ -490,7 +490,7 @@ TEST_CASE("ranks that were started anew go on where they were, and others where 
   options.epochs = 2;
   CHECK(resumed(1) == 10);
   options.epochs = 3;
-  CHECK_THROWS_WITH_AS(resumed(0), doctest::Contains("and this run begins anew"),
+  CHECK_THROWS_WITH_AS(resumed(0), doctest::Contains("but this run starts from step 0"),
                        ConfigError);  // as nobody told it to go on
 }
 

@@ -119,7 +119,7 @@ TEST_CASE("lengths that cannot be are refused") {
   std::vector<data::SampleExtent<Words>> extents{{{2}}};
   auto const batch = collate.plan(data::BatchPlan<Words>{extents, positions, 0}, slab);
   CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1, 2, 3}}),
-                       doctest::Contains("RaggedCollate: the sample in row 0 has a member of length 3 where 2"),
+                       doctest::Contains("RaggedCollate: the sample in row 0 has a member of length 3, but length 2"),
                        DataError);
   for (Index length : {Index{-1}, Index{1} << 31}) {
     extents[0].lengths[0] = length;

@@ -100,7 +100,7 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
     auto const last = run_example("text_classification", arguments);
     CAPTURE(last.err);
     REQUIRE(last.exit_code == 0);
-    CHECK(contains(last.out, "going on after step "));
+    CHECK(contains(last.out, "resuming after step "));
     auto const resumed = run_json(folder / name);
     CHECK(resumed.at("parameters_sha256") == whole.at("parameters_sha256"));
     CHECK(resumed.at("final") == whole.at("final"));
@@ -176,7 +176,7 @@ TEST_CASE("what cannot be gone on with is told in a sentence, before anything is
   auto const run = read_file(folder / "run/run.json");
   refused("run", {}, "already holds a run");
   refused("run", {"--resume", "auto", "--grad-accum-steps", "2"},
-          "effective batch of 8 and training would go on with 16");
+          "effective batch of 8, but training would continue with 16");
   refused("run", {"--resume", "auto", "--seed", "2"}, "step_4.safetensors");
   refused("run", {"--resume", "auto", "--num-layers", "1"}, "and the model with its optimizer has");
   refused("new", {"--resume", folder / "none"}, "none: there is no such file");

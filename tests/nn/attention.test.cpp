@@ -325,7 +325,7 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
                          doctest::Contains(sentence), ShapeError);
   };
   refused(three, {2, 3}, "MultiHeadAttention attention: 2 sequences attend to 3");
-  refused(two, {2, 4}, "MultiHeadAttention attention: bias is [2, 4] where 2 heads and 3 distances need [2, 3]");
+  refused(two, {2, 4}, "MultiHeadAttention attention: bias is [2, 4]; 2 heads and 3 distances need [2, 3]");
   Trial<Model, float> turned(Model(mixed_lengths, {.width = 6, .heads = 1, .rotary_base = 100}));
   auto& c = turned.context();
   nn::Sequence<float, HostSpace> const x{c.variable<2>({4, 6}), two.layout()}, y{c.variable<2>({4, 6}), two.layout()};

@@ -298,10 +298,11 @@ TEST_CASE("a run goes on with other ranks or devices, to the same bits") {
 
   options.checkpoints = {.resume = step_file(folder / "saved", 3)};
   auto const plain = [&] { fit(parallel::DataParallel{.devices = 4, .threads = 1}, 4, options); };
-  CHECK_THROWS_WITH_AS(plain(),
-                       doctest::Contains("was saved under Reproducible with 4 shards and training would go on without "
-                                         "Reproducible"),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      plain(),
+      doctest::Contains("was saved under Reproducible with 4 shards, but training would continue without "
+                        "Reproducible"),
+      ConfigError);
 }
 
 TEST_CASE("zeros keep their sign's rule: a shard without a gradient counts as positive zero wherever it is added") {
