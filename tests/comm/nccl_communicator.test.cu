@@ -391,7 +391,7 @@ TEST_CASE("a trainer's ranks take the GPUs that they are given, of which threads
   CHECK(std::getenv("NCCL_HOSTID") == nullptr);
   for (auto const& text : heard_by_ranks<lockstep::ConfigError>(
            2, [](launch::World& world) { (void)lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1); }))
-    CHECK(says(text, "no two threads of a process share one; use --nproc"));
+    CHECK(says(text, "no two threads of a process share a GPU; use --nproc"));
   cuda_emulation::devices = 1;
   for (auto const& error : run_apart(2, [](launch::World& world) {  // as processes are
          OwnDevice const device;

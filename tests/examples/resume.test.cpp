@@ -93,7 +93,7 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
       CHECK(outcome.exit_code == 128 + signal);
       CHECK(contains(outcome.out, "stopped after step "));
       auto const saved = (folder / name) + "/checkpoints/step_" + std::to_string(stopped_after(outcome.out));
-      CHECK(contains(outcome.out, "saved as " + saved + ".safetensors; --resume auto goes on"));
+      CHECK(contains(outcome.out, "saved as " + saved + ".safetensors; --resume auto resumes the run"));
       CHECK(std::filesystem::exists(saved + ".safetensors"));
       CHECK_FALSE(std::filesystem::exists((folder / name) + "/run.json"));
     }
@@ -116,7 +116,7 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
     auto const metrics = read_file((folder / name) + "/metrics.jsonl"), json = read_file((folder / name) + "/run.json");
     auto const again = run_example("text_classification", arguments);
     CHECK(again.exit_code == 0);
-    CHECK(contains(again.out, "the run had ended with step 460"));
+    CHECK(contains(again.out, "the run was complete at step 460"));
     CHECK(read_file((folder / name) + "/metrics.jsonl") == metrics);
     CHECK(read_file((folder / name) + "/run.json") == json);
   }

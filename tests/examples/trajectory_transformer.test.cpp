@@ -408,8 +408,8 @@ TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts
   auto const none = spoiled([](Steps& s) { s = {}; });
   auto const unequal = spoiled([](Steps& s) { s.actions.pop_back(); });
   std::vector<Refusal> refusals{
-      {folder / "missing", {"missing: is no folder"}},
-      {save(folder, "file.npz", "x"), {"file.npz: is no folder"}},
+      {folder / "missing", {"missing: is not a folder"}},
+      {save(folder, "file.npz", "x"), {"file.npz: is not a folder"}},
       {save_apart(fresh(), nan), {"episode_103.npz", "observations have a nan at step 1"}},
       {save_joined(fresh(), nan), {"episode 3", "observations have a nan at step 1"}},
       {save_apart(fresh(), infinite), {"episode_103.npz", "rewards have an infinity at step 2"}},

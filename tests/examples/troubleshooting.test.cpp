@@ -101,7 +101,7 @@ TEST_CASE("the first line tells how many ranks and devices train") {
                "text_classification: single, 1 rank x 1 device x 1 thread, engine self, ");
   check_quoted(
       trainer.says({"--max-steps", "1", "--parallel", "dp", "--devices", "8", "--batch-size", "4"}),
-      "note: --parallel dp with 8 devices: the first sums the gradients of all and updates for all, which takes "
+      "note: --parallel dp with 8 devices: the first device sums all gradients and makes all updates, which takes "
       "longer with each device; --parallel ddp is faster beyond 4");
 }
 
@@ -131,8 +131,8 @@ TEST_CASE("a rank that is killed is told, with the kernel's most frequent reason
   auto const run = trainer.long_run({});
   ::kill(run->children().back(), SIGKILL);
   check_quoted(run->wait(60).err,
-               "was killed by signal 9 (Killed); the kernel does that when memory runs out, as dmesg "
-               "then says");
+               "was killed by signal 9 (Killed); the kernel does that when memory runs out, which dmesg "
+               "reports");
 }
 
 TEST_CASE("runs that need not agree, and slower devices, are told") {

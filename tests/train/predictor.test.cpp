@@ -564,7 +564,7 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
       ConfigError(""), [&] { return next(one); }, "call begin first, and again after an error");
   static_cast<void>(begin(three));
   refuses(
-      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "goes on with 2 sequences of width 8");
+      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "continues 2 sequences of width 8");
   static_cast<void>(begin(three));
   std::vector<float> const others(static_cast<std::size_t>(predictor.layout().size()));
   predictor.set(others);
