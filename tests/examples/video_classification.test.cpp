@@ -364,7 +364,7 @@ TEST_CASE("one clip among many that cannot be read is an error, or left out or r
     auto const outcome = run({"--data", data, "--epochs", "1", "--on-failure", policy});
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 0);
-    CHECK(lockstep_test::contains(outcome.out, "note: 4 of 48 clips cannot be read, the first one because "));
+    CHECK(lockstep_test::contains(outcome.out, "note: 4 of 48 clips cannot be read, the first one with the error: "));
     auto const* const said = policy[1] == 'k' ? "note: 4 samples were skipped by" : " samples were replaced by";
     CHECK(lockstep_test::contains(outcome.out, said));  // a substitute may be one that cannot be read
   }

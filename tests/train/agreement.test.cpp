@@ -305,7 +305,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
   fails("timed products = 1", [](FitOptions& mine) { mine.timed_products = true; });
   fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });
   fails("trace = 1", [&](FitOptions& mine) { mine.trace = &trace; });
-  fails("what evaluations are judged by = accuracy", [](FitOptions& mine) { mine.judge_by = "accuracy"; });
+  fails("measure of the best evaluation = accuracy", [](FitOptions& mine) { mine.judge_by = "accuracy"; });
   fails("steps of warm-up = 1", [](FitOptions& mine) { mine.schedule.warmup_steps = 1; });
   fails("steps of the schedule = 9", [](FitOptions& mine) { mine.schedule.total_steps = 9; });
   fails("kind of schedule = 1",

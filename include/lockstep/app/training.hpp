@@ -186,7 +186,7 @@ class Training : public detail::Additions {
       output_.note(
           "there is no best.safetensors, because the best evaluation came before this run or used another --best-by");
     if (best && !best->put_aside().empty())
-      output_.note("the best parameters by another --best-by were moved to " + best->put_aside() + "");
+      output_.note("the best parameters by another --best-by were moved to " + best->put_aside());
     if (output_.saves() && !record.stopped && !(was_over && std::filesystem::exists(output_.file("run.json"))))
       output_.save(record, trainer.layout(), trainer.values());
     if (!record.stopped) then(trainer);

@@ -158,7 +158,7 @@ TEST_CASE("an array that cannot be is refused") {
   CHECK_THROWS_WITH_AS(make({2, -1}, 0), doctest::Contains("[2, -1]"), DataError);
   CHECK_THROWS_WITH_AS(make({Index{1} << 40, Index{1} << 40}, 0), doctest::Contains("no memory can hold"), DataError);
   CHECK_THROWS_WITH_AS(data::FileArray(file, f4, {10}, 0).expect_type<double>("member 0"),
-                       doctest::Contains("holds float32, and member 0 is of float64"), DataError);
+                       doctest::Contains("holds float32, but member 0 is of float64"), DataError);
 }
 
 TEST_CASE("a file that is shortened while it is read is an error that says so, and nothing else") {

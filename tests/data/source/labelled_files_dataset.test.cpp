@@ -145,7 +145,7 @@ TEST_CASE("a file that shrinks or goes after it was indexed is told by name") {
   put(folder, "a/x", ruler(2100));
   std::filesystem::remove(folder / "b/y");
   CHECK_THROWS_WITH_AS(static_cast<void>(files.get(0)),
-                       doctest::Contains("a/x: ends at byte 2100, but ended at byte 2304"), DataError);
+                       doctest::Contains("a/x: ends at byte 2100, but reached byte 2304"), DataError);
   CHECK_THROWS_WITH_AS(static_cast<void>(files.get(9)), doctest::Contains("b/y: cannot be opened: No such file"),
                        DataError);
 }

@@ -58,8 +58,8 @@ class RunOutput {
     auto const count = stats.skipped + stats.substituted;
     if (count == 0) return;
     note(std::to_string(count) + (count == 1 ? " sample was " : " samples were ") +
-         (stats.skipped > 0 ? "skipped" : "replaced") + " by the loader of rank 0, the last one because " +
-         stats.last_failure);
+         (stats.skipped > 0 ? "skipped" : "replaced") +
+         " by the loader of rank 0, the last one with the error: " + stats.last_failure);
   }
 
   /// Facts to print at the start.

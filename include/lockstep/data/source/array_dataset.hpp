@@ -96,7 +96,7 @@ class ArrayDataset {
       one.array.template expect_type<typename decltype(numbers)::value_type>(who);
       if (static_cast<Index>(numbers.size()) != one.array.width()) {
         throw DataError(one.array.path() + ": has rows of " + std::to_string(one.array.width()) + " numbers " +
-                        one.array.extents() + ", and " + who + " takes " + std::to_string(numbers.size()));
+                        one.array.extents() + ", but " + who + " takes " + std::to_string(numbers.size()));
       }
       check_rows(one, who);
       for (auto const* place : places)

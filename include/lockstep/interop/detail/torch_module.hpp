@@ -219,8 +219,8 @@ class TorchReplica {
     for (auto const& each : learned_)
       expect<ConfigError>(each.tensor.data_ptr() == each.values, [&] {
         return "interop::Torch: parameter \"" + each.name +
-               "\" is no longer where its trainer keeps it; while a trainer has a module, leave its data type and "
-               "device alone, and give it to no other";
+               "\" is no longer in its trainer's memory; do not change the data type or device of a module that a "
+               "trainer uses, and use a module in one trainer only";
       });
     if (module_->is_training() != training) module_->train(training);
     for (auto& each : kept_) each.take_in();

@@ -180,7 +180,7 @@ class EmbeddingParts {
       for (Index row = 0; row < layout.rows; ++row)
         expect<DataError>(layout.tokens(row) == known.tokens(row), [&] {
           return where() + "has " + std::to_string(layout.tokens(row)) + " tokens in row " + std::to_string(row) +
-                 " of the batch, and what it is added to " + std::to_string(known.tokens(row));
+                 " of the batch, and the parts before it have " + std::to_string(known.tokens(row));
         });
     inputs.parts[parts_] = part;
     sources[parts_++] = source;
