@@ -65,13 +65,12 @@ struct Flags {
       trainer[0] = (fs::read_symlink("/proc/self/exe").parent_path() / trainer[0]).string();
     if (::access(trainer[0].c_str(), X_OK) != 0)
       throw ConfigError(trainer[0] +
-                        ": is no program that can be started; name a trainer by its path, or by its name "
-                        "if it is next to dp_vs_ddp");
+                        ": cannot be started; name a trainer by its path, or by its name if it is next to dp_vs_ddp");
     for (auto const& word : trainer) {
       auto const flag = app::detail::FlagNames::with_dashes(word.substr(0, word.find('=')));
       for (auto const* own : {"--parallel", "--multi-gpu", "--devices", "--nproc", "--save-dir"})
         if (flag == own)
-          throw ConfigError(word + ": dp_vs_ddp chooses this for each run; leave it out, or give " +
+          throw ConfigError(word + ": dp_vs_ddp sets this flag for each run; leave it out, or give " +
                             "--devices and --save-dir before the trainer's name");
     }
     for (auto const& [flag, path] : {std::pair{"--save-dir", save_dir}, std::pair{"--csv", csv}})
@@ -214,9 +213,8 @@ int compare(Flags const& flags) {
   auto entries = planned(flags.devices);
   for (auto const& entry : entries)
     if (entry.parallel == "dp" && entry.devices > 4)
-      std::printf(
-          "note: %s: the first device sums the gradients of all and updates for all; use ddp beyond 4 devices\n",
-          entry.name.c_str());
+      std::printf("note: %s: the first device sums all gradients and makes all updates; use ddp beyond 4 devices\n",
+                  entry.name.c_str());
   std::vector<scaling::ComparedRun> runs;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     run(entries[i], "[" + std::to_string(i + 1) + "/" + std::to_string(entries.size()) + "]", flags);

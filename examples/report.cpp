@@ -60,7 +60,7 @@ void print_run(scaling::SavedRun const& saved) {
 }
 
 int report(int argc, char** argv) {
-  app::Command command("report DIR [flags]: what bounds a saved run, and what more ranks would give");
+  app::Command command("report DIR [flags]: the bottleneck of a saved run, and the predicted speed of more ranks");
   Flags flags(command);
   bool const named = argc > 1 && argv[1][0] != '-';
   if (!command.parse(named ? argc - 1 : argc, named ? argv + 1 : argv)) {

@@ -86,7 +86,7 @@ void check(Options const& options) {
                                               ? " (" + std::to_string(unreadable.clips) + " of " +
                                                     std::to_string(clips.size()) + " clips cannot be read)"
                                               : ""));
-    std::printf("note: %lld of %lld clips cannot be read, the first because of this: %s\n",
+    std::printf("note: %lld of %lld clips cannot be read, the first one with the error: %s\n",
                 static_cast<long long>(unreadable.clips), static_cast<long long>(clips.size()),
                 unreadable.first.c_str());
   }

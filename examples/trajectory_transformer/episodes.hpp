@@ -39,7 +39,7 @@ class Episodes {
   Episodes(std::string folder, BadEpisodes bad) : folder_(std::move(folder)) {
     std::error_code error;
     if (!std::filesystem::is_directory(folder_, error))
-      throw lockstep::ConfigError(folder_ + ": is no folder; give one with episodes, see " + page);
+      throw lockstep::ConfigError(folder_ + ": is not a folder; give one with episodes, see " + page);
     if (std::filesystem::exists(path("observations.npy"), error)) {
       open_joined(bad);
     } else {
@@ -94,7 +94,7 @@ class Episodes {
         if (part.actions[t] < 0 || part.actions[t] >= actions)
           throw lockstep::DataError(name(i) + ": action " + std::to_string(part.actions[t]) + " at step " +
                                     std::to_string(first + static_cast<Index>(t)) + " is not from 0 to " +
-                                    std::to_string(actions - 1) + "; mend the episode, or give a larger --actions");
+                                    std::to_string(actions - 1) + "; correct the episode, or give a larger --actions");
     } else {
       part.controls.resize(count * static_cast<std::size_t>(control_width()));
       arrays.actions.convert_rows(from, std::span(part.controls));
@@ -162,7 +162,7 @@ class Episodes {
     bool const continuous = actions.type().kind == 'f' || actions.type().kind == 'B';
     if (actions.width() < 1 || (!continuous && actions.width() != 1))
       throw lockstep::DataError(actions.path() + ": has actions " + actions.extents() + " of type " +
-                                actions.type().name() + "; integers stand for one choice per step");
+                                actions.type().name() + "; integers are one choice per step");
     return {observations.width(), continuous ? actions.width() : 0};
   }
   /// Adds an episode. The first one determines the kind of all.
@@ -170,7 +170,7 @@ class Episodes {
     if (!kind_) kind_ = kind;
     if (kind != *kind_)
       throw lockstep::DataError(path(episode.file) + ": has " + describe(kind) + ", and episodes before it have " +
-                                describe(*kind_) + "; train on each kind by itself");
+                                describe(*kind_) + "; train on each kind separately");
     episodes_.push_back(std::move(episode));
   }
   static std::string describe(Kind const& kind) {
@@ -210,7 +210,7 @@ class Episodes {
     if (!lengths && !std::filesystem::exists(file, error))
       throw lockstep::ConfigError(folder_ +
                                   ": has observations.npy and neither episode_lengths.npy nor episode_offsets.npy, "
-                                  "which say where episodes end; see " +
+                                  "which mark the ends of episodes; see " +
                                   page);
     auto const array = data::open_npy(file);
     std::vector<Index> numbers(static_cast<std::size_t>(array.rows() * array.width()));
@@ -235,7 +235,7 @@ class Episodes {
       if (!std::isfinite(numbers[k]))
         throw lockstep::DataError(
             name(i) + ": its " + what + " have " + (std::isnan(numbers[k]) ? "a nan" : "an infinity") + " at step " +
-            std::to_string(first + static_cast<Index>(k) / width) + "; mend or remove the episode");
+            std::to_string(first + static_cast<Index>(k) / width) + "; correct or remove the episode");
   }
 
   std::string folder_;

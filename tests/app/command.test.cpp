@@ -164,7 +164,7 @@ TEST_CASE("a flag without its value, or given twice, is refused") {
   CHECK(contains(flags.refused({"--width"}), "--width: a flag takes one value"));
   CHECK(contains(flags.refused({"--width", "3", "--width", "4"}), "--width: a flag takes one value and is given once"));
   CHECK(contains(flags.refused({"--width", "3", "--breadth", "4"}), "once"));
-  CHECK(contains(flags.refused({"--dry=maybe"}), "--dry = maybe: the flag stands alone"));
+  CHECK(contains(flags.refused({"--dry=maybe"}), "--dry = maybe: the flag takes no value"));
   CHECK(contains(flags.refused({"--dry", "true"}),
                  "unexpected argument \"true\": flags begin with --, and each takes "
                  "one value, or none"));
@@ -217,17 +217,17 @@ TEST_CASE("a file's mistake is told with its line, the value and the rule") {
   CHECK(refused_file("width: 3\nmodel:\n  breadth: 4\n") == ":3: breadth is given by line 1 too; leave out one");
   CHECK(refused_file("width: [3, 4]\n") == ":1: width [3,4]: takes one value, not a list");
   CHECK(refused_file("items: [a, [b]]\n") == ":1: items: a list holds single values");
-  CHECK(refused_file("a:\n  b:\n    width: 3\n") == ":2: b: a section within a section; one level is enough");
+  CHECK(refused_file("a:\n  b:\n    width: 3\n") == ":2: b: a section within a section; use one level");
   CHECK(contains(refused_file("rate: &r 0.5\nwidth: *r\n"), ":2: width: references"));
   CHECK(contains(refused_file("- width\n"), ":1: must be a name with a value"));
   CHECK(contains(refused_file("width\n"), ":1: must be a name with a value"));
   CHECK(contains(refused_file("width: 3\n---\nwidth: 4\n"), ":2: begins a second document"));
-  CHECK(contains(refused_file("width: 3\n  rate: 0.5\n"), ":2: is no YAML or JSON: "));
-  CHECK(contains(refused_file("{\"width\": 3,\n \"rate\": \n"), ": is no YAML or JSON: "));
+  CHECK(contains(refused_file("width: 3\n  rate: 0.5\n"), ":2: is not YAML or JSON: "));
+  CHECK(contains(refused_file("{\"width\": 3,\n \"rate\": \n"), ": is not YAML or JSON: "));
   CHECK(contains(refused_file("path: \"a\\0b\"\n"), ":1: holds a zero byte"));
-  CHECK(contains(refused_file("path: \xff\n"), ": is no YAML or JSON: "));
+  CHECK(contains(refused_file("path: \xff\n"), ": is not YAML or JSON: "));
   CHECK(contains(Flags().refused({"--config", "/no/such/file"}), "--config /no/such/file: cannot be opened: No such"));
-  CHECK(contains(Flags().refused({"--config", "/"}), "/: is no YAML or JSON: "));
+  CHECK(contains(Flags().refused({"--config", "/"}), "/: is not YAML or JSON: "));
 }
 
 TEST_CASE("a flag takes several numbers, or several words out of a list") {

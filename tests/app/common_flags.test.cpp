@@ -164,7 +164,7 @@ TEST_CASE("shards fit ranks and batches, or are refused with the nearest that fi
   CHECK(contains(refused({"--reproducible", "6"}),
                  "--reproducible 6: the number of shards must be a power of two; the nearest is 4"));
   CHECK(contains(refused({"--reproducible", "8", "--nproc", "3"}),
-                 "--reproducible 8: the number of ranks or devices, 3, must divide that of the shards; the nearest"));
+                 "--reproducible 8: the number of ranks or devices, 3, must divide the number of shards; the nearest"));
   CHECK(contains(refused({"--reproducible", "2", "--parallel", "dp", "--devices", "4"}), "the nearest that does is 2"));
   CHECK(contains(refused({"--reproducible", "0"}), "--reproducible 0: must be a whole number from 1"));
   CHECK(contains(refused({"--reproducible", "4", "--lr-scaling", "linear"}), "give --base-batch-size"));
@@ -355,7 +355,7 @@ TEST_CASE("ranks of the host can share the optimizer's moments, and nobody else"
   CHECK_FALSE(parse({"--nproc", "2"}).shard_optimizer);
   CHECK(parse({"--nproc", "2", "--shard-optimizer"}).shard_optimizer);
   CHECK(parse({"--parallel", "ddp", "--devices", "2", "--shard-optimizer"}).shard_optimizer);
-  CHECK(contains(refused({"--shard-optimizer"}), "--shard-optimizer with --parallel single: it is ranks that share"));
+  CHECK(contains(refused({"--shard-optimizer"}), "--shard-optimizer with --parallel single: only ranks share"));
   CHECK(contains(refused({"--shard-optimizer", "--devices", "2"}), "--shard-optimizer with --parallel dp"));
   CHECK(contains(refused({"--shard-optimizer", "--nproc", "2", "--doctor"}), "--doctor with --shard-optimizer"));
   app::Gpus const two{.built = true, .count = 2, .joined = true};
@@ -371,25 +371,25 @@ TEST_CASE("ranks can send gradients in 16 bits, and nobody else") {
   CHECK(parse({"--gradient-wire", "fp32"}).gradient_wire == WireFormat::float32);
   CHECK(contains(refused({"--gradient-wire", "half"}), "fp32, bf16, fp16"));
   CHECK(contains(refused({"--gradient-wire", "bf16"}),
-                 "--gradient-wire bf16 with --parallel single: it is ranks that send gradients; use --parallel ddp"));
+                 "--gradient-wire bf16 with --parallel single: only ranks send gradients; use --parallel ddp"));
   CHECK(contains(refused({"--gradient-wire", "bf16", "--devices", "2"}), "--gradient-wire bf16 with --parallel dp"));
   CHECK(contains(refused({"--gradient-wire", "bf16", "--nproc", "2", "--reproducible", "2"}),
                  "--gradient-wire bf16 with --reproducible: each rank would round"));
   app::Gpus const two{.built = true, .count = 2, .joined = true}, apart{.built = true, .count = 2, .joined = false};
   CHECK(parse({"--gradient-wire", "bf16", "--nproc", "2"}, 4, {}, two).engine == launch::Engine::nccl);
   CHECK(contains(refused({"--gradient-wire", "bf16", "--nproc", "2"}, {}, apart),
-                 "--gradient-wire bf16 with --backend cuda, where NCCL does not join the ranks"));
+                 "--gradient-wire bf16 with --backend cuda without NCCL between the ranks"));
 }
 
 TEST_CASE("only ranks have buckets, and only several replicas compare theirs") {
   CHECK(parse({"--nproc", "2", "--bucket-cap-mb", "4"}).bucket_cap_mb == 4);
   CHECK(contains(refused({"--bucket-cap-mb", "4"}),
-                 "--bucket-cap-mb 4 with --parallel single: it is ranks that send gradients; use --parallel ddp, or"));
+                 "--bucket-cap-mb 4 with --parallel single: only ranks send gradients; use --parallel ddp, or"));
   CHECK(contains(refused({"--bucket-cap-mb", "0.5", "--devices", "2"}), "--bucket-cap-mb 0.5 with --parallel dp"));
   CHECK(parse({"--nproc", "2", "--check-replicas-every", "10"}).check_replicas_every == 10);
   CHECK(parse({"--devices", "2", "--check-replicas-every", "10"}).check_replicas_every == 10);
   CHECK(contains(refused({"--check-replicas-every", "10"}),
-                 "--check-replicas-every 10 with --parallel single: there is one replica and none to compare it with; "
+                 "--check-replicas-every 10 with --parallel single: there is only one replica; "
                  "use --parallel dp or ddp, or leave it out"));
 }
 
@@ -406,7 +406,7 @@ TEST_CASE("products are timed on GPUs, and nowhere else") {
   CHECK_FALSE(parse({}, 4, {}, one).timed_products);
   CHECK(parse({"--timed-products"}, 4, {}, one).timed_products);
   CHECK(contains(refused({"--timed-products"}),
-                 "--timed-products with --backend host: it is cuBLASLt that offers several algorithms"));
+                 "--timed-products with --backend host: only cuBLASLt has several algorithms"));
   CHECK(contains(refused({"--timed-products", "--backend", "host"}, {}, one), "or use --backend cuda"));
   CHECK(contains(refused({"--timed-products", "--doctor"}, {}, one), "--doctor with --timed-products"));
 }
@@ -420,7 +420,7 @@ TEST_CASE("--evaluate needs parameters, and takes no flag by which a run is trai
   };
   CHECK(contains(refused({"--evaluate"}), "--evaluate without --init-from: there is nothing to evaluate"));
   CHECK(
-      contains(with({"--save-dir", "runs"}), "--evaluate with --save-dir: it evaluates, and trains and keeps nothing"));
+      contains(with({"--save-dir", "runs"}), "--evaluate with --save-dir: it evaluates, and neither trains nor saves"));
   CHECK(contains(with({"--doctor"}), "--evaluate with --doctor"));
   CHECK(contains(with({"--dry-run"}), "--evaluate with --dry-run"));
   CHECK(contains(with({"--max-steps", "5"}), "--evaluate with --max-steps"));
@@ -469,7 +469,7 @@ TEST_CASE("dp on more than four devices is worth a word") {
   CHECK(parse({"--parallel", "ddp", "--devices", "8"}).warnings.empty());
   auto const warnings = parse({"--parallel", "dp", "--devices", "5"}).warnings;
   REQUIRE(warnings.size() == 1);
-  CHECK(contains(warnings[0], "--parallel dp with 5 devices: the first sums the gradients of all"));
+  CHECK(contains(warnings[0], "--parallel dp with 5 devices: the first device sums all gradients"));
 }
 
 TEST_CASE("GPUs that a run leaves idle are told, unless they are chosen by number") {

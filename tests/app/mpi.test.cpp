@@ -102,7 +102,7 @@ TEST_CASE("ranks on several hosts are joined by MPI, and by no other engine") {
   CHECK(by_threads.size() == 64);
   CHECK(under_mpirun("mpi", code) == "mpi 6 " + by_threads);
   CHECK(code == 0);
-  CHECK(under_mpirun("process", code).find("on several hosts, which the engine process does not reach") !=
+  CHECK(under_mpirun("process", code).find("on several hosts, but the engine process works on one host only") !=
         std::string::npos);
   CHECK(code == 2);
 }

@@ -59,7 +59,7 @@ TEST_CASE("a directory that holds a run, and what is no directory, are refused b
 TEST_CASE("a run is gone on with where that is asked for") {
   Folder const folder;
   fs::create_directory(folder.at("checkpoints"));
-  CHECK(contains(refused(folder.path.string()), "or go on with it by --resume auto"));
+  CHECK(contains(refused(folder.path.string()), "or resume it with --resume auto"));
   CHECK(refused(folder.path.string(), "auto").empty());
   CHECK(refused(folder.at("new"), "auto").empty());
   auto const file = folder.at("checkpoints/step_7.safetensors");
@@ -74,8 +74,8 @@ TEST_CASE("a directory serves one process at a time") {
   {
     app::SaveDirLock held;
     held = app::SaveDirLock(folder.path.string());
-    CHECK_THROWS_WITH_AS(app::SaveDirLock(folder.path.string()),
-                         doctest::Contains(": another process is training into it"), ConfigError);
+    CHECK_THROWS_WITH_AS(app::SaveDirLock(folder.path.string()), doctest::Contains(": another process is using it"),
+                         ConfigError);
   }
   app::SaveDirLock const again(folder.path.string());
 }

@@ -243,10 +243,10 @@ TEST_CASE("a warm-up that is longer than the run is told before it begins") {
   };
   CHECK(says(3) == "");
   CHECK(says(0) == "");
-  CHECK(says(0.04) == "note: --warmup-epochs 0.04 is less than half a step: there is none");
+  CHECK(says(0.04) == "note: --warmup-epochs 0.04 is less than half a step: there is no warm-up");
   CHECK(says(3.5) ==
-        "note: --warmup-epochs 3.5 would be 35 steps, and the run has 30: the learning rate rises to the last of them, "
-        "and does not fall");
+        "note: --warmup-epochs 3.5 would be 35 steps, but the run has 30: the learning rate rises until the last step, "
+        "and never falls");
   options.warmup_steps = 31;
   CHECK(says(0).starts_with("note: --warmup-steps would be 31 steps, and the run has 30: "));
   options.warmup_steps = 0;
@@ -437,7 +437,7 @@ TEST_CASE("what is refused before the first step leaves --save-dir as it was") {
   data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
   data::DataLoader again(points(20), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
   CHECK_THROWS_WITH_AS(training.fit(Line{}, optim::SGD{}, loader, train::Evaluation{again}),
-                       doctest::Contains("judged by \"lose\", which they do not count"), ConfigError);
+                       doctest::Contains("judged by \"lose\", which they do not measure"), ConfigError);
   CHECK(std::filesystem::is_empty(options.save_dir));
 }
 
@@ -490,7 +490,7 @@ TEST_CASE("ranks that were started anew go on where they were, and others where 
   options.epochs = 2;
   CHECK(resumed(1) == 10);
   options.epochs = 3;
-  CHECK_THROWS_WITH_AS(resumed(0), doctest::Contains("and this run begins anew"),
+  CHECK_THROWS_WITH_AS(resumed(0), doctest::Contains("but this run starts from step 0"),
                        ConfigError);  // as nobody told it to go on
 }
 
@@ -540,9 +540,9 @@ TEST_CASE("what the flags say of the optimizer counts, and what the program says
   options.given = {"--weight-decay"};
   CHECK(loss(optim::SGD{.weight_decay = 1}) == decayed);
   CHECK(loss(optim::SGD{.learning_rate = 0.02, .weight_decay = 3}) == decayed);
-  CHECK_THROWS_WITH_AS(
-      loss(optim::SGD{.learning_rate = 0.5}),
-      doctest::Contains("the optimizer's learning rate is 0.5, and --lr, which counts, has the default"), ConfigError);
+  CHECK_THROWS_WITH_AS(loss(optim::SGD{.learning_rate = 0.5}),
+                       doctest::Contains("the optimizer's learning rate is 0.5, but --lr has the default"),
+                       ConfigError);
   options.given = {"--lr", "--weight-decay"};
   CHECK(loss(optim::SGD{.learning_rate = 0.5}) == decayed);
 }

@@ -256,7 +256,7 @@ inline void impossible_pieces_are_refused(comm::AnyCommunicator& c) {
   refuses([&] { c.broadcast(x.data(), 4, c.size()); }, "the root of a broadcast is " + std::to_string(c.size()));
   refuses([&] { c.broadcast(x.data(), 4, -1); }, "the root of a broadcast is -1");
   comm::Piece const forgotten{ElementType::float32, x.data(), 1, comm::Operation::sum, {}};
-  if (c.size() > 1) refuses([&] { c.wait(forgotten); }, "the piece was never started");  // one rank never waits
+  if (c.size() > 1) refuses([&] { c.wait(forgotten); }, "the operation was never started");  // one rank never waits
   c.barrier();
 }
 

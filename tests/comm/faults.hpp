@@ -84,15 +84,19 @@ inline void stay_away(lockstep::comm::AnyCommunicator& c, std::atomic<bool>& giv
 inline std::string disagreement(int kind, bool other) {
   switch (kind) {
     case 0:
-      return other ? "all_reduce of 11 float32 (sum, 0 riders)" : "all_reduce of 10 float32 (sum, 0 riders)";
+      return other ? "all_reduce of 11 float32 (sum, 0 piggybacked scalars)"
+                   : "all_reduce of 10 float32 (sum, 0 piggybacked scalars)";
     case 1:
-      return other ? "all_reduce of 10 float64 (sum, 0 riders)" : "all_reduce of 10 float32 (sum, 0 riders)";
+      return other ? "all_reduce of 10 float64 (sum, 0 piggybacked scalars)"
+                   : "all_reduce of 10 float32 (sum, 0 piggybacked scalars)";
     case 2:
-      return other ? "all_reduce of 10 float32 (max, 0 riders)" : "all_reduce of 10 float32 (sum, 0 riders)";
+      return other ? "all_reduce of 10 float32 (max, 0 piggybacked scalars)"
+                   : "all_reduce of 10 float32 (sum, 0 piggybacked scalars)";
     case 3:
-      return other ? "all_reduce of 10 float32 (sum, 2 riders)" : "all_reduce of 10 float32 (sum, 1 rider)";
+      return other ? "all_reduce of 10 float32 (sum, 2 piggybacked scalars)"
+                   : "all_reduce of 10 float32 (sum, 1 piggybacked scalar)";
     case 4:
-      return other ? "barrier" : "all_reduce of 10 float32 (sum, 0 riders)";
+      return other ? "barrier" : "all_reduce of 10 float32 (sum, 0 piggybacked scalars)";
     case 5:
       return other ? "broadcast of 8 bytes from rank 1" : "broadcast of 8 bytes from rank 0";
     case 6:

@@ -391,7 +391,7 @@ TEST_CASE("a trainer's ranks take the GPUs that they are given, of which threads
   CHECK(std::getenv("NCCL_HOSTID") == nullptr);
   for (auto const& text : heard_by_ranks<lockstep::ConfigError>(
            2, [](launch::World& world) { (void)lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1); }))
-    CHECK(says(text, "no two threads of a process share one; use --nproc"));
+    CHECK(says(text, "no two threads of a process share a GPU; use --nproc"));
   cuda_emulation::devices = 1;
   for (auto const& error : run_apart(2, [](launch::World& world) {  // as processes are
          OwnDevice const device;
@@ -426,7 +426,7 @@ TEST_CASE("ranks that disagree learn it all, and NCCL is given up") {
       CAPTURE(text);
       CHECK(says(text, "rank 1 "));
       CHECK(says(text, "NCCL's operation 0"));
-      CHECK(says(text, "all_reduce of 8 float32 (sum, 0 riders)"));
+      CHECK(says(text, "all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
       CHECK(says(text, theirs[kind]));
     }
     CHECK(nccl().aborted == aborted + 3);
@@ -469,7 +469,7 @@ TEST_CASE("a rank that does not come is warned of and given up by name, at the s
     REQUIRE(heard.size() == 1);
     CHECK(says(heard[0], "for rank 1"));
     CHECK(says(warnings, "for rank 1"));
-    CHECK(says(heard[0], "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 riders))") == !at_start);
+    CHECK(says(heard[0], "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars))") == !at_start);
   }
 }
 
@@ -499,7 +499,7 @@ TEST_CASE("a rank that is lost while NCCL works, or has ended, is named by the o
     for (auto const& text : heard) {
       CAPTURE(text);
       CHECK(says(text, end == End::returns ? "rank 1 has ended its work" : "rank 1 failed: the GPU is on fire"));
-      CHECK(says(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 riders)"));
+      CHECK(says(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 piggybacked scalars)"));
     }
   }
 }

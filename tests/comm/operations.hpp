@@ -285,7 +285,7 @@ inline void impossible_operations_are_refused(comm::AnyCommunicator& c) {
   Piece ridden{.data = x.data(), .count = 1, .collective = Collective::broadcast};
   double rider = 0;
   ridden.rider = {&rider, 1};
-  refuses([&] { c.start(ridden); }, "ride with an all_reduce only");
+  refuses([&] { c.start(ridden); }, "only an all_reduce carries the doubles");
   Piece nowhere{.data = x.data(), .count = 1, .collective = Collective::reduce_scatter};
   refuses([&] { c.start(nowhere); }, "in is null");
   try {

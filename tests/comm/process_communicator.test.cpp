@@ -176,7 +176,7 @@ TEST_CASE("a stopped rank is warned of, then given up, and does not outlive the 
   CHECK(contains(Scratch::read("warning"), "for rank 1 (pid "));
   CHECK(contains(Scratch::read("warning"), "It is alive; still waiting"));
   CHECK(contains(Scratch::read("history"), "\nrank 1 (pid "));
-  CHECK(contains(Scratch::read("history"), "all_reduce of 50000 float32 (sum, 2 riders)"));
+  CHECK(contains(Scratch::read("history"), "all_reduce of 50000 float32 (sum, 2 piggybacked scalars)"));
   CHECK((note_of(0).starts_with("stalled 1: ") || note_of(2).starts_with("stalled 1: ")));
 }
 

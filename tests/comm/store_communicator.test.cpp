@@ -219,7 +219,7 @@ TEST_CASE("a store that stands still is the first rank's also for who sends it m
   } catch (lockstep::RankStalled const& error) {
     CHECK(error.rank() == 0);
     CHECK(std::string(error.what())
-              .find("in operation 0 (all_reduce of 262144 float32 (sum, 0 riders)) for rank 0. "
+              .find("in operation 0 (all_reduce of 262144 float32 (sum, 0 piggybacked scalars)) for rank 0. "
                     "The limit is over") != std::string::npos);
   }
   CHECK(warning.find("for rank 0; still waiting") != std::string::npos);

@@ -338,7 +338,7 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
       given_up += error.rank() == 1 && std::string(error.what()).ends_with(". It is alive; the limit of 1 s is over") &&
                   history.find("rank 1: 0 barrier") != std::string::npos &&
                   history.find("rank 0: 0 barrier") != std::string::npos &&
-                  history.find("; 6 all_reduce of 1 float32 (sum, 0 riders)") != std::string::npos &&
+                  history.find("; 6 all_reduce of 1 float32 (sum, 0 piggybacked scalars)") != std::string::npos &&
                   history.find("s ago, under way\n") != std::string::npos;
       try {
         c.finish();
@@ -350,11 +350,10 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
     }
     return 0;
   };
-  CHECK_THROWS_WITH_AS(
-      launch::run(options, train),
-      doctest::Contains(
-          "in operation 6 (all_reduce of 1 float32 (sum, 0 riders)) for rank 1, last seen in operation 5 (barrier)"),
-      RankStalled);
+  CHECK_THROWS_WITH_AS(launch::run(options, train),
+                       doctest::Contains("in operation 6 (all_reduce of 1 float32 (sum, 0 piggybacked scalars)) for "
+                                         "rank 1, last seen in operation 5 (barrier)"),
+                       RankStalled);
   CHECK(stalled >= 1);
   CHECK(given_up == 101 * stalled);  // each heard it twice
   REQUIRE(warnings.size() == 2);     // for all ranks together

@@ -60,7 +60,7 @@ TEST_CASE("of very many names, one that comes again is found") {
     static_cast<void>(parse(text + "\"name7\": 1, \"name3\": 2}"));
     FAIL("nothing was refused");
   } catch (DataError const& error) {
-    CHECK(std::string(error.what()).ends_with("line 100001, column 1: the member \"name7\" is there twice"));
+    CHECK(std::string(error.what()).ends_with("line 100001, column 1: the member \"name7\" appears twice"));
   }
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("what is refused, and what is said") {
       {"{\"a\": 1,}", "line 1, column 9: a member's name in quotes is needed, not '}'"},
       {"{a: 1}", "line 1, column 2: a member's name in quotes is needed, not 'a'"},
       {"{\"a\": 1", "line 1, column 8: a ',' or '}' is needed after a member, not the end of the text"},
-      {"{\"a\": 1, \"b\": 2, \"a\": 3}", "line 1, column 18: the member \"a\" is there twice"},
+      {"{\"a\": 1, \"b\": 2, \"a\": 3}", "line 1, column 18: the member \"a\" appears twice"},
       {"[1 2]", "line 1, column 4: a ',' or ']' is needed after an element, not '2'"},
       {"[1,]", "line 1, column 4: a value is needed, not ']'"},
       {"1 2", "line 1, column 3: the value has ended, and there is '2' after it"},

@@ -33,12 +33,12 @@ TEST_CASE("values are equal in type, value and order") {
 
 TEST_CASE("an integer reads as a number, and nothing else as another") {
   CHECK(Value(3).number() == 3.0);
-  CHECK_THROWS_WITH_AS((void)Value(3.0).integer(), "json: an integer is needed where there is number", DataError);
-  CHECK_THROWS_WITH_AS((void)Value("3").number(), "json: a number is needed where there is string", DataError);
-  CHECK_THROWS_WITH_AS((void)Value(1).boolean(), "json: a bool is needed where there is integer", DataError);
-  CHECK_THROWS_WITH_AS((void)Value(nullptr).string(), "json: a string is needed where there is null", DataError);
-  CHECK_THROWS_WITH_AS((void)Value(Object{}).array(), "json: an array is needed where there is object", DataError);
-  CHECK_THROWS_WITH_AS((void)Value(Array{}).object(), "json: an object is needed where there is array", DataError);
+  CHECK_THROWS_WITH_AS((void)Value(3.0).integer(), "json: an integer is needed, not number", DataError);
+  CHECK_THROWS_WITH_AS((void)Value("3").number(), "json: a number is needed, not string", DataError);
+  CHECK_THROWS_WITH_AS((void)Value(1).boolean(), "json: a bool is needed, not integer", DataError);
+  CHECK_THROWS_WITH_AS((void)Value(nullptr).string(), "json: a string is needed, not null", DataError);
+  CHECK_THROWS_WITH_AS((void)Value(Object{}).array(), "json: an array is needed, not object", DataError);
+  CHECK_THROWS_WITH_AS((void)Value(Array{}).object(), "json: an object is needed, not array", DataError);
 }
 
 TEST_CASE("members and elements") {

@@ -32,7 +32,7 @@ TEST_CASE("classes of a data set's labels are sorted by name, or by size if all 
   CHECK(data::ClassNames::of_labels({}).size() == 0);
 }
 
-TEST_CASE("a name that is there twice is refused") {
+TEST_CASE("a name that appears twice is refused") {
   CHECK_THROWS_WITH_AS(data::ClassNames(Names{"a", "b", "a"}),
-                       "ClassNames: the class \"a\" is there twice; name each class once", DataError);
+                       "ClassNames: the class \"a\" appears twice; name each class once", DataError);
 }

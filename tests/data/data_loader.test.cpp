@@ -729,7 +729,7 @@ TEST_CASE("batches are taken by the thread that has started, as ranks that share
   data::DataLoader loader{in_memory(10), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
   std::thread([&] { loader.start({1, 1, 2}, 0, 0, 1); }).join();
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
-                       doctest::Contains("as where ranks that are threads share a loader"), ConfigError);
+                       doctest::Contains("because ranks that are threads share a loader"), ConfigError);
   loader.start({0, 1, 2}, 0, 0, 1);
   CHECK(loader.next().rows() == 2);
   auto moved = std::move(loader);

@@ -217,7 +217,7 @@ TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked
   loader.start({}, 0, 0, 1);
   CHECK(loader.next().step() == 0);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("for epoch 0, step 1; worker "), DataError);
-  auto const reads = " reads sample " + number + " (clips/" + number + ".npy), position 5, in a run of ";
+  auto const reads = " reads sample " + number + " (clips/" + number + ".npy), position 5, running for ";
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains(reads.c_str()), DataError);
   auto const milliseconds = [&] {
     std::string text;
@@ -618,7 +618,7 @@ TEST_CASE("who asks for more than an epoch's steps is told how many the split ha
   CHECK(loader.steps(second) == 3);
   for (Index i = 0; i < loader.steps(second); ++i) CHECK(loader.next().step() == i);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
-                       doctest::Contains("an epoch has 3 steps of this split, as steps(split) says"), ConfigError);
+                       doctest::Contains("an epoch has 3 steps of this split, see steps(split)"), ConfigError);
 }
 
 TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is refused") {

@@ -7,7 +7,7 @@ using namespace lockstep;
 
 TEST_CASE("the verdict says who waits, why, and what to do") {
   data::LoaderStats stats;
-  CHECK(stats.verdict() == "no batch has been asked for yet");
+  CHECK(stats.verdict() == "no batch has been requested yet");
   stats.elapsed_seconds = 10;
   stats.delivered = 5;
   stats.wait_seconds = 0.1;

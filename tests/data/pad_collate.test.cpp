@@ -135,9 +135,9 @@ TEST_CASE("a sample whose length is not the announced one is refused") {
   data::Slab slab;
   data::PadCollate const collate;
   auto const batch = collate.plan(data::BatchPlan<Words>{extents, positions, 0}, slab);
-  CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1, 2, 3}}), doctest::Contains("length 3 where 2 was announced"),
-                       DataError);
-  CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1}}), doctest::Contains("length 1 where 2 was announced"),
+  CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1, 2, 3}}),
+                       doctest::Contains("length 3, but length 2 was declared"), DataError);
+  CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1}}), doctest::Contains("length 1, but length 2 was declared"),
                        DataError);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("texts keep to the announced length, and an optional's padding is refu
   data::BatchPlan<Note> const plan{extents, positions, 0};
   auto const batch = data::PadCollate{}.plan(plan, slab);
   CHECK_THROWS_WITH_AS(data::PadCollate{}.row(batch, 0, Note{"abc", {}}),
-                       doctest::Contains("length 3 where 2 was announced"), DataError);
+                       doctest::Contains("length 3, but length 2 was declared"), DataError);
   CHECK_THROWS_AS(static_cast<void>(data::PadCollate{.value = 0.5}.plan(plan, slab)), ConfigError);
 }
 

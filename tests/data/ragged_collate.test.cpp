@@ -119,12 +119,12 @@ TEST_CASE("lengths that cannot be are refused") {
   std::vector<data::SampleExtent<Words>> extents{{{2}}};
   auto const batch = collate.plan(data::BatchPlan<Words>{extents, positions, 0}, slab);
   CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1, 2, 3}}),
-                       doctest::Contains("RaggedCollate: the sample in row 0 has a member of length 3 where 2"),
+                       doctest::Contains("RaggedCollate: the sample in row 0 has a member of length 3, but length 2"),
                        DataError);
   for (Index length : {Index{-1}, Index{1} << 31}) {
     extents[0].lengths[0] = length;
     CHECK_THROWS_WITH_AS(static_cast<void>(collate.plan(data::BatchPlan<Words>{extents, positions, 0}, slab)),
-                         doctest::Contains("a length lies in [0, 2^31)"), DataError);
+                         doctest::Contains("a length must be in [0, 2^31)"), DataError);
   }
   CHECK_THROWS_WITH_AS(Collated<Rated>({{}}, {.value = 0.5}),
                        doctest::Contains("RaggedCollate: the padding value 0.500000"), ConfigError);

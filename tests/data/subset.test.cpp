@@ -36,9 +36,9 @@ TEST_CASE("a subset shows the chosen samples in the order given") {
 }
 
 TEST_CASE("an index that is none of the dataset's is refused with its place") {
-  CHECK_THROWS_WITH_AS(
-      (data::Subset{Grouped{}, {0, 5, 6}}),
-      "Subset: index 2 is 6, and the dataset has 6 samples; give numbers from 0 of samples that it has", ConfigError);
+  CHECK_THROWS_WITH_AS((data::Subset{Grouped{}, {0, 5, 6}}),
+                       "Subset: index 2 is 6, and the dataset has 6 samples; give numbers from 0 to below that",
+                       ConfigError);
   CHECK_THROWS_WITH_AS((data::Subset{Grouped{}, {-1}}), doctest::Contains("index 0 is -1"), ConfigError);
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("a configuration file that cannot work is refused with its line") {
       {{"--config", config("value.yaml", "epochs: many\n")}, {"value.yaml:1", "--epochs many", "from 1 to"}},
       {{"--config", config("twice.json", "{\"lr\": 1,\n \"learning_rate\": 2}")}, {"twice.json:2", "line 1 too"}},
       {{"--config", config("list.yaml", "epochs: [1, 2]\n"), "--nproc", "2"}, {"list.yaml:1", "not a list"}},
-      {{"--config", config("broken.yaml", "epochs: 1\n  lr: 2\n")}, {"broken.yaml:2", "is no YAML or JSON"}},
+      {{"--config", config("broken.yaml", "epochs: 1\n  lr: 2\n")}, {"broken.yaml:2", "is not YAML or JSON"}},
       {{"--config", config("both.yaml", "nproc: 2\nparallel: dp\n")}, {"--parallel dp", "--nproc 2"}},
   };
   for (auto refusal : refusals) {

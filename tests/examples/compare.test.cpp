@@ -38,7 +38,7 @@ TEST_CASE("speed-up and efficiency are over the first run") {
   CHECK(contains(outcome.out, "1.50"));
   CHECK(contains(outcome.out, "75 %"));
   CHECK(contains(outcome.out, "ddp and single agree"));
-  CHECK(contains(outcome.out, "what bounds it is compute"));
+  CHECK(contains(outcome.out, "it is bound by compute"));
 }
 
 TEST_CASE("runs of a trainer that counts no accuracy are compared, too") {

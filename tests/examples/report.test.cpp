@@ -44,7 +44,7 @@ TEST_CASE("a saved run is told what bounds it and what more ranks would give, ma
       "report", {directory, "--ranks", "3,12", "--alpha-us", "1000", "--beta-gb-s", "0.01", "--all-reduce", "ring"});
   CHECK(contains(slow.out, "\n         3 "));
   CHECK_FALSE(contains(slow.out, "\n         2 "));
-  CHECK(contains(slow.out, "lost to: communication"));
+  CHECK(contains(slow.out, "because of: communication"));
 }
 
 TEST_CASE("what report cannot take is refused in a sentence") {

@@ -93,14 +93,14 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
       CHECK(outcome.exit_code == 128 + signal);
       CHECK(contains(outcome.out, "stopped after step "));
       auto const saved = (folder / name) + "/checkpoints/step_" + std::to_string(stopped_after(outcome.out));
-      CHECK(contains(outcome.out, "saved as " + saved + ".safetensors; --resume auto goes on"));
+      CHECK(contains(outcome.out, "saved as " + saved + ".safetensors; --resume auto resumes the run"));
       CHECK(std::filesystem::exists(saved + ".safetensors"));
       CHECK_FALSE(std::filesystem::exists((folder / name) + "/run.json"));
     }
     auto const last = run_example("text_classification", arguments);
     CAPTURE(last.err);
     REQUIRE(last.exit_code == 0);
-    CHECK(contains(last.out, "going on after step "));
+    CHECK(contains(last.out, "resuming after step "));
     auto const resumed = run_json(folder / name);
     CHECK(resumed.at("parameters_sha256") == whole.at("parameters_sha256"));
     CHECK(resumed.at("final") == whole.at("final"));
@@ -116,7 +116,7 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
     auto const metrics = read_file((folder / name) + "/metrics.jsonl"), json = read_file((folder / name) + "/run.json");
     auto const again = run_example("text_classification", arguments);
     CHECK(again.exit_code == 0);
-    CHECK(contains(again.out, "the run had ended with step 460"));
+    CHECK(contains(again.out, "the run was complete at step 460"));
     CHECK(read_file((folder / name) + "/metrics.jsonl") == metrics);
     CHECK(read_file((folder / name) + "/run.json") == json);
   }
@@ -176,7 +176,7 @@ TEST_CASE("what cannot be gone on with is told in a sentence, before anything is
   auto const run = read_file(folder / "run/run.json");
   refused("run", {}, "already holds a run");
   refused("run", {"--resume", "auto", "--grad-accum-steps", "2"},
-          "effective batch of 8 and training would go on with 16");
+          "effective batch of 8, but training would continue with 16");
   refused("run", {"--resume", "auto", "--seed", "2"}, "step_4.safetensors");
   refused("run", {"--resume", "auto", "--num-layers", "1"}, "and the model with its optimizer has");
   refused("new", {"--resume", folder / "none"}, "none: there is no such file");

@@ -197,7 +197,7 @@ TEST_CASE("with --reproducible, one rank, two devices and four ranks learn the s
                    "--feed-forward", "32", "--num-heads", "2", "--global-batch-size", "12", "--threads", "1"});
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.err,
-                 "was saved under Reproducible with 4 shards and training would go on under Reproducible "
+                 "was saved under Reproducible with 4 shards, but training would continue under Reproducible "
                  "with 2 shards"));
 }
 

@@ -408,8 +408,8 @@ TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts
   auto const none = spoiled([](Steps& s) { s = {}; });
   auto const unequal = spoiled([](Steps& s) { s.actions.pop_back(); });
   std::vector<Refusal> refusals{
-      {folder / "missing", {"missing: is no folder"}},
-      {save(folder, "file.npz", "x"), {"file.npz: is no folder"}},
+      {folder / "missing", {"missing: is not a folder"}},
+      {save(folder, "file.npz", "x"), {"file.npz: is not a folder"}},
       {save_apart(fresh(), nan), {"episode_103.npz", "observations have a nan at step 1"}},
       {save_joined(fresh(), nan), {"episode 3", "observations have a nan at step 1"}},
       {save_apart(fresh(), infinite), {"episode_103.npz", "rewards have an infinity at step 2"}},
@@ -420,7 +420,7 @@ TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts
       {save_joined(fresh(), none), {"episode_lengths.npy: episode 3 has no step"}},
       {save_apart(fresh(), unequal), {"episode_103.npz: has 10 observations and 9 actions"}},
       {save_joined(fresh(), episodes(8, Actions::continuous)), {"--actions 5", "continuous"}, {"--actions", "5"}},
-      {save_joined(fresh(), {all[3]}), {"nothing to hold out of 1 group"}},
+      {save_joined(fresh(), {all[3]}), {"nothing can be held out of 1 group"}},
   };
   auto const edited = [&](auto const& edit) {
     auto const path = save_apart(fresh(), all);
@@ -432,7 +432,7 @@ TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts
   refusals.push_back({edited([](auto const& path) { fs::resize_file(path + "/episode_103.npz", 300); }),
                       {"episode_103.npz", "cut off"}});
   refusals.push_back({edited([](auto const& path) { write_file(path + "/episode_103.npz", "corrupt"); }),
-                      {"episode_103.npz", "no zip archive"}});
+                      {"episode_103.npz", "not a zip archive"}});
   refusals.push_back({edited([](auto const& path) {
                         write_file(path + "/episode_103.npz", zip({{"observations.npy", "x"}}, false, 8));
                       }),

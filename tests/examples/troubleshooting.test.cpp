@@ -91,8 +91,8 @@ TEST_CASE("a name in use, and a rank that does not come, are told") {
   auto const port = std::to_string(20000 + ::getpid() % 10000);
   Words const soon{"--join-timeout", "2"};
   auto const said = trainer.two_say(trainer.as_rank(0, port, soon), trainer.as_rank(0, port, soon));
-  check_quoted(said, "(Address already in use); another run of the same name is under way on this host");
-  check_quoted(said, "text_classification: launch: of 2 ranks these have not come within ");
+  check_quoted(said, "(Address already in use); another run of the same name is running on this host");
+  check_quoted(said, "text_classification: launch: of 2 ranks these have not joined within ");
 }
 
 TEST_CASE("the first line tells how many ranks and devices train") {
@@ -101,7 +101,7 @@ TEST_CASE("the first line tells how many ranks and devices train") {
                "text_classification: single, 1 rank x 1 device x 1 thread, engine self, ");
   check_quoted(
       trainer.says({"--max-steps", "1", "--parallel", "dp", "--devices", "8", "--batch-size", "4"}),
-      "note: --parallel dp with 8 devices: the first sums the gradients of all and updates for all, which takes "
+      "note: --parallel dp with 8 devices: the first device sums all gradients and makes all updates, which takes "
       "longer with each device; --parallel ddp is faster beyond 4");
 }
 
@@ -131,8 +131,8 @@ TEST_CASE("a rank that is killed is told, with the kernel's most frequent reason
   auto const run = trainer.long_run({});
   ::kill(run->children().back(), SIGKILL);
   check_quoted(run->wait(60).err,
-               "was killed by signal 9 (Killed); the kernel does that when memory runs out, as dmesg "
-               "then says");
+               "was killed by signal 9 (Killed); the kernel does that when memory runs out, which dmesg "
+               "reports");
 }
 
 TEST_CASE("runs that need not agree, and slower devices, are told") {
@@ -156,8 +156,8 @@ TEST_CASE("ranks with other flags are refused before the first step") {
   auto const said =
       trainer.two_say(trainer.as_rank(0, port, {"--lr", "0.001"}), trainer.as_rank(1, port, {"--lr", "0.002"}));
   check_quoted(said,
-               "rank 1 has optimizer: learning rate = 0.002 where rank 0 has optimizer: learning rate = 0.001; start "
-               "all ranks with the same program, flags and data, on processors of one kind");
+               "rank 1 has optimizer: learning rate = 0.002, but rank 0 has optimizer: learning rate = 0.001; start "
+               "all ranks with the same program, flags and data, on one kind of processor");
 }
 
 TEST_CASE("a rank that is waited for is named") {

@@ -364,7 +364,7 @@ TEST_CASE("one clip among many that cannot be read is an error, or left out or r
     auto const outcome = run({"--data", data, "--epochs", "1", "--on-failure", policy});
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 0);
-    CHECK(lockstep_test::contains(outcome.out, "note: 4 of 48 clips cannot be read, the first because of this: "));
+    CHECK(lockstep_test::contains(outcome.out, "note: 4 of 48 clips cannot be read, the first one with the error: "));
     auto const* const said = policy[1] == 'k' ? "note: 4 samples were skipped by" : " samples were replaced by";
     CHECK(lockstep_test::contains(outcome.out, said));  // a substitute may be one that cannot be read
   }
@@ -423,7 +423,7 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
              {"all clips have the split train"});
   with_index("file,first_frame,label,video,split\na.npy,0,x,v,train\nb.npy,0,y,w,later\n",
              {"index.csv:3", "\"later\": must be"});
-  with_index(header + a + "b.npy,0,y,v\n", {"nothing to hold out of 1 group"});
+  with_index(header + a + "b.npy,0,y,v\n", {"nothing can be held out of 1 group"});
   auto const named = with_index(header + a + "b.npy,0,wlak,w\n",
                                 {"index.csv:3: label \"wlak\" is none of the 2 classes; the nearest is \"walk\""});
   lockstep_test::write_file(named + "/classes.txt", "x\nwalk\n");

@@ -139,7 +139,7 @@ void npy(std::string_view input) { read_rows(data::open_npy(MemoryFile(input).pa
 void npz(std::string_view input) { read_rows(data::open_npz(MemoryFile(input).path(), "x")); }
 void safetensors(std::string_view input) { read_rows(data::open_safetensors(MemoryFile(input).path(), "x")); }
 void idx(std::string_view input) { read_rows(data::open_idx(MemoryFile(input).path())); }
-/// The extents of a record and what stands before the records, as text; then the file.
+/// The extents of a record and the bytes before the records, as text; then the file.
 void raw(std::string_view input) {
   std::string const header(take_part(input));
   std::vector<Index> shape;

@@ -404,7 +404,8 @@ TEST_CASE("a module that cannot be cloned is trained in place, and lent to one r
     Trainer second{mine, optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
     CHECK_THROWS_WITH_AS(second.fit(batches), doctest::Contains("derive it from torch::nn::Cloneable"), ConfigError);
     net->to(torch::kDouble);
-    CHECK_THROWS_WITH_AS(trainer.fit(batches), doctest::Contains("\"hidden.weight\" is no longer where"), ConfigError);
+    CHECK_THROWS_WITH_AS(trainer.fit(batches), doctest::Contains("\"hidden.weight\" is no longer in its trainer"),
+                         ConfigError);
     net->to(torch::kFloat);
     CHECK_FALSE(net->head->weight.equal(start));
   }
@@ -458,5 +459,5 @@ TEST_CASE("what cannot be trained is refused by name") {
   int made = 0;
   Trainer changing{interop::Torch{[&made] { return std::make_shared<Net>(++made > 1); }, predict, loss_of},
                    optim::SGD{}, parallel::DataParallel{.devices = 2, .threads = 1}};
-  CHECK_THROWS_WITH_AS(changing.fit(batches), doctest::Contains("modules must be made alike"), ConfigError);
+  CHECK_THROWS_WITH_AS(changing.fit(batches), doctest::Contains("modules must have the same structure"), ConfigError);
 }

@@ -224,7 +224,7 @@ TEST_CASE("attention: shapes that do not fit are refused with the numbers") {
   CHECK_THROWS_WITH_AS(forward({.value_slots = 2}), doctest::Contains("value [2, 8]"), ShapeError);
   CHECK_THROWS_WITH_AS(forward({.width = 4}), doctest::Contains("key [3, 4]"), ShapeError);
   CHECK_THROWS_WITH_AS(forward({.key_slots = 2, .value_slots = 2}), doctest::Contains("3 and 3 slots"), ShapeError);
-  CHECK_THROWS_WITH_AS(forward({.rows = 2}), doctest::Contains("1 sequences of queries meet 2 of keys"), ShapeError);
+  CHECK_THROWS_WITH_AS(forward({.rows = 2}), doctest::Contains("1 query sequences and 2 key sequences"), ShapeError);
   CHECK_THROWS_WITH_AS(forward({.distances = 4}), doctest::Contains("bias is [2, 4]"), ShapeError);
 }
 

@@ -216,7 +216,7 @@ TEST_CASE("attention on CUDA: heads of more than 32 channels, and those that are
   CHECK(worst(got.dbias, exact.dbias) <= gradient_bound(setting));
   setting.head_width = 65;
   CHECK_THROWS_WITH_AS(static_cast<void>(Case<float>{setting}.on_device(stream, Write::overwrite)),
-                       doctest::Contains("a head is 65 channels wide, and on CUDA at most 64"), ShapeError);
+                       doctest::Contains("a head is 65 channels wide, but CUDA supports at most 64"), ShapeError);
 }
 
 }  // namespace attention_on_cuda

@@ -56,7 +56,7 @@ TEST_CASE("sizes that disagree are refused with both sides' numbers") {
   s.kernel = {1, 1, 3}, s.dilation = {1, 1, 3}, s.padding_after = {0, 0, 2};
   CHECK_THROWS_WITH_AS(
       run(s, d, plans, 1),
-      "Convolution: x has extent [1, 1, 4], with [0, 0, 0] of padding before and [0, 0, 2] behind, "
+      "Convolution: x has extent [1, 1, 4], with [0, 0, 0] of padding before and [0, 0, 2] after, "
       "and the kernel has [1, 1, 3] with dilation [1, 1, 3]; the kernel must fit into the padded input",
       ShapeError);
   s.groups = 3;

@@ -24,5 +24,5 @@ TEST_CASE("another number of class weights than classes is refused") {
 TEST_CASE("a label smoothing outside [0, 1] is refused") {
   for (double smoothing : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()})
     CHECK_THROWS_WITH_AS((CrossEntropyOptions{.label_smoothing = smoothing}.check(3)),
-                         doctest::Contains("it must lie in [0, 1]"), ConfigError);
+                         doctest::Contains("it must be in [0, 1]"), ConfigError);
 }

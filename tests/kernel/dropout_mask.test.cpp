@@ -54,6 +54,5 @@ TEST_CASE("a share p of the elements is dropped, at every half-word, and keys an
 
 TEST_CASE("a probability outside [0, 1) is refused with the value") {
   for (double p : {-0.1, 1.0, 1.5, std::numeric_limits<double>::quiet_NaN()})
-    CHECK_THROWS_WITH_AS(static_cast<void>(DropoutMask::of(1, p)), doctest::Contains("must lie in [0, 1)"),
-                         ConfigError);
+    CHECK_THROWS_WITH_AS(static_cast<void>(DropoutMask::of(1, p)), doctest::Contains("must be in [0, 1)"), ConfigError);
 }

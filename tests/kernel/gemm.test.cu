@@ -142,9 +142,10 @@ TEST_CASE("choices of products from elsewhere are left alone, damaged ones refus
   auto const take = [&](std::string const& text) { Gemm<CudaSpace>::take_choices(other.view(), text); };
   take("another machine" + choices.substr(choices.find('\n')));
   CHECK(product(other, x) == before);
-  CHECK_THROWS_WITH_AS(take(choices + "0 0 1\n"),
-                       doctest::Contains("line 3 of the chosen products is '0 0 1', which is no kind of product"),
-                       lockstep::DataError);
+  CHECK_THROWS_WITH_AS(
+      take(choices + "0 0 1\n"),
+      doctest::Contains("line 3 of the file of chosen GEMM algorithms is '0 0 1', which does not name a kind of GEMM"),
+      lockstep::DataError);
   choices.replace(choices.size() - 3, 2, "zz");
   CHECK_THROWS_AS(take(choices), lockstep::DataError);
   // An algorithm that there is not: the library refuses it, and its heuristics decide.

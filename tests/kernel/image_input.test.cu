@@ -41,5 +41,5 @@ TEST_CASE("more channels than a launch can carry are refused") {
   std::vector<double> const many(65, 1.0);
   CHECK_THROWS_WITH_AS(kernel::ImageInput<CudaSpace>::normalize<float>(stream.view(), {nullptr, {0, 65}}, many, many,
                                                                        {nullptr, {0, 65}}, nullptr),
-                       doctest::Contains("65 channels, and on CUDA at most 64"), ShapeError);
+                       doctest::Contains("65 channels, but CUDA supports at most 64"), ShapeError);
 }

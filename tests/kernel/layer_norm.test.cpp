@@ -193,6 +193,6 @@ TEST_CASE("shapes that disagree are refused with both sides") {
   };
   CHECK(call(Residual<float, HostSpace>{}, view(c.x, 6)) == "LayerNorm: rows have 3 elements, weight has 6 and bias 3");
   CHECK(call(Residual<float, HostSpace>{.value = view(c.added, 3, 2)}, view(c.weight, 3)) ==
-        "LayerNorm: x is [2, 3] and what is added to it [3, 2]");
+        "LayerNorm: x is [2, 3] and the residual [3, 2]");
   CHECK(call(Residual<float, HostSpace>{}, view(c.weight, 3)).empty());
 }

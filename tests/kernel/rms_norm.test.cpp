@@ -99,6 +99,6 @@ TEST_CASE("shapes that disagree are refused with both numbers") {
   };
   CHECK_THROWS_WITH_AS(forward(TensorView<float const, 2, HostSpace>{}, 5),
                        "RMSNorm: rows have 4 elements and weight has 5", ShapeError);
-  CHECK_THROWS_WITH_AS(forward(view(std::as_const(c.x), 4, 2), 4),
-                       "RMSNorm: x is [2, 4] and what is added to it [4, 2]", ShapeError);
+  CHECK_THROWS_WITH_AS(forward(view(std::as_const(c.x), 4, 2), 4), "RMSNorm: x is [2, 4] and the residual [4, 2]",
+                       ShapeError);
 }

@@ -158,13 +158,12 @@ TEST_CASE("in place, without a gradient, and the same bits for any number of thr
 TEST_CASE("what does not fit is refused") {
   Batch<float> batch(2, 3);
   batch.shares.pop_back();
-  CHECK_THROWS_WITH_AS(batch.run(1), doctest::Contains("there are 5 shares of classes; each logit needs one"),
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(batch.run(1), doctest::Contains("there are 5 class shares; each logit needs one"), ShapeError);
   batch.shares.push_back(std::nanf(""));
   CHECK_THROWS_WITH_AS(batch.run(1), doctest::Contains("row 1 of the batch gives class 2 the share nan"), RowError);
   batch.shares.back() = 1;
   batch.options.ignored = -1;
-  CHECK_THROWS_WITH_AS(batch.run(1), doctest::Contains("label -1 is ignored, and the targets are shares of classes"),
+  CHECK_THROWS_WITH_AS(batch.run(1), doctest::Contains("label -1 is ignored, but the targets are class shares"),
                        ConfigError);
   batch.options = {.label_smoothing = 2};
   CHECK_THROWS_WITH_AS(batch.run(1), doctest::Contains("label smoothing is 2.0"), ConfigError);

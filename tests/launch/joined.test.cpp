@@ -272,7 +272,7 @@ TEST_CASE("who was refused says so, also when the store is gone since") {
     ::usleep(200'000);
     server.reset();
   });
-  CHECK_THROWS_WITH_AS((void)launch::detail::find_store(at, point), doctest::Contains("rank 1 has come already"),
+  CHECK_THROWS_WITH_AS((void)launch::detail::find_store(at, point), doctest::Contains("rank 1 has joined already"),
                        lockstep::ConfigError);
   closes.join();
 }
@@ -296,8 +296,8 @@ TEST_CASE("who gives up before all have come tells the others for whom it has wa
       }
     });
   for (auto& rank : ranks) rank.join();
-  CHECK(contains(told[0], "launch: of 3 ranks these have not come within 0 s: "));
-  CHECK(contains(told[1], "rank 0 had come and was gone before all ranks had: of 3 ranks these have not come"));
+  CHECK(contains(told[0], "launch: of 3 ranks these have not joined within 0 s: "));
+  CHECK(contains(told[1], "rank 0 joined and ended before all ranks had joined: of 3 ranks these have not joined"));
 }
 
 TEST_CASE("a store that is gone before all have come is the first rank's, who says why") {
@@ -310,7 +310,7 @@ TEST_CASE("a store that is gone before all have come is the first rank's, who sa
   launch::detail::StoreLine news(at, launch::detail::StoreLineKind::news);
   server.reset();
   CHECK_THROWS_WITH_AS(launch::detail::meet(world, news, 600),
-                       doctest::Contains("rank 0 had come and was gone before all ranks had"), lockstep::ConfigError);
+                       doctest::Contains("rank 0 joined and ended before all ranks had joined"), lockstep::ConfigError);
 }
 
 TEST_CASE("a rank that ends after it has come, and before all have, is named at once") {
@@ -324,7 +324,7 @@ TEST_CASE("a rank that ends after it has come, and before all have, is named at 
   launch::detail::StoreLine news(first, launch::detail::StoreLineKind::news);
   { launch::detail::StoreLine const dies(second, launch::detail::StoreLineKind::calls); }
   CHECK_THROWS_WITH_AS(launch::detail::meet(world, news, 600),
-                       doctest::Contains("rank 1 had come and was gone before all ranks had"), lockstep::ConfigError);
+                       doctest::Contains("rank 1 joined and ended before all ranks had joined"), lockstep::ConfigError);
 }
 
 TEST_CASE("a signal does not end a wait for a file") {
@@ -356,13 +356,14 @@ TEST_CASE("who does not come is named, by rank 0 and to it") {
   for (int const rank : {0, 2}) pids.push_back(start(command_of("rank: comes late"), variables_of(rank, 4)));
   pids.push_back(start(command_of("rank: comes late"), variables_of(1, 3, "7")));  // of a run without a rank 0
   CHECK(end_of(pids[0]) == 2);
-  CHECK(contains(Scratch::read("thrown" + std::to_string(pids[0])), "have not come within 0 s: 1, 3"));
+  CHECK(contains(Scratch::read("thrown" + std::to_string(pids[0])), "have not joined within 0 s: 1, 3"));
   CHECK(end_of(pids[2]) == 2);
-  CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not met rank 0"));
+  CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not reached rank 0"));
   (void)end_of(pids[1]);
   auto const lonely = start(command_of("rank: comes late"), lonely_variables_of(0, 2));
   CHECK(end_of(lonely) == 2);
-  CHECK(contains(Scratch::read("thrown" + std::to_string(lonely)), "have not come within 0 s: 1; were they started?"));
+  CHECK(
+      contains(Scratch::read("thrown" + std::to_string(lonely)), "have not joined within 0 s: 1; were they started?"));
 }
 
 namespace {
@@ -439,12 +440,12 @@ TEST_CASE("strangers are not let in, and do not keep the ranks from meeting") {
   CHECK_FALSE(is_answered("a run", "hello"));
   CHECK_FALSE(is_answered("a run", std::string(sizeof(Meeting::Hello), '\0')));
   Meeting larger("a run", 1, 4), beyond("a run", 3, 3);
-  CHECK(contains(refused(larger), "rank 1 of 4 has no place among 3"));
-  CHECK(contains(refused(beyond), "rank 3 of 3 has no place among 3"));
-  CHECK_THROWS_WITH_AS((void)twice.host(segment->descriptor(), 1, 1), doctest::Contains("is under way on this host"),
+  CHECK(contains(refused(larger), "rank 1 of 4 cannot join a run of 3 ranks"));
+  CHECK(contains(refused(beyond), "rank 3 of 3 cannot join a run of 3 ranks"));
+  CHECK_THROWS_WITH_AS((void)twice.host(segment->descriptor(), 1, 1), doctest::Contains("is running on this host"),
                        lockstep::ConfigError);
   auto const joined = guest.attend(10);
-  CHECK(contains(refused(again), "rank 1 has come already"));
+  CHECK(contains(refused(again), "rank 1 has joined already"));
   auto const last = third.attend(10);
   hosting.join();
   CHECK(joined.job == 42);
@@ -481,7 +482,7 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
     }
     auto const report = Scratch::read("report");  // of two hosts, one speaks for each if the first rank does not
     CHECK(report.starts_with("rank " + std::to_string(victim) + " (pid "));
-    CHECK(report.ends_with(std::string(") is gone: its process was killed, or ended without a word") +
+    CHECK(report.ends_with(std::string(") is gone: its process was killed, or ended without a message") +
                            (apart ? ", or its host cannot be reached\n" : "\n")));
     CHECK(report.find('\n') == report.size() - 1);
   }
@@ -738,13 +739,13 @@ TEST_CASE("started by a launcher, a program starts no ranks of its own, and join
   CHECK_NOTHROW(launch::detail::check(place(4, 2), {.engine = launch::Engine::mpi}));
   CHECK_NOTHROW(launch::detail::check(place(4, 2), {.engine = launch::Engine::nccl}));
   CHECK_THROWS_WITH_AS(launch::detail::check(place(300, 2), {.engine = launch::Engine::nccl}),
-                       doctest::Contains("at most 256 can meet"), lockstep::ConfigError);
+                       doctest::Contains("at most 256 ranks can join"), lockstep::ConfigError);
   auto torchrun = place(4, 2);
   torchrun.launcher = launch::Launcher::torchrun;
   CHECK_THROWS_WITH_AS(launch::detail::check(torchrun, {.engine = launch::Engine::mpi}),
-                       doctest::Contains("MPI knows nothing"), lockstep::ConfigError);
+                       doctest::Contains("MPI does not know them"), lockstep::ConfigError);
   CHECK_THROWS_WITH_AS(launch::detail::check(place(4, 4), {.engine = launch::Engine::thread}),
-                       doctest::Contains("'thread' joins no processes"), lockstep::ConfigError);
+                       doctest::Contains("'thread' does not connect processes"), lockstep::ConfigError);
   CHECK_THROWS_AS(launch::detail::check(place(300, 300), launch::Options{}), lockstep::ConfigError);
 }
 

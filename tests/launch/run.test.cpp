@@ -68,7 +68,7 @@ TEST_CASE("a thread for signals, or of a rank, that the system refuses is an err
   lockstep_test::NoThreads const refused;
   auto const train = [](World&) { return 0; };
   CHECK_THROWS_WITH_AS(launch::run({.on_signal = launch::OnSignal::ask}, train),
-                       doctest::Contains("launch: the system refused the thread that hears signals ("), ConfigError);
+                       doctest::Contains("launch: the system refused the thread that receives signals ("), ConfigError);
   CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("refused thread 2 of 2 ("), ConfigError);
   CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("; ask for fewer, or raise"), ConfigError);
 }

@@ -138,11 +138,12 @@ TEST_CASE("strangers are refused: another magic, version, run, place") {
   CHECK(is_hung_up_on(server, hello_of(magic + 1, 2, 7)));
   CHECK(is_hung_up_on(server, ""));  // after a while
   CHECK_FALSE(is_hung_up_on(server, hello_of(magic, 3, 7)));
-  CHECK_THROWS_WITH_AS(Store(to(server, 0, 2, 8)), doctest::Contains("of another run"), ConfigError);
-  CHECK_THROWS_WITH_AS(Store(to(server, 2, 2)), doctest::Contains("rank 2 of 2 has no place among 2"), ConfigError);
+  CHECK_THROWS_WITH_AS(Store(to(server, 0, 2, 8)), doctest::Contains("to another run"), ConfigError);
+  CHECK_THROWS_WITH_AS(Store(to(server, 2, 2)), doctest::Contains("rank 2 of 2 cannot join a run of 2 ranks"),
+                       ConfigError);
   CHECK_THROWS_WITH_AS(Store(to(server, 0, 3)), doctest::Contains("rank 0 of 3"), ConfigError);
   Store first(to(server, 0, 2));
-  CHECK_THROWS_WITH_AS(Store(to(server, 0, 2)), doctest::Contains("rank 0 has come already"), ConfigError);
+  CHECK_THROWS_WITH_AS(Store(to(server, 0, 2)), doctest::Contains("rank 0 has joined already"), ConfigError);
   first.set("still", "here");
   CHECK(Store(to(server, 1, 2)).get("still") == "here");
 }
@@ -172,7 +173,7 @@ TEST_CASE("a rank that ends without a word is lost to all who wait; what is ther
   }
   waiting.join();
   CHECK(lost == 1);
-  CHECK(message == "rank 1 is lost to the store: its connection has ended; rank 2 was waiting for 'never'");
+  CHECK(message == "rank 1 lost its connection to the store: its connection has ended; rank 2 was waiting for 'never'");
   CHECK_THROWS_AS((void)store.get("never"), RankLost);
   CHECK(store.get("there") == "yes");
 }
@@ -197,7 +198,7 @@ TEST_CASE("who waits too long for a value, or for a server, says for what") {
   auto options = to(server, 0, 1);
   options.wait_seconds = 0.05;
   Store store(options);
-  CHECK_THROWS_WITH_AS((void)store.get("never"), doctest::Contains("in vain for 'never'"), CommunicationError);
+  CHECK_THROWS_WITH_AS((void)store.get("never"), doctest::Contains("received no 'never' in time"), CommunicationError);
   options.join_seconds = 0.05;
   options.port = 1;
   CHECK_THROWS_WITH_AS(Store{options}, doctest::Contains("has not found the store at localhost:1"), ConfigError);
@@ -328,9 +329,10 @@ TEST_CASE("news tell once of every rank that ended or is lost, also of what was 
   {
     auto options = to(server, 0, 4);
     options.wait_seconds = 0.05;
-    CHECK_THROWS_WITH_AS((void)Store(options).get("never"), doctest::Contains("in vain"), CommunicationError);
+    CHECK_THROWS_WITH_AS((void)Store(options).get("never"), doctest::Contains("received no 'never' in time"),
+                         CommunicationError);
   }  // it is not lost to who waits, either
-  CHECK_THROWS_WITH_AS(StoreLine(to(server, 0, 4), StoreLineKind::news), doctest::Contains("rank 0 has come already"),
+  CHECK_THROWS_WITH_AS(StoreLine(to(server, 0, 4), StoreLineKind::news), doctest::Contains("rank 0 has joined already"),
                        ConfigError);
   {
     StoreLine const both[] = {{to(server, 2, 4), StoreLineKind::news}, {to(server, 2, 4), StoreLineKind::calls}};
@@ -425,7 +427,7 @@ TEST_CASE("what answers as no store does is refused, and a name that nobody know
     launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
     (void)::send(guest.get(), "220 smtp.example.org ready\r\n", 28, MSG_NOSIGNAL);
   });
-  CHECK_THROWS_WITH_AS(Store({"127.0.0.1", other.port(), 7, 0, 1, 5, 5, 4}), doctest::Contains("is no store"),
+  CHECK_THROWS_WITH_AS(Store({"127.0.0.1", other.port(), 7, 0, 1, 5, 5, 4}), doctest::Contains("is not a store"),
                        ConfigError);
   server.join();
   CHECK_THROWS_WITH_AS(Store({"no such host", 1, 7, 0, 1, 0, 5, 4}),

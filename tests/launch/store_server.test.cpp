@@ -49,7 +49,7 @@ TEST_CASE("a port that another has for IPv6 alone is taken: who looks for the st
   REQUIRE(::listen(other.get(), 1) == 0);
   REQUIRE(::getsockname(other.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
   StoreServer::Options const same{.port = ntohs(name.sin6_port)};
-  CHECK_THROWS_WITH_AS(StoreServer{same}, doctest::Contains("cannot be had"), ConfigError);
+  CHECK_THROWS_WITH_AS(StoreServer{same}, doctest::Contains("is not available"), ConfigError);
 }
 
 TEST_CASE("a server without a free descriptor lets who comes stand at the door, and does not spin") {

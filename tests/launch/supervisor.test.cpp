@@ -311,7 +311,7 @@ TEST_CASE("supervisor: asks" * doctest::skip()) {
 }
 
 TEST_CASE(
-    "ranks that are asked to end have the time they need, and are not started anew; asked again they end at once") {
+    "ranks that are asked to end have the time they need, and are not restarted; a second signal ends them at once") {
   NothingLeft const nothing_left;
   struct Case {
     int first, second, code;
@@ -508,17 +508,17 @@ TEST_CASE("rank: fails twice" * doctest::skip()) {
   });
 }
 
-TEST_CASE("all ranks are started anew as often as may be") {
+TEST_CASE("all ranks are restarted as often as may be") {
   NothingLeft const nothing_left;
   launch::Options options;
   options.max_restarts = 1;
   auto outcome = run_processes(2, "rank: fails twice", options);
   CHECK(outcome.code == 7);
-  CHECK(contains(outcome.report, "exit code 7; all ranks are started anew, 1 of 1rank 1 (pid "));
+  CHECK(contains(outcome.report, "exit code 7; all ranks are restarted, 1 of 1rank 1 (pid "));
   options.max_restarts = 5;
   outcome = run_processes(2, "rank: fails twice", options);
   CHECK(outcome.code == 0);
-  CHECK(contains(outcome.report, "started anew, 2 of 5"));
+  CHECK(contains(outcome.report, "restarted, 2 of 5"));
   CHECK_FALSE(contains(outcome.report, "3 of 5"));
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("errors that a user can do something about say what") {
   };
   auto const has = [](std::string const& all, char const* part) { return all.find(part) != std::string::npos; };
   cuda_emulation::driver = 0;
-  CHECK(has(text(cudaErrorInsufficientDriver), "; there is no NVIDIA driver on this machine"));
+  CHECK(has(text(cudaErrorInsufficientDriver), "; this machine has no NVIDIA driver"));
   cuda_emulation::driver = 12020;
   CHECK(has(text(cudaErrorInsufficientDriver),
             "; the driver is for CUDA 12.2 and the program was built with CUDA 12.4: update the driver"));

@@ -68,7 +68,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the s
 }
 
 TEST_CASE("shapes that differ are refused with both sides") {
-  CHECK(refusal(nn::Linear(5, 3), 5, residual) == "add: the sides are [4, 5] and [4, 3]; they must be alike");
+  CHECK(refusal(nn::Linear(5, 3), 5, residual) == "add: the sides are [4, 5] and [4, 3]; their shapes must be equal");
   CHECK(refusal(nn::Linear(5, 3), 5, told) ==
-        "add: what is added is [2, 3] of [2, 5], the rows and channels of x; they must be alike");
+        "add: the row to add is [2, 3] of [2, 5], the rows and channels of x; the two must be equal");
 }

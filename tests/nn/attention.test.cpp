@@ -299,9 +299,10 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
   CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 0, .head_width = 3}),
                        doctest::Contains("0 heads of width 3"), ConfigError);
   CHECK_NOTHROW(nn::MultiHeadAttention({.width = 6, .heads = 1, .head_width = 1}));
-  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 3, .key_heads = 2}),
-                       "MultiHeadAttention: 2 heads of keys do not divide 3 heads; each serves equally many",
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(
+      nn::MultiHeadAttention({.width = 6, .heads = 3, .key_heads = 2}),
+      "MultiHeadAttention: 2 key heads do not divide 3 heads; each key head must serve the same number of heads",
+      ShapeError);
   CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 3, .key_heads = -3}), ShapeError);
   CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .rotary_base = 100}),
                        doctest::Contains("heads are 3 channels wide; rotary positions turn two"), ShapeError);
@@ -324,12 +325,12 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
                          doctest::Contains(sentence), ShapeError);
   };
   refused(three, {2, 3}, "MultiHeadAttention attention: 2 sequences attend to 3");
-  refused(two, {2, 4}, "MultiHeadAttention attention: bias is [2, 4] where 2 heads and 3 distances need [2, 3]");
+  refused(two, {2, 4}, "MultiHeadAttention attention: bias is [2, 4]; 2 heads and 3 distances need [2, 3]");
   Trial<Model, float> turned(Model(mixed_lengths, {.width = 6, .heads = 1, .rotary_base = 100}));
   auto& c = turned.context();
   nn::Sequence<float, HostSpace> const x{c.variable<2>({4, 6}), two.layout()}, y{c.variable<2>({4, 6}), two.layout()};
   CHECK_THROWS_WITH_AS(static_cast<void>(turned.model.attention.forward(c, x, y)),
-                       doctest::Contains("rotary positions are those of one sequence"), ConfigError);
+                       doctest::Contains("rotary positions belong to one sequence"), ConfigError);
 }
 
 namespace {

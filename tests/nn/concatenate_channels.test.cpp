@@ -47,6 +47,6 @@ TEST_CASE("concatenate_channels: another number of rows is refused") {
   auto const x = context.variable<2>({2, 1}), y = context.variable<2>({3, 2});
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::concatenate_channels(context, x, y)),
-      "concatenate_channels: the first part is [2, 1] and another [3, 2]; all extents but the last must be alike",
+      "concatenate_channels: the first part is [2, 1] and another [3, 2]; all extents except the last must be equal",
       lockstep::ShapeError);
 }

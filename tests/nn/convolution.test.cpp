@@ -246,7 +246,7 @@ TEST_CASE("of sequences padding is not seen: each gives what it gives alone") {
       context.variable<2>({4, 3}),
       nn::SequenceLayout<HostSpace>::ragged(4, 4, {offsets.data(), {2}}, {positions.data(), {1}})};
   CHECK_THROWS_WITH_AS(static_cast<void>(Series{}.first.forward(context, ragged)),
-                       doctest::Contains("the sequences lie end to end"), ShapeError);
+                       doctest::Contains("the sequences are concatenated"), ShapeError);
 }
 
 TEST_CASE("sequences of which none has a token give none, whatever the padding, and gradients of zero") {
@@ -296,12 +296,14 @@ TEST_CASE("shapes that cannot be are refused") {
                        "are 3 and 6",
                        ConfigError);
   CHECK_THROWS_WITH_AS(nn::Conv2d(4, 6, {.groups = 4}), doctest::Contains("at most 2 do"), ConfigError);
-  CHECK_THROWS_WITH_AS(nn::Conv1d(1, 1, {.padding = 1, .causal = true}),
-                       "Convolution: causal, with padding [1]; what is causal has dilation * (kernel - 1) of padding "
-                       "before and none behind, and the option must be 0",
-                       ConfigError);
-  CHECK_THROWS_WITH_AS(nn::Conv2d(1, 1, {.causal = true}),
-                       "Convolution: causal in 2 dimensions of space; only one has a before", ConfigError);
+  CHECK_THROWS_WITH_AS(
+      nn::Conv1d(1, 1, {.padding = 1, .causal = true}),
+      "Convolution: causal, with padding [1]; a causal convolution has dilation * (kernel - 1) of padding "
+      "before and none after, so the option must be 0",
+      ConfigError);
+  CHECK_THROWS_WITH_AS(
+      nn::Conv2d(1, 1, {.causal = true}),
+      "Convolution: causal in 2 dimensions of space; only a convolution over one dimension can be causal", ConfigError);
   CHECK_THROWS_WITH_AS(
       trial<float>(nn::Conv1d(3, 1), Extents<3>{1, 5, 2}, alone).run(1),
       "Convolution layer: the input is [1, 5, 2] and the layer has 3 input channels; the last extent must be 3",

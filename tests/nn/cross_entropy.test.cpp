@@ -166,11 +166,11 @@ TEST_CASE("cross_entropy: a label that is absent is learned as nothing: it is re
   std::array<std::int32_t, 5> labels{1, 0, 2, 0, 1};
   std::array<bool, 5> present{true, true, true, false, true};
   Optional const column{{{labels.data(), {5}}}, {present.data(), {5}}};
-  CHECK_THROWS_WITH_AS(static_cast<void>(nn::cross_entropy(context, x, column)),
-                       "cross_entropy, labels: row 3 of the batch has none: its std::optional is empty, which would be "
-                       "learned as 0; what the collate writes there, data::PadCollate{.value = -1}, is left out as "
-                       "{.ignored = -1}",
-                       RowError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(nn::cross_entropy(context, x, column)),
+      "cross_entropy, labels: row 3 of the batch has no value: its std::optional is empty, and training would "
+      "use 0; data::PadCollate{.value = -1} writes -1 there, and {.ignored = -1} leaves it out of the loss",
+      RowError);
   std::array<float, 5> const factors{1, 1, 1, 1, 1};
   TensorView<float const, 1, HostSpace> const by(factors.data(), {5});
   CHECK_THROWS_AS(static_cast<void>(nn::cross_entropy(context, x, column, by)), RowError);

@@ -175,7 +175,7 @@ TEST_CASE("bits do not depend on threads, nothing is allocated, and batches may 
 TEST_CASE("sequences that are too short for their labels are refused, or count nothing") {
   Labels const too_many({{1, 2, 2}, {3, 1, 1}, {2}, {}, {}, {1, 1, 1}});
   CHECK(refusal(too_many) ==
-        "ctc_loss: row 1 of the batch has 3 labels, which need 4 tokens with the blanks between equal ones, and 3 "
+        "ctc_loss: row 1 of the batch has 3 labels, which need 4 tokens, including a blank between equal labels, and 3 "
         "tokens; let the model shorten sequences less, leave such samples out, or set CtcOptions::impossible");
   Trial<Model, double> with(Model(batch, 4, labels)),
       without(Model(batch, 4, too_many, {.impossible = kernel::Impossible::leave_out}));
@@ -189,11 +189,11 @@ TEST_CASE("sequences that are too short for their labels are refused, or count n
 
 TEST_CASE("what does not fit is refused") {
   CHECK(refusal(Labels({{1}, {4}, {}, {}, {}, {}})) ==
-        "ctc_loss: row 1 of the batch has the label 4, outside [0, 4) without the blank; number labels beside it, or "
-        "give the model as many outputs as there are classes");
+        "ctc_loss: row 1 of the batch has the label 4, outside [0, 4) without the blank; number the labels around the "
+        "blank, or give the model as many outputs as there are classes");
   CHECK(refusal(Labels({{1}, {0}, {}, {}, {}, {}})) ==
-        "ctc_loss: row 1 of the batch has the label 0, the blank, outside [0, 4) without the blank; number labels "
-        "beside it, or give the model as many outputs as there are classes");
+        "ctc_loss: row 1 of the batch has the label 0, the blank, outside [0, 4) without the blank; number the labels "
+        "around the blank, or give the model as many outputs as there are classes");
   CHECK(refusal(labels, {.blank = 4}) == "ctc_loss: the blank is 4 and there are 4 classes; it must be one of them");
   CHECK(refusal(Labels({{1}, {2}})) == "sequences: 3 offsets and 6 positions; there is one offset more than rows");
 }

@@ -27,5 +27,5 @@ TEST_CASE("dot_by_row: other shapes are refused") {
   context.begin_micro_batch(lockstep::nn::Mode::evaluation, 1);
   auto const a = context.variable<2>({2, 3}), b = context.variable<2>({3, 3});
   CHECK_THROWS_WITH_AS(static_cast<void>(lockstep::nn::dot_by_row(context, a, b)),
-                       "dot_by_row: the sides are [2, 3] and [3, 3]; they must be alike", lockstep::ShapeError);
+                       "dot_by_row: the sides are [2, 3] and [3, 3]; their shapes must be equal", lockstep::ShapeError);
 }

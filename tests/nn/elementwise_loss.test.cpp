@@ -53,7 +53,7 @@ TEST_CASE("elementwise_loss: a target that is absent is refused, unless factors 
     TensorView<bool const, 1, HostSpace> present;
   } const column{{target.data(), {3}}, {present, {3}}};
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::elementwise_loss(context, LogCosh{}, x, column)),
-                       doctest::Contains("log_cosh: row 1 of the batch has none: its std::optional is empty"),
+                       doctest::Contains("log_cosh: row 1 of the batch has no value: its std::optional is empty"),
                        RowError);
   TensorView<float const, 1, HostSpace> const by(factors.data(), {3});
   auto const loss = nn::elementwise_loss(context, kernel::SquaredError{}, x, nn::weighed(column, by));
@@ -62,7 +62,7 @@ TEST_CASE("elementwise_loss: a target that is absent is refused, unless factors 
   TensorView<float const, 1, HostSpace> const by_others(others.data(), {3});
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::elementwise_loss(context, LogCosh{}, x, nn::weighed(column, by_others))),
-      doctest::Contains("log_cosh: row 1 of the batch has none: its std::optional is empty, which would be learned as "
+      doctest::Contains("log_cosh: row 1 of the batch has no value: its std::optional is empty, and training would use "
                         "0.000000; nn::weighed(nn::where_present(targets), factors), or a factor of 0, leaves"),
       RowError);
 }

@@ -84,7 +84,7 @@ TEST_CASE("what cannot be is refused") {
   CHECK_THROWS_AS(static_cast<void>(run<float>(nn::FeedForward(5, 8), 6, {.rows = 2, .length = 2}, apply, 1)),
                   lockstep::ShapeError);
   CHECK_THROWS_WITH_AS(nn::FeedForward(5, 0),
-                       "FeedForward: the width is 5 and the one inside (feed_forward) 0; both must be at least 1",
+                       "FeedForward: the width is 5 and the inner width (feed_forward) 0; both must be at least 1",
                        lockstep::ConfigError);
   CHECK_THROWS_AS(nn::FeedForward(5, 8, 1.0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::FeedForward(5, 8, 0, nn::Activation::none), lockstep::ConfigError);

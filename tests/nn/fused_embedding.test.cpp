@@ -404,7 +404,8 @@ TEST_CASE("what does not fit together is refused") {
   TokenBatch const uneven({4, 0, 1, 8, 3}, 9, 11);
   nn::Sequence<double, HostSpace> const longer{context.variable<2>({45, 5}), uneven.layout()};
   CHECK_THROWS_WITH_AS(static_cast<void>(narrow.forward(context, nn::sum(dense, longer), positions)),
-                       doctest::Contains("has 8 tokens in row 3 of the batch, and what it is added to 9"), DataError);
+                       doctest::Contains("has 8 tokens in row 3 of the batch, and the parts before it have 9"),
+                       DataError);
 }
 
 TEST_CASE("bad options and columns are refused") {

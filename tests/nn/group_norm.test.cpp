@@ -106,8 +106,8 @@ TEST_CASE("what does not fit is refused") {
                        "GroupNorm: 0 groups, 4 channels and epsilon 0.000010; groups and channels must be at least 1, "
                        "epsilon above 0",
                        ConfigError);
-  CHECK_THROWS_WITH_AS(nn::GroupNorm(3, 4), "GroupNorm: 3 groups do not divide 4 channels; each group has equally many",
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(nn::GroupNorm(3, 4),
+                       "GroupNorm: 3 groups do not divide 4 channels; groups must be of equal size", ShapeError);
   CHECK_THROWS_AS(nn::GroupNorm(2, 4, {.activation = nn::Activation::gelu}), ConfigError);
   auto t = trial<float>(nn::GroupNorm(2, 6), Extents<3>{2, 3, 5}, alone);
   CHECK_THROWS_WITH_AS(

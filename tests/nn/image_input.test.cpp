@@ -68,5 +68,5 @@ TEST_CASE("sizes that cannot be are refused") {
   CHECK_THROWS_AS(nn::ImageInput<1>({.extent = 1, .mean = {}, .deviation = {}}), ConfigError);
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::ImageInput<1>({.extent = 5}).forward(f.context, view(std::as_const(f.bytes), 2, 12))),
-      "ImageInput: the input is [2, 12]; each row needs 5 bytes, [5] places of 1 channel(s)", ShapeError);
+      "ImageInput: the input is [2, 12]; each row needs 5 bytes, [5] pixels of 1 channel(s)", ShapeError);
 }

@@ -122,7 +122,7 @@ TEST_CASE("shapes that disagree are refused with both numbers") {
   CHECK(refusal(nn::LayerNorm(5), 6, alone) ==
         "LayerNorm layer: the input is [4, 6] and weight is [5]; the input needs 5 columns");
   CHECK(refusal(Block{nn::Linear(6, 5), nn::LayerNorm(6), nn::Dropout(0)}, 6, block) ==
-        "LayerNorm layer.norm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
+        "LayerNorm layer.norm: the input is [4, 6] and the residual [4, 5]; their shapes must be equal");
   CHECK_THROWS_AS(nn::LayerNorm(0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::LayerNorm(4, 0), lockstep::ConfigError);
 }

@@ -87,9 +87,10 @@ TEST_CASE("the factors start near zero, and have the name weight unless a visit 
 TEST_CASE("what does not fit is refused") {
   CHECK(refusal(nn::LayerScale{5}, 4, apply) ==
         "LayerScale layer: the input is [4, 4] and weight is [5]; the input needs 5 columns");
-  CHECK_THROWS_WITH_AS(nn::LayerScale(0),
-                       "LayerScale: 0 channels and the start 0.000001; there must be at least 1 channel, and the start "
-                       "must be finite",
-                       lockstep::ConfigError);
+  CHECK_THROWS_WITH_AS(
+      nn::LayerScale(0),
+      "LayerScale: 0 channels and the initial value 0.000001; there must be at least 1 channel, and the start "
+      "must be finite",
+      lockstep::ConfigError);
   CHECK_THROWS_AS(nn::LayerScale(4, std::numeric_limits<double>::infinity()), lockstep::ConfigError);
 }

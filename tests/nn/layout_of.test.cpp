@@ -80,5 +80,5 @@ TEST_CASE("parts that disagree are refused with their numbers") {
                        doctest::Contains("4 rows of one element and 3 positions"), ShapeError);
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::layout_of<HostSpace>(
                            Padded{{nullptr, {3, 4, 1}}, {lengths.data(), {3}}, Side::start}, positions)),
-                       doctest::Contains("padding stands at the start"), ShapeError);
+                       doctest::Contains("padding is at the start"), ShapeError);
 }

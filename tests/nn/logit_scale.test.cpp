@@ -100,7 +100,7 @@ TEST_CASE("the factor stays at its max, and comes back") {
 TEST_CASE("a start that is none is refused") {
   CHECK_THROWS_WITH_AS(
       nn::LogitScale({.start = 200}),
-      "LogitScale: the factor starts at 200.000000 and is at most 100.000000; it must start above 0 and not above its "
+      "LogitScale: the factor starts at 200.000000 and its max is 100.000000; it must start above 0 and not above its "
       "max",
       lockstep::ConfigError);
   CHECK_THROWS_AS(nn::LogitScale({.start = 0}), lockstep::ConfigError);

@@ -23,10 +23,11 @@ TEST_CASE("in evaluation a loss is found by its name, and those of one name add 
   CHECK(named.of("kl").sum == 9);
   CHECK(named.of("kl").weight == 3);
   CHECK(named.of("rebuilt").sum == 1);
-  CHECK_THROWS_WITH_AS(static_cast<void>(named.of("KL")),
-                       "train::LossPart: the model's loss of a batch has no part \"KL\"; it names \"kl\", \"rebuilt\". "
-                       "A part gets its name where it is made, for every batch: nn::named_loss(context, \"KL\", loss)",
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(named.of("KL")),
+      "train::LossPart: the model's loss of a batch has no part \"KL\"; it names \"kl\", \"rebuilt\". "
+      "Name the part when the loss is computed, for every batch: nn::named_loss(context, \"KL\", loss)",
+      ConfigError);
   named.clear();
   CHECK_THROWS_WITH_AS(static_cast<void>(named.of("kl")), doctest::Contains("it names none."), ConfigError);
 }

@@ -103,7 +103,7 @@ TEST_CASE("one that passes by where others meet is an error, not a hang") {
 TEST_CASE("those that come to different exchanges are told which") {
   Fixture f(2);
   CHECK_THROWS_WITH_AS(f.step({1, 3}),
-                       doctest::Contains("device 1 has come to an exchange (all_gather) of 3 bytes and device 0 to an "
+                       doctest::Contains("device 1 has reached an exchange (all_gather) of 3 bytes and device 0 to an "
                                          "exchange (all_gather) of 8 bytes"),
                        CollectiveMismatch);
   f.step({1, 1});

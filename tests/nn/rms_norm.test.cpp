@@ -128,7 +128,7 @@ TEST_CASE("shapes that disagree are refused with both numbers") {
   CHECK(refusal(nn::RMSNorm(5), 6, alone) ==
         "RMSNorm layer: the input is [4, 6] and weight is [5]; the input needs 5 columns");
   CHECK(refusal(Block{nn::Linear(6, 5), nn::RMSNorm(6), nn::Dropout(0), Uses::both}, 6, block) ==
-        "RMSNorm layer.norm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
+        "RMSNorm layer.norm: the input is [4, 6] and the residual [4, 5]; their shapes must be equal");
   CHECK_NOTHROW(nn::RMSNorm(1));
   CHECK_THROWS_AS(nn::RMSNorm(0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::RMSNorm(4, 0), lockstep::ConfigError);

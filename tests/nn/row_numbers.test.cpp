@@ -32,7 +32,8 @@ TEST_CASE("numbers from the first on, of as many rows") {
   Index const most = std::numeric_limits<std::int32_t>::max();
   CHECK(vector_of(nn::row_numbers(context, 1, most - 1)) == std::vector<std::int32_t>{2147483646});
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::row_numbers(context, 2, most - 1)),
-                       "row_numbers: 2 rows from 2147483646 on; labels are from 0 to 2147483647", lockstep::ShapeError);
+                       "row_numbers: 2 rows from 2147483646; labels must be from 0 to 2147483647",
+                       lockstep::ShapeError);
 }
 
 TEST_CASE("they are labels of a loss over pairs") {

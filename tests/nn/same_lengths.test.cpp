@@ -56,7 +56,7 @@ TEST_CASE("a sequence with another number of labels than tokens is refused, padd
   };
   auto const none = [](auto& context, auto const& logits, auto const& x, auto const& batch) {
     CHECK_THROWS_WITH_AS(static_cast<void>(nn::cross_entropy(context, logits, batch[&Text::labels])),
-                         "cross_entropy: sequence 1 has 8 tokens and the column 7 elements for them; each token needs "
+                         "cross_entropy: sequence 1 has 8 tokens and 7 elements of the column; each token needs "
                          "one",
                          ShapeError);
     CHECK_THROWS_AS(static_cast<void>(nn::cross_entropy(context, logits, batch[&Text::labels], batch[&Text::targets])),

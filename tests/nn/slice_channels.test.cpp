@@ -52,7 +52,7 @@ TEST_CASE("slice_channels: columns that are not there are refused") {
   context.begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<2>({2, 3});
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::slice_channels(context, x, 2, 2)),
-                       "slice_channels: columns 2 to 4 of [2, 3]; they must lie within its columns",
+                       "slice_channels: columns 2 to 4 of [2, 3]; they must be within its columns",
                        lockstep::ShapeError);
   CHECK_THROWS_AS(static_cast<void>(nn::slice_channels(context, x, -1, 2)), lockstep::ShapeError);
   CHECK_THROWS_AS(static_cast<void>(nn::slice_channels(context, x, 1, -1)), lockstep::ShapeError);

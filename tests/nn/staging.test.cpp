@@ -124,7 +124,7 @@ TEST_CASE("the gradient of a loss is scaled before it is rounded to float16, and
     CHECK_FALSE(work.loss_gradient(nn::Variable<float16, 2, HostSpace>{}));
   }
   CHECK(static_cast<float>(x.slot->data[1]) == 2 * scale * faint);  // two losses
-  std::string const sentence = "let it ask nn::Staging for loss_gradient";
+  std::string const sentence = "call nn::Staging::loss_gradient instead";
   CHECK_THROWS_WITH_AS(static_cast<void>(f.context.gradient(y)), doctest::Contains(sentence.c_str()), ConfigError);
   f.context.on_backward(x, std::tuple{}, [y](auto& context) {
     nn::Staging work(context);

@@ -109,7 +109,7 @@ TEST_CASE("positions that are not one for each row are refused") {
   auto const x = context.variable<2>(Extents<2>{4, 10});
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::standard_normal_like(context, x, batch.places())),
-      "standard_normal_like: x is [4, 10] and there are 5 positions; each row needs that of its sample "
+      "standard_normal_like: x is [4, 10] and there are 5 positions; each row needs its sample's position "
       "(batch.positions())",
       ShapeError);
 }

@@ -97,7 +97,7 @@ TEST_CASE("stochastic depth: every application draws anew") {
 
 TEST_CASE("stochastic depth: a probability that is none, and samples without positions, are refused") {
   CHECK_THROWS_WITH_AS(nn::StochasticDepth(1),
-                       "StochasticDepth: probability 1.000000; it must lie in [0, 1), 0 for none", ConfigError);
+                       "StochasticDepth: probability 1.000000; it must be in [0, 1); 0 turns it off", ConfigError);
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_step();

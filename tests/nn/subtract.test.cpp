@@ -30,5 +30,5 @@ TEST_CASE("gradients of both sides") {
 }
 
 TEST_CASE("shapes that differ are refused with both sides") {
-  CHECK(refusal(nn::Linear(5, 3), 5, left) == "subtract: the sides are [4, 5] and [4, 3]; they must be alike");
+  CHECK(refusal(nn::Linear(5, 3), 5, left) == "subtract: the sides are [4, 5] and [4, 3]; their shapes must be equal");
 }

@@ -97,6 +97,6 @@ TEST_CASE("shapes that cannot be are refused") {
                        "last extent must be 3",
                        ShapeError);
   CHECK_THROWS_WITH_AS(trial<float>(nn::ConvTranspose1d(2, 1, {.padding = 1}), Extents<3>{1, 1, 2}, alone).run(1),
-                       doctest::Contains("leaves no place"), ShapeError);
+                       doctest::Contains("leaves an empty output"), ShapeError);
   CHECK_THROWS_AS(trial<float>(nn::ConvTranspose1d(2, 1), Extents<3>{1, 0, 2}, alone).run(1), ShapeError);
 }

@@ -62,10 +62,11 @@ TEST_CASE("functions of elements and of channels take pictures") {
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<4>({2, 3, 4, 5}), y = context.variable<4>({2, 4, 3, 5});
-  CHECK_THROWS_WITH_AS(static_cast<void>(nn::concatenate_channels(context, x, y)),
-                       "concatenate_channels: the first part is [2, 3, 4, 5] and another [2, 4, 3, 5]; all extents but "
-                       "the last must be alike",
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(nn::concatenate_channels(context, x, y)),
+      "concatenate_channels: the first part is [2, 3, 4, 5] and another [2, 4, 3, 5]; all extents except "
+      "the last must be equal",
+      ShapeError);
   CHECK_THROWS_AS(static_cast<void>(nn::add(context, x, y)), ShapeError);
 }
 

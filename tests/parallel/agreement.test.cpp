@@ -48,7 +48,7 @@ TEST_CASE("all ranks hear which rank and field differ first, with both values") 
     a.add("rate", rank == 2 ? 0.25 : 0.5);
     a.add("name", rank == 3 ? "y" : "x");
   });
-  CHECK(said.starts_with("rank 2 has rate = 0.25 where rank 0 has rate = 0.5; start all ranks"));
+  CHECK(said.starts_with("rank 2 has rate = 0.25, but rank 0 has rate = 0.5; start all ranks"));
 }
 
 TEST_CASE("fields that only one rank has are told as well, whichever rank it is") {
@@ -58,11 +58,11 @@ TEST_CASE("fields that only one rank has are told as well, whichever rank it is"
       if (rank == which) a.add("name", "x");
     };
   };
-  CHECK(said_by_all(2, more(1)).starts_with("rank 1 has name = x where rank 0 has nothing more;"));
-  CHECK(said_by_all(2, more(0)).starts_with("rank 1 has nothing more where rank 0 has name = x;"));
+  CHECK(said_by_all(2, more(1)).starts_with("rank 1 has name = x, but rank 0 has nothing more;"));
+  CHECK(said_by_all(2, more(0)).starts_with("rank 1 has nothing more, but rank 0 has name = x;"));
   CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) {
           a.add(rank == 0 ? "a" : "b", Index{1});
-        }).starts_with("rank 1 has b = 1 where rank 0 has a = 1;"));
+        }).starts_with("rank 1 has b = 1, but rank 0 has a = 1;"));
 }
 
 TEST_CASE("a field and its value are not another cut of the same letters, and numbers are compared to the last bit") {

@@ -57,8 +57,8 @@ TEST_CASE("a device whose parameters have changed by themselves is named") {
   session.each([&](int device, auto& replica) { replica.value_data()[at] += device == 2 ? 0.5f : 0.0f; });
   CHECK_THROWS_WITH_AS(
       session.check_replicas(2),
-      "after step 2 the parameter \"scale\" of device 2 is not device 0's, bit for bit; a device's numbers were "
-      "changed by themselves, or a processor or memory erred: start again from a checkpoint made before",
+      "after step 2 the parameter \"scale\" of device 2 differs from device 0's; a device's parameters were "
+      "changed separately, or a processor or memory failed: restart from an earlier checkpoint",
       CollectiveMismatch);
 }
 

@@ -224,7 +224,7 @@ TEST_CASE("ranks of which only some share the optimizer are refused") {
                                   policy.shard_optimizer = rank == 1;
                                   Session const session(policy, model, layout, start(layout));
                                 }),
-                       doctest::Contains("rank 1 has sharded optimizer = 1 where rank 0 has sharded optimizer = 0"),
+                       doctest::Contains("rank 1 has sharded optimizer = 1, but rank 0 has sharded optimizer = 0"),
                        CollectiveMismatch);
 }
 
@@ -308,10 +308,10 @@ TEST_CASE("wire formats that cannot be, or that ranks disagree about, are refuse
     };
   };
   CHECK_THROWS_WITH_AS(with([](int rank) { return rank == 1 ? WireFormat::bfloat16 : WireFormat::float32; })(),
-                       doctest::Contains("rank 1 has gradient wire = bf16 where rank 0 has gradient wire = fp32"),
+                       doctest::Contains("rank 1 has gradient wire = bf16, but rank 0 has gradient wire = fp32"),
                        CollectiveMismatch);
   CHECK_THROWS_WITH_AS(with([](int) { return WireFormat::float16; })(),
-                       doctest::Contains("gradient_wire fp16, and activations that are not: without their loss scale"),
+                       doctest::Contains("gradient_wire fp16 with activations that are not fp16: without a loss scale"),
                        ConfigError);
 }
 

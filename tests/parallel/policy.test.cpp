@@ -29,7 +29,7 @@ TEST_CASE("threads per device are those asked for, else an equal share of the co
   CHECK(parallel::threads_per_device(0, 1) >= 1);
   CHECK(parallel::threads_per_device(0, 1'000'000) == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(parallel::threads_per_device(-1, 2)),
-                       "parallel policy: threads is -1; it must be at least 0, which shares the cores equally",
+                       "parallel policy: threads is -1; it must be at least 0, and 0 shares the cores equally",
                        ConfigError);
 }
 

@@ -298,10 +298,11 @@ TEST_CASE("a run goes on with other ranks or devices, to the same bits") {
 
   options.checkpoints = {.resume = step_file(folder / "saved", 3)};
   auto const plain = [&] { fit(parallel::DataParallel{.devices = 4, .threads = 1}, 4, options); };
-  CHECK_THROWS_WITH_AS(plain(),
-                       doctest::Contains("was saved under Reproducible with 4 shards and training would go on without "
-                                         "Reproducible"),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      plain(),
+      doctest::Contains("was saved under Reproducible with 4 shards, but training would continue without "
+                        "Reproducible"),
+      ConfigError);
 }
 
 TEST_CASE("zeros keep their sign's rule: a shard without a gradient counts as positive zero wherever it is added") {
@@ -343,7 +344,7 @@ TEST_CASE("shards that cannot be dealt are refused with the nearest number that 
   CHECK(contains(refused(2, 7), "the nearest is 8"));
   CHECK(contains(refused(2, -3), "the nearest is 1"));
   CHECK(contains(refused(2, std::numeric_limits<int>::min()), "the nearest is 1"));
-  CHECK(contains(refused(3, 8), "the number of ranks or devices, 3, must divide that of the shards; the nearest"));
+  CHECK(contains(refused(3, 8), "the number of ranks or devices, 3, must divide the number of shards; the nearest"));
   CHECK(contains(refused(5, 8), "the nearest that does is 4"));
   CHECK(contains(refused(7, 4), "the nearest that does is 4"));
 

@@ -47,7 +47,7 @@ TEST_CASE("a loader that is waited for comes first, with how many workers would 
   CHECK(remedies[0].says == "the loader gives 100 samples/s, the model takes 200: --num-workers 3");
   CHECK(contains(diagnosis.text(), "+100 %  the loader gives 100"));
   diagnosis.cores = 5;
-  CHECK(contains(said(diagnosis), "--num-workers 3 where there are cores for them, these 5 are taken"));
+  CHECK(contains(said(diagnosis), "--num-workers 3 if more cores are available, all 5 are in use"));
   diagnosis.num_workers = 0;
   CHECK(contains(said(diagnosis), "--num-workers 1 or more"));
   diagnosis.num_workers = 1;
@@ -174,21 +174,20 @@ TEST_CASE("all that was measured, and all that helps, the most first") {
                       .ranks_here = 2,
                       .cores = 8,
                       .all_reduce = {5e-6, 1e-9}};
-  CHECK(
-      diagnosis.text() ==
-      "measured in short runs that change nothing:\n"
-      "  steps as they are            200.0 samples/s, 200.0 ms each: compute 120.0, communication not hidden 20.0, "
-      "optimizer 52.0, waiting for data 5.0\n"
-      "  steps on batches made before 220.0 samples/s\n"
-      "  the loader alone             195.0 samples/s with --num-workers 3\n"
-      "  an all-reduce alone          5.0 us and 1000.0 us for a MB\n"
-      "  cores                        8; threads that train on them 4, that load 6\n"
-      "what would help, the most first:\n"
-      "  + 43 %  at best: 4 of 8 cores have no training thread: more --nproc or --devices, or --threads 4\n"
-      "  + 25 %  the others wait for rank 3, whose data takes longest: look at what else its host does\n"
-      "  + 22 %  twice the --batch-size: optimizer and sums would take 18 % less of the time for a sample\n"
-      "  + 10 %  the loader gives 195 samples/s, the model takes 220: --num-workers 4 where there are cores for them, "
-      "these 8 are taken; else samples that are cheaper to make, or data::Cache\n");
+  CHECK(diagnosis.text() ==
+        "measured in short runs that change nothing:\n"
+        "  steps as they are            200.0 samples/s, 200.0 ms each: compute 120.0, communication not hidden 20.0, "
+        "optimizer 52.0, waiting for data 5.0\n"
+        "  steps on batches made before 220.0 samples/s\n"
+        "  the loader alone             195.0 samples/s with --num-workers 3\n"
+        "  an all-reduce alone          5.0 us and 1000.0 us for a MB\n"
+        "  cores                        8; threads that train on them 4, that load 6\n"
+        "changes that would help, best first:\n  + 43 %  at best: 4 of 8 cores have no training thread: more --nproc "
+        "or --devices, or --threads 4\n"
+        "  + 25 %  the others wait for rank 3, whose data takes longest: look for other work on its host\n"
+        "  + 22 %  twice the --batch-size: optimizer and sums would take 18 % less of the time for a sample\n"
+        "  + 10 %  the loader gives 195 samples/s, the model takes 220: --num-workers 4 if more cores are available, "
+        "all 8 are in use; otherwise samples that are cheaper to make, or data::Cache\n");
   auto const json = json::parse(diagnosis.json("{}"), "doctor.json");
   CHECK(json.at("schema").integer() == 1);
   CHECK(json.at("replayed_samples_per_second").number() == 220);

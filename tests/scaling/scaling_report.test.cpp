@@ -41,15 +41,15 @@ TEST_CASE("from where on more ranks do not help is said, with what they lose to,
   auto const text = report.text();
   CAPTURE(text);
   CHECK(report.weak()[0].efficiency < 0.5);
-  CHECK(
-      contains(text, "beyond 1 rank, twice the ranks give less than 1.5 times the samples/s, lost to: communication"));
+  CHECK(contains(text,
+                 "beyond 1 rank, twice the ranks give less than 1.5 times the samples/s, because of: communication"));
   CHECK(contains(text, "do not help"));
   auto const remedies = report.remedies();
   REQUIRE(remedies.size() >= 2);
   for (std::size_t i = 1; i < remedies.size(); ++i) CHECK(remedies[i - 1].gain >= remedies[i].gain);
   CHECK(contains(text, "twice the bandwidth between ranks"));
   CHECK(contains(text, "twice the --batch-size, 32 samples of each rank"));
-  CHECK(contains(text, "what would help 2 ranks"));
+  CHECK(contains(text, "changes that would help 2 ranks"));
   CHECK_FALSE(contains(text, "--num-workers"));
 }
 
@@ -83,8 +83,8 @@ TEST_CASE("the report as people read it: both tables, what they come to and what
         "     ranks    step ms    exposed ms    samples/s  efficiency  bound by\n"
         "         2      139.4          13.0        229.6        80 %  communication\n"
         "         4      103.0          26.0        310.8        54 %  communication\n"
-        "beyond 2 ranks, twice the ranks give less than 1.5 times the samples/s, lost to: communication\n"
-        "what would help 4 ranks with the same batch each, predicted:\n"
+        "beyond 2 ranks, twice the ranks give less than 1.5 times the samples/s, because of: communication\n"
+        "changes that would help 4 ranks with the same batch each, predicted:\n"
         "  + 20 %  twice the --batch-size, 32 samples of each rank in a step\n"
         "  +  5 %  half the time for a message to start\n"
         "  +  3 %  twice the bandwidth between ranks\n"
@@ -112,8 +112,8 @@ TEST_CASE(
     CHECK(report.strong().back().ranks == 48);
     return report.text();
   };
-  CHECK(contains(text(0.01), "what would help 64 ranks"));  // 0.02 of 0.12 seconds
-  CHECK(contains(text(0.02), "what would help 16 ranks"));  // 0.035 of 0.136
+  CHECK(contains(text(0.01), "changes that would help 64 ranks"));  // 0.02 of 0.12 seconds
+  CHECK(contains(text(0.02), "changes that would help 16 ranks"));  // 0.035 of 0.136
 }
 
 TEST_CASE("twice the ranks are compared size by size, however far apart the sizes are") {

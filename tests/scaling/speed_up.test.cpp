@@ -85,22 +85,22 @@ TEST_CASE("the whole sentence, of passes in one piece and a larger batch on four
                    .optimizer_ms = 8,
                    .pass_ms = 24};
   CHECK(SpeedUp(one, four).says() ==
-        "4 devices train 2.86 times as fast as one, 71 % of what the processors could give: what bounds it is compute, "
-        "as forward and backward take 20 % more time for each sample while all processors work, which share caches, "
-        "memory and clock with each other and all else that runs (9.0 of a step's 70.0 ms); after that come "
+        "4 devices train 2.86 times as fast as one, 71 % of what the processors could give: it is bound by compute, "
+        "because forward and backward take 20 % more time for each sample when all processors work and share caches, "
+        "memory and clock with each other and with other programs (9.0 of a step's 70.0 ms); after that come "
         "communication (6.0 of a step's 70.0 ms), optimizer (3.0 of a step's 70.0 ms).");
   four.communication_ms = 20;
-  CHECK(contains(SpeedUp(one, four).says(), "what bounds it is communication that backward does not hide"));
+  CHECK(contains(SpeedUp(one, four).says(), "it is bound by communication that backward does not hide"));
   four.optimizer_ms = 30;
-  CHECK(contains(SpeedUp(one, four).says(), "what bounds it is the optimizer"));
+  CHECK(contains(SpeedUp(one, four).says(), "it is bound by the optimizer"));
   four.data_wait_ms = 30;
-  CHECK(contains(SpeedUp(one, four).says(), "what bounds it is data"));
+  CHECK(contains(SpeedUp(one, four).says(), "it is bound by data"));
   CHECK(contains(SpeedUp(alone, alone).says(), "100 % of what the processors could give: no phase of the step loses"));
 }
 
 TEST_CASE("of a run that measured nothing nothing is known") {
   CHECK(SpeedUp(StepProfile{}, alone).factor() == 0);
-  CHECK(contains(SpeedUp(StepProfile{}, alone).says(), "compute, as forward and backward take 0 % more"));
+  CHECK(contains(SpeedUp(StepProfile{}, alone).says(), "compute, because forward and backward take 0 % more"));
 }
 
 TEST_CASE("runs of another batch size and other thread counts are put on one scale") {

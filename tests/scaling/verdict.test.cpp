@@ -17,7 +17,7 @@ TEST_CASE("a rank that the others wait for is named, with what keeps it; a small
   profile.slowest.lag_ms = 21;
   CHECK(scaling::judge(profile).says.find("wait for rank 3") != std::string::npos);
   profile.slowest.lag_ms = 19;
-  CHECK(scaling::judge(profile).says.ends_with("a larger batch per device would make that rarer"));
+  CHECK(scaling::judge(profile).says.ends_with("a larger batch per device would make waits rarer"));
 }
 
 TEST_CASE("a run is bound by the phase that takes most of its steps") {

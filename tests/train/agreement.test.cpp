@@ -249,18 +249,18 @@ TEST_CASE("ranks that were started with other settings are refused before they p
     };
     CHECK_THROWS_WITH_AS(run(), doctest::Contains(said), CollectiveMismatch);
   };
-  fails("rank 1 has optimizer: beta1 = 0.75 where rank 0 has optimizer: beta1 = 0.9",
+  fails("rank 1 has optimizer: beta1 = 0.75, but rank 0 has optimizer: beta1 = 0.9",
         [](Setting&, optim::AdamW& optimizer) { optimizer.beta1 = 0.75; });
   fails("rank 1 has optimizer: decay of ",
         [](Setting&, optim::AdamW& optimizer) { optimizer.decays = optim::DecayRule::matrices; });
   fails("rank 1 has optimizer: rate of ", [](Setting&, optim::AdamW& optimizer) {
     optimizer.rates = [](std::string_view, std::span<Index const>) { return 0.5; };
   });
-  fails("rank 1 has batch size = 4 where rank 0 has batch size = 8",
+  fails("rank 1 has batch size = 4, but rank 0 has batch size = 8",
         [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
   fails("rank 1 has samples of the data = 15 where", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
   fails("rank 1 has fingerprint of the order of the data = ", [](Setting& mine, optim::AdamW&) { mine.order = 4; });
-  fails("rank 1 has dropout = 0.200000 where rank 0 has dropout = 0.100000",
+  fails("rank 1 has dropout = 0.200000, but rank 0 has dropout = 0.100000",
         [](Setting& mine, optim::AdamW&) { mine.dropout = 0.2; });
   setting.held_out = 9;
   fails("rank 1 has samples of the evaluation = 8 where", [](Setting& mine, optim::AdamW&) { mine.held_out = 8; });
@@ -288,7 +288,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
         return 0;
       });
     };
-    CHECK_THROWS_WITH_AS(run(), doctest::Contains(("rank 1 has " + said + " where rank 0 has ").c_str()),
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains(("rank 1 has " + said + ", but rank 0 has ").c_str()),
                          CollectiveMismatch);
   };
   fails("epochs = 3", [](FitOptions& mine) { mine.epochs = 3; });
@@ -305,7 +305,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
   fails("timed products = 1", [](FitOptions& mine) { mine.timed_products = true; });
   fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });
   fails("trace = 1", [&](FitOptions& mine) { mine.trace = &trace; });
-  fails("what evaluations are judged by = accuracy", [](FitOptions& mine) { mine.judge_by = "accuracy"; });
+  fails("measure of the best evaluation = accuracy", [](FitOptions& mine) { mine.judge_by = "accuracy"; });
   fails("steps of warm-up = 1", [](FitOptions& mine) { mine.schedule.warmup_steps = 1; });
   fails("steps of the schedule = 9", [](FitOptions& mine) { mine.schedule.total_steps = 9; });
   fails("kind of schedule = 1",

@@ -87,7 +87,7 @@ TEST_CASE("a link to what is not there yet stays one, also behind another, and r
 }
 
 TEST_CASE("a place that cannot be written to is named") {
-  CHECK_THROWS_WITH_AS(train::AtomicFile(""), "a file is to be written, and its path is empty; name one", DataError);
+  CHECK_THROWS_WITH_AS(train::AtomicFile(""), "the path of a file to write is empty; name one", DataError);
   CHECK_THROWS_WITH_AS(train::AtomicFile("/no/such/folder/a"),
                        "/no/such/folder/a: cannot create the file: No such file or directory; make its folder first; ~ "
                        "is not expanded",

@@ -111,8 +111,8 @@ TEST_CASE("who hears of an evaluation and evaluates once more, or asks for the a
   auto const path = folder / "state.safetensors";
   train::save_state(trainer, path);
   observer.ask = [&](train::EvaluationReport const&) {  // what they would save or change are not the values
-    CHECK_THROWS_WITH_AS(train::save_state(trainer, path), doctest::Contains("the parameters are their averages"),
-                         ConfigError);
+    CHECK_THROWS_WITH_AS(train::save_state(trainer, path),
+                         doctest::Contains("an evaluation with averaged parameters is running"), ConfigError);
     CHECK_THROWS_AS(train::load_state(trainer, path), ConfigError);
     CHECK_THROWS_AS(trainer.load(path), ConfigError);
     CHECK_THROWS_AS(trainer.take(trainer), ConfigError);

@@ -387,8 +387,8 @@ TEST_CASE("a run that begins anew does not mix its checkpoints with those of an 
   run(2, "");
   CHECK_THROWS_WITH_AS(
       run(1, ""),
-      ("fit: the folder for checkpoints has those of an earlier run, the newest " + step_file(folder / "saved", 2) +
-       ", and this run begins anew; name another folder, remove them, or go on with .resume = "
+      ("fit: the checkpoint folder has checkpoints of an earlier run, the newest " + step_file(folder / "saved", 2) +
+       ", but this run starts from step 0; name another folder, remove them, or resume with .resume = "
        "train::newest_checkpoint(folder)")
           .c_str(),
       ConfigError);
@@ -489,13 +489,13 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
     CHECK_THROWS_WITH(train(FitOptions{.epochs = 2, .checkpoints = {.resume = file}}), doctest::Contains(sentence));
   };
   parallel::SingleDevice const single{.threads = 1};
-  refused("was saved with an effective batch of 4 and training would go on with 8",
+  refused("was saved with an effective batch of 4, but training would continue with 8",
           [&](FitOptions const& o) { fit(single, o, 8); });
   refused("and the model with its optimizer has",
           [&](FitOptions const& o) { fit(single, o, 4, optim::SGD{.learning_rate = 0.1, .momentum = 0.9}); });
-  refused("was saved with the optimizer AdamW and training would go on with Adam",
+  refused("was saved with the optimizer AdamW, but training would continue with Adam",
           [&](FitOptions const& o) { fit(single, o, 4, optim::Adam{}); });
-  refused("was saved with the seed 5 and training would go on with 6", [&](FitOptions const& o) {
+  refused("was saved with the seed 5, but training would continue with 6", [&](FitOptions const& o) {
     Trainer trainer{Model{}, optim::AdamW{}, single, 6};
     auto batches = loader(4);
     trainer.fit(batches, train::NoEvaluation{}, o);
@@ -515,7 +515,7 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
   });
   fit(single, {.epochs = 2, .max_steps = 7, .checkpoints = {.folder = folder / "later"}});
   refused(
-      "was saved at epoch 1, position 4, where step 7 does not begin with this loader's options; give it the tail of "
+      "was saved at epoch 1, position 4, but step 7 does not begin there with this loader's options; use the tail of "
       "the "
       "earlier run",
       [&](FitOptions o) {
@@ -655,8 +655,8 @@ TEST_CASE("a run does not go on into a folder that has another run's checkpoints
   run("a", ""), run("b", "");
   CHECK_THROWS_WITH_AS(
       run("b", step_file(folder / "a", 2)),
-      ("fit: the folder for checkpoints has those of another run, the newest " + step_file(folder / "b", 2) +
-       ", and this run goes on from " + step_file(folder / "a", 2) + "; name another folder, or remove them")
+      ("fit: the checkpoint folder has checkpoints of another run, the newest " + step_file(folder / "b", 2) +
+       ", but this run resumes from " + step_file(folder / "a", 2) + "; name another folder, or remove them")
           .c_str(),
       ConfigError);
   CHECK(train::checkpoint_steps(folder / "b") == std::vector<Index>{2});
@@ -675,8 +675,8 @@ TEST_CASE("a run does not go on from a checkpoint of which there are later ones,
   run(3, "");
   auto const second = step_file(folder.path(), 2), third = step_file(folder.path(), 3);
   CHECK_THROWS_WITH_AS(run(4, second),
-                       ("fit: the folder for checkpoints has later ones, the newest " + third + ", than " + second +
-                        ", from which this run goes on, and they would be taken for its own; remove them, or name "
+                       ("fit: the checkpoint folder has later checkpoints, the newest " + third + ", than " + second +
+                        ", from which this run resumes, and they would be mistaken for its own; remove them, or name "
                         "another folder")
                            .c_str(),
                        ConfigError);

@@ -65,6 +65,6 @@ TEST_CASE("one logit decides between two classes, and a label that is none is re
                        "ConfusionMatrix: a label is 2; the classes are 0 to 1", DataError);
   CHECK_THROWS_AS((train::ConfusionMatrix{&Window::activity, 1}), ConfigError);
   for (Index const classes : {Index{4097}, Index{1} << 32})  // whose pairs no memory, and no number, holds
-    CHECK_THROWS_WITH_AS((train::ConfusionMatrix{&Window::activity, classes}),
-                         doctest::Contains("it counts pairs of 4096 at most"), ConfigError);
+    CHECK_THROWS_WITH_AS((train::ConfusionMatrix{&Window::activity, classes}), doctest::Contains("the limit is 4096"),
+                         ConfigError);
 }

@@ -56,8 +56,8 @@ TEST_CASE("labels missed, added and changed, as a share of all") {
   CHECK(rate({{1, 3}, {4}, {}, {1, 1}}, clips, data::PadCollate{}) == doctest::Approx(1.0 / 6));
   CHECK(Rate(&Clip::words).value() == 0);
   CHECK_THROWS_WITH_AS(rate({{1}, {4}, {}, {1}}, clips, collate, 5),
-                       "CtcErrorRate: the blank is 5 and the model predicts 5 classes; it must be one of them, the one "
-                       "that nn::ctc_loss is given",
+                       "CtcErrorRate: the blank is 5 and the model predicts 5 classes; it must be one of them, the "
+                       "blank of nn::ctc_loss",
                        ConfigError);
   CHECK_FALSE(Rate::higher_is_better);
   CHECK(std::string(Rate::name()) == "error_rate");

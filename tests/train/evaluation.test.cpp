@@ -98,10 +98,10 @@ TEST_CASE("what no fit can make of several evaluations is refused before its fir
     CHECK_THROWS_WITH(static_cast<void>(trainer.fit(loader, evaluations, options)), doctest::Contains(text));
   };
   says(one.with("test", other), {.judge_by = "accuracy"}, "name one of loss, test_loss, test_accuracy");
-  says(one.with("test", other).with("test", other), {}, "a metric is called \"test_loss\", as another one");
-  says(one.with("test", train::Evaluation{loader}), {}, "the loader that trains evaluates too");
+  says(one.with("test", other).with("test", other), {}, "a metric is called \"test_loss\", a name that another metric");
+  says(one.with("test", train::Evaluation{loader}), {}, "training and evaluation use one loader");
   says(one.with("test", train::Evaluation{none}), {}, "evaluate (test): there is nothing to evaluate on");
   CHECK_THROWS_WITH(static_cast<void>(trainer.evaluate(one.with("test", other).with("test", other))),
-                    doctest::Contains("evaluate: a metric is called \"test_loss\", as another one"));
+                    doctest::Contains("evaluate: a metric is called \"test_loss\", a name that another metric"));
   CHECK(trainer.fit(loader, one.with("test", other), {.dry_run = true}).evaluations.empty());
 }

@@ -36,10 +36,11 @@ TEST_CASE("options that no run can have are refused before anything is trained")
                         .rule = [](Index, Index) { return 1.0; }}},
           doctest::Contains("without a rule"));
   refuses({.schedule = {.warmup_steps = 5, .total_steps = 4}},
-          "fit: schedule.warmup_steps is 5; it must be at most schedule.total_steps, which is 4 and counts them, too");
+          "fit: schedule.warmup_steps is 5; it must be at most schedule.total_steps, which is 4 and includes them");
   refuses({.epochs = 3, .schedule = {.warmup_steps = 7}},
           "fit: schedule.warmup_steps is 7, and the fit has 6 steps, so that the learning rate would never be reached; "
-          "warm up for fewer, or, in a part of a longer training, give schedule.total_steps of all of it");
+          "warm up for fewer, or, for a part of a longer training, set schedule.total_steps to the steps of the whole "
+          "training");
   refuses({.epochs = 9, .max_steps = 6, .schedule = {.warmup_steps = 7}},
           doctest::Contains("is 7, and the fit has 6 steps"));
   refuses({.checkpoints = {.every = -2}}, "fit: checkpoints.every is -2; it must be at least 0");

@@ -41,10 +41,11 @@ TEST_CASE("the file holds the parameters of the best evaluation, whatever traini
   Trainer later{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
   later.load(path);
   CHECK(later.values()[0] == heard.slopes[0]);
-  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again}, {.epochs = 1, .observers = {&best}}),
-                       doctest::Contains("best.safetensors is of a fit that came before, and would be lost; give each "
-                                         "fit a KeepBest with a path of its own"),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      trainer.fit(loader, train::Evaluation{again}, {.epochs = 1, .observers = {&best}}),
+      doctest::Contains("best.safetensors belongs to an earlier fit, and would be overwritten; give each "
+                        "fit a KeepBest with its own path"),
+      ConfigError);
 }
 
 namespace {

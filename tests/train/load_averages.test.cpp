@@ -101,9 +101,9 @@ TEST_CASE("a file without averages says what it is") {
   auto const layout = nn::ParameterLayout::of(of);
   std::vector<float> found(values.size(), 7);
   CHECK_THROWS_WITH_AS(train::load_averages(folder / "state.safetensors", layout, found),
-                       doctest::Contains("the optimizer that it was saved with, AdamW, keeps none"), DataError);
+                       doctest::Contains("because its optimizer, AdamW, keeps none"), DataError);
   CHECK_THROWS_WITH_AS(train::load_averages(folder / "best.safetensors", layout, found),
-                       doctest::Contains("nor what an optimizer keeps: take the parameters"), DataError);
+                       doctest::Contains("nor an optimizer's state: use the parameters"), DataError);
   CHECK(found == std::vector<float>(values.size(), 7));
   CHECK_THROWS_AS(train::load_averages(folder / "state.safetensors", layout, std::span(found).first(3)), ShapeError);
 }

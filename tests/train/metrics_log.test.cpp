@@ -99,8 +99,7 @@ TEST_CASE("a line that tells of no step is named, and nothing is changed") {
   auto const text = "{\"kind\":\"step\",\"step\":1}\n{\"kind\":\"st\n{\"kind\":\"step\",\"step\":3}\n";
   lockstep_test::write_file(path, text);
   train::MetricsLog log(path);
-  CHECK_THROWS_WITH_AS(log.start({12, 3, 7}), doctest::Contains("metrics.jsonl:2: the line tells of no step"),
-                       DataError);
+  CHECK_THROWS_WITH_AS(log.start({12, 3, 7}), doctest::Contains("metrics.jsonl:2: the line has no step"), DataError);
   CHECK(lockstep_test::read_file(path) == text);
 }
 
@@ -117,7 +116,7 @@ TEST_CASE_TEMPLATE("a second fit does not take the place of the first", Log, tra
   log.start({.steps = 2, .epochs = 1, .resumed = 1});  // it goes on, as after an error
   log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100});
   auto const before = lockstep_test::read_file(folder / "log");
-  std::string const said = "/log is of a fit that came before, and would be lost; give each fit a ";
+  std::string const said = "/log belongs to an earlier fit, and would be overwritten; give each fit a ";
   CHECK_THROWS_WITH_AS(
       log.start({.steps = 2, .epochs = 1}),
       doctest::Contains((said + (std::is_same_v<Log, train::CsvLog> ? "CsvLog" : "MetricsLog")).c_str()), ConfigError);

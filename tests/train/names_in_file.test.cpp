@@ -24,5 +24,5 @@ TEST_CASE("all names, those with a prefix, a prefix that reads otherwise, or a f
   train::NamesInFile const copy = renamed;
   CHECK(copy("head.weight") == "model.head.weight");
   CHECK(copy.none("w") ==
-        "the function of names gives none for any parameter of the model; its first parameter is \"w\"");
+        "the function of names returns no name for any parameter of the model; its first parameter is \"w\"");
 }

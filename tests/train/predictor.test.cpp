@@ -270,7 +270,7 @@ TEST_CASE("parameters of another model are refused") {
                        DataError);
   auto const some = [](std::string_view name) { return std::string(name.starts_with("first.") ? name : ""); };
   CHECK_THROWS_WITH_AS((train::Predictor{Model(5), folder / "other.safetensors", some}),
-                       doctest::Contains("and a predictor has nothing else to take it from"), ConfigError);
+                       doctest::Contains("but a predictor needs all parameters"), ConfigError);
   Model const large(500);
   CHECK_THROWS_WITH_AS((train::Predictor{large, std::span<float const>(values)}),
                        doctest::Contains("give those of the same model"), ShapeError);
@@ -548,14 +548,14 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
   auto const next = [&](auto const& batch) { return predictor.next(batch.batch()); };
   auto const one = batch_of(1, 3, 4), three = batch_of(1, 0, 3);
   refuses(
-      ConfigError(""), [&] { return next(one); }, "next goes on with the sequences of begin, and there are none");
+      ConfigError(""), [&] { return next(one); }, "next continues the sequences of begin, but there are none");
   auto unequal = texts(2, 0, 4);
   unequal[1].tokens.pop_back();
   data::Collated const differ{data::PadCollate{}, unequal};
   refuses(
-      ShapeError(""), [&] { return begin(differ); }, "sequence 1 of the batch has 3 tokens where there is room for 4");
+      ShapeError(""), [&] { return begin(differ); }, "sequence 1 of the batch has 3 tokens and not 4");
   refuses(
-      ConfigError(""), [&] { return begin(batch_of(0, 0, 3)); }, "nothing was kept of this batch");
+      ConfigError(""), [&] { return begin(batch_of(0, 0, 3)); }, "this batch left no state to continue from");
 
   static_cast<void>(begin(three));
   refuses(
@@ -564,20 +564,20 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
       ConfigError(""), [&] { return next(one); }, "call begin first, and again after an error");
   static_cast<void>(begin(three));
   refuses(
-      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "goes on with 2 sequences of width 8");
+      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "continues 2 sequences of width 8");
   static_cast<void>(begin(three));
   std::vector<float> const others(static_cast<std::size_t>(predictor.layout().size()));
   predictor.set(others);
   refuses(
-      ConfigError(""), [&] { return next(one); }, "next goes on with the sequences of begin, and there are none");
+      ConfigError(""), [&] { return next(one); }, "next continues the sequences of begin, but there are none");
   auto recurrent = predictor_of(RecurrentModel{});
   static_cast<void>(recurrent.begin(three.batch()));
   refuses(
       ShapeError(""), [&] { return recurrent.next(batch_of(2, 3, 4).batch()); },
-      "a recurrent layer goes on with 2 sequences, and the pass that began them had others; begin anew");
+      "a recurrent layer continues 2 sequences, but the pass that began them had others; call Predictor::begin again");
   static_cast<void>(begin(batch_of(1, 0, longest)));
   refuses(
-      DataError(""), [&] { return next(one); }, "there are 9 positions, and as many tokens come before");
+      DataError(""), [&] { return next(one); }, "there are 9 positions, all used by tokens before this batch");
 }
 
 namespace {
@@ -608,7 +608,7 @@ TEST_CASE("layers that take whole sequences say so token by token") {
     CHECK_THROWS_WITH_AS(static_cast<void>(predictor.begin(batch.batch())), doctest::Contains(sentence), ConfigError);
   };
   refuses([](auto& context, auto x, auto const& model, auto const&) { return model.attention.forward(context, x); },
-          "attention: the model is to predict token by token");
+          "attention: Predictor::begin and next predict token by token");
   refuses(
       [](auto& context, auto x, auto const& model, auto const&) {
         auto const other = nn::add(context, x, x);
@@ -622,7 +622,7 @@ TEST_CASE("layers that take whole sequences say so token by token") {
       },
       "attention: the model");
   refuses([](auto& context, auto x, auto const& model, auto const&) { return model.backwards.forward(context, x); },
-          "GRU: the model is to predict token by token");
+          "GRU: Predictor::begin and next predict token by token");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::mean_pool(context, x); },
           "mean_pool: the model");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::first_token(context, x); },

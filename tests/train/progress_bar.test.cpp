@@ -81,7 +81,7 @@ TEST_CASE("parameters that no step used are named at the end") {
 }
 
 TEST_CASE("a run that ends before its steps says which evaluation was the best") {
-  CHECK(written(4, {}, 2).ends_with("\nends here: no evaluation was better than that after epoch 7\n"));
+  CHECK(written(4, {}, 2).ends_with("\nends here: no evaluation was better than the one after epoch 7\n"));
   CHECK(written(4).find("ends here") == std::string::npos);
 }
 

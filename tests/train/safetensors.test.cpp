@@ -289,9 +289,9 @@ TEST_CASE("a text is read without the parameters, and one that is not there is r
   train::save_parameters(folder / "p", saved.layout, saved.values, {{"classes", "a\nb"}, {"width", "64"}}, buffers);
   CHECK(train::load_text(folder / "p", "classes") == "a\nb");
   CHECK(train::load_text(folder / "p", "width") == "64");
-  CHECK_THROWS_WITH_AS(train::load_text(folder / "p", "words"),
-                       doctest::Contains("no text \"words\" was saved with the parameters; there are: classes, width"),
-                       DataError);
+  CHECK_THROWS_WITH_AS(
+      train::load_text(folder / "p", "words"),
+      doctest::Contains("no string \"words\" was saved with the parameters; there are: classes, width"), DataError);
   train::save_parameters(folder / "p", saved.layout, saved.values, {}, buffers);
   CHECK_THROWS_WITH_AS(train::load_text(folder / "p", "words"), doctest::Contains("; none was"), DataError);
 }

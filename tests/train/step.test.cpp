@@ -293,9 +293,9 @@ TEST_CASE(
     step_through(trainer, all, 1);
     return 0;
   });
-  CHECK(
-      said[1].starts_with("step: the loader was started for the shards from 0 on, 1 of 1, and this rank takes those "
-                          "from 1 on, 1 of 2"));
+  CHECK(said[1].starts_with(
+      "step: the loader was started for the shards from 0 on, 1 of 1, but this rank takes the shards "
+      "from 1 on, 1 of 2"));
   CHECK(said[0].find("loader.start(trainer.split(), ") != said[0].npos);
   Trainer alone{Net{}, adamw(), single()};
   auto part = loader(8, 4);
@@ -473,7 +473,7 @@ TEST_CASE("what cannot be taken is refused by name, and changes nothing") {
   auto const before = values_of(net);
   CHECK_THROWS_WITH_AS(net.take(pair),
                        "take: the other model has no \"hidden.weight\", to be taken for \"hidden.weight\"; take(other, "
-                       "prefix, in_other) says which names stand for which",
+                       "prefix, in_other) maps names",
                        ConfigError);
   CHECK_THROWS_WITH_AS(net.take(wide),
                        "take: \"hidden.weight\" of the other model has shape [8, 2] and \"hidden.weight\" [4, 2]; give "

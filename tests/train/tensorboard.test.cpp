@@ -155,7 +155,7 @@ TEST_CASE("a run that goes on says from where what was logged before is void") {
   REQUIRE(all.size() == 2);
   CHECK(all[1].numbers.at(2) == 8);
   CHECK(all[1].at(7).numbers.at(1) == 1);
-  CHECK_THROWS_WITH_AS(board.start({12, 3}), doctest::Contains("is of a fit that came before, and would be lost"),
+  CHECK_THROWS_WITH_AS(board.start({12, 3}), doctest::Contains("belongs to an earlier fit, and would be overwritten"),
                        ConfigError);
 }
 

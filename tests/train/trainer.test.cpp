@@ -423,7 +423,7 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   train::Evaluation const evaluation{again, train::Accuracy{&line::Point::label}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.judge_by = "f1"}),
-                       "fit: evaluations are judged by \"f1\", which they do not count; name one of loss, accuracy",
+                       "fit: evaluations are judged by \"f1\", which they do not measure; name one of loss, accuracy",
                        ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.patience = 3}),
                        doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
@@ -433,8 +433,8 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
       train::Evaluation{again, train::Accuracy{&line::Point::label}, train::Accuracy{&line::Point::label}};
   CHECK_THROWS_WITH_AS(static_cast<void>(trainer.evaluate(train::Evaluation{again, Growing{}})),
                        doctest::Contains("the metric growing had 0 totals and has "), ConfigError);
-  CHECK_THROWS_WITH_AS(trainer.fit(loader, twice), doctest::Contains("a metric is called \"accuracy\", as another"),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, twice),
+                       doctest::Contains("a metric is called \"accuracy\", a name that another"), ConfigError);
   struct Seconds : train::Accuracy<line::Point, int> {
     using train::Accuracy<line::Point, int>::Accuracy;
     static constexpr char const* name() noexcept { return "seconds"; }
@@ -523,8 +523,8 @@ TEST_CASE("a part is loaded from where it is a model of its own, and a model fro
   alone.save(folder / "alone");
   Trainer both{WithTeacher{}, sgd(), parallel::DataParallel{.devices = 2, .threads = 1}};
   CHECK_THROWS_WITH_AS(both.load(folder / "alone", "teacher."),
-                       doctest::Contains("has no parameter \"teacher.slope\"; it was saved from another model, with "
-                                         "\"slope\": load(path, prefix, in_file) takes the one for the other"),
+                       doctest::Contains("has no parameter \"teacher.slope\"; it was saved from another model, but has "
+                                         "\"slope\": load(path, prefix, in_file) reads one as the other"),
                        DataError);
   both.load(folder / "alone", "teacher.", "");
   CHECK(value_of(both, "student.slope") == 0);
@@ -540,14 +540,15 @@ TEST_CASE("a part is loaded from where it is a model of its own, and a model fro
   both.load(folder / "alone", [](std::string_view name) { return name == "teacher.slope" ? "slope" : ""; });
   CHECK(value_of(both, "teacher.slope") == value_of(alone, "slope"));
   CHECK(value_of(both, "student.slope") != value_of(alone, "slope"));
-  CHECK_THROWS_WITH_AS(alone.load(folder / "both", [](std::string_view) { return std::string(); }),
-                       doctest::Contains("the function of names gives none for any parameter of the model; its first "
-                                         "parameter is \"slope\""),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      alone.load(folder / "both", [](std::string_view) { return std::string(); }),
+      doctest::Contains("the function of names returns no name for any parameter of the model; its first "
+                        "parameter is \"slope\""),
+      ConfigError);
   CHECK_THROWS_WITH_AS(alone.load(folder / "both", [](std::string_view) { return "w"; }),
-                       doctest::Contains("has no parameter \"w\"; it was saved from another model; of those "
-                                         "that it has \"teacher.slope\" is the nearest: where names alone differ, "
-                                         "load(path, names) takes a function of them"),
+                       doctest::Contains("has no parameter \"w\"; it was saved from another model; the "
+                                         "nearest is \"teacher.slope\": if only names differ, pass a function of "
+                                         "names to load(path, names)"),
                        DataError);
   alone.load(folder / "both", "", "student.");
   CHECK(value_of(alone, "slope") == value_of(both, "student.slope"));
@@ -797,7 +798,7 @@ TEST_CASE("a loss without a weight ends the run with its first epoch, or with th
     trainer.fit(loader, options);
   };
   CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, {.epochs = 2}),
-                       doctest::Contains("training: up to step 4 the losses of the epoch come to the sum "), Error);
+                       doctest::Contains("training: up to step 4 the losses of the epoch have the sum "), Error);
   CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, {.max_steps = 3}),
                        doctest::Contains(" and the weight 0, so nothing was learned; a loss returns both: "), Error);
   CHECK_THROWS_WITH_AS(fit(parallel::DataParallel{.devices = 2, .threads = 1}, {.epochs = 2}),
@@ -805,11 +806,11 @@ TEST_CASE("a loss without a weight ends the run with its first epoch, or with th
   data::DataLoader none{
       data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
   Trainer counts_none{Forgetful{{}, 2}, sgd(), parallel::SingleDevice{.threads = 1}};
-  CHECK_THROWS_WITH_AS(counts_none.fit(none), doctest::Contains("come to the sum 0.000000 and the weight 0"), Error);
+  CHECK_THROWS_WITH_AS(counts_none.fit(none), doctest::Contains("have the sum 0.000000 and the weight 0"), Error);
 }
 
 TEST_CASE("an evaluation whose samples weigh nothing is refused, not told as a loss of 0") {
-  auto const says = "evaluate: the losses over 8 samples come to the sum 0.000000 and the weight 0";
+  auto const says = "evaluate: the losses over 8 samples have the sum 0.000000 and the weight 0";
   auto const evaluated = [&](auto policy) {
     auto loader = line::loader(8, 4);
     Trainer trainer{Forgetful{{}, 2}, sgd(), std::move(policy)};
@@ -1025,7 +1026,7 @@ TEST_CASE("ranks that would scale the loss differently, or not at all, are refus
     else
       Trainer{Affine{}, sgd(), std::move(policy)};
   });
-  CHECK(unlike.find("rank 1 has activations = float32 where rank 0 has activations = float16") != std::string::npos);
+  CHECK(unlike.find("rank 1 has activations = float32, but rank 0 has activations = float16") != std::string::npos);
 }
 
 TEST_CASE("where float16 cannot hold the gradients at any loss scale the run ends, and says so") {

@@ -103,7 +103,7 @@ TEST_CASE("a state is a file of parameters too, and parameters alone are none") 
   CHECK(values_of(other) == values_of(trained));
   trained.save(folder / "parameters");
   CHECK_THROWS_WITH_AS(train::load_state(other, folder / "parameters"),
-                       doctest::Contains("holds parameters without the state of training; load_state takes what"),
+                       doctest::Contains("holds parameters without the state of training; load_state reads files"),
                        DataError);
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("what no trainer leaves is refused with file, name and value") {
                          doctest::Contains(says), DataError);
   };
   refuses("\"version\":1", "\"version\":2", "file: the state of the trainer has version 2");
-  refuses("\"steps\":7", "\"steps\":-7", "file: in the state of the trainer steps is -7, which no trainer leaves");
+  refuses("\"steps\":7", "\"steps\":-7", "file: in the state of the trainer steps is -7, which no trainer writes");
   refuses("\"epochs\":2", "\"epochs\":1152921504606846976", "epochs is 1152921504606846976");
   refuses("\"good_steps\":3", "\"good_steps\":8", "good_steps is 8");
   refuses("\"loss_scale\":1024", "\"loss_scale\":1000", "loss_scale is 1000");
@@ -146,11 +146,11 @@ TEST_CASE("what was saved with another seed or optimizer is refused with both, a
   Trainer seed{model(), adamw(), single(), 2};
   auto const before = values_of(seed);
   CHECK_THROWS_WITH_AS(train::load_state(seed, folder / "state"),
-                       doctest::Contains("was saved with the seed 1 and training would go on with 2"), ConfigError);
+                       doctest::Contains("was saved with the seed 1, but training would continue with 2"), ConfigError);
   CHECK(values_of(seed) == before);
   Trainer adam{model(), optim::Adam{}, single(), 1};
   CHECK_THROWS_WITH_AS(train::load_state(adam, folder / "state"),
-                       doctest::Contains("was saved with the optimizer AdamW and training would go on with Adam"),
+                       doctest::Contains("was saved with the optimizer AdamW, but training would continue with Adam"),
                        ConfigError);
   Trainer sgd{model(), optim::SGD{}, single(), 1};
   CHECK_THROWS_WITH_AS(train::load_state(sgd, folder / "state"), doctest::Contains("tensors, and the model with its"),

@@ -13,7 +13,7 @@ inline void check_samples(Options const& options, Index samples) {
   if (options.all_devices() <= samples) return;
   bool const ranks = options.ranks > 1;
   throw ConfigError(std::to_string(options.all_devices()) + (ranks ? " ranks" : " devices") + " for " +
-                    std::to_string(samples) + " training samples: some would never get one; use at most " +
+                    std::to_string(samples) + " training samples: some would never get a sample; use at most " +
                     (options.nproc > 1 ? "--nproc " : "--devices ") + std::to_string(samples));
 }
 

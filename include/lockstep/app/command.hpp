@@ -203,8 +203,7 @@ class Command {
       app_.parse(static_cast<int>(pointers.size()), pointers.data());
     } catch (CLI::ConversionError const& error) {  // "Could not convert: --name = value", for a flag without a value
       std::string const what = error.what();
-      throw ConfigError(what.substr(std::min(what.find("--"), what.size())) +
-                        ": the flag stands alone, without a value");
+      throw ConfigError(what.substr(std::min(what.find("--"), what.size())) + ": the flag takes no value");
     } catch (CLI::ParseError const& error) {
       std::string const what = error.what();  // "--name: reason", in the parser's words
       throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");

@@ -72,10 +72,11 @@ class CommonFlags {
     if (backend == Backend::host && named)
       throw ConfigError(flag + " with --backend host: GPUs serve cuda; leave out either");
     if (backend == Backend::cuda && !gpus.built)
-      throw ConfigError(flag + (named ? ": there is no such GPU, as this program was built without CUDA; use --devices "
-                                        "N for host devices"
-                                      : ": this program was built without CUDA; use --backend host, or leave --backend "
-                                        "out"));
+      throw ConfigError(flag +
+                        (named ? ": there is no such GPU, because this program was built without CUDA; use --devices "
+                                 "N for host devices"
+                               : ": this program was built without CUDA; use --backend host, or leave --backend "
+                                 "out"));
     if (backend == Backend::cuda && gpus.count == 0)
       throw ConfigError(flag + ": there is no GPU to use (" + gpus.why + "); use --backend host");
     for (int const gpu : options_.gpus)
@@ -119,10 +120,10 @@ class CommonFlags {
     options_.parallel = parallel;
     options_.nproc = started ? 1 : nproc;
     if (options_.max_restarts > 0 && options_.nproc == 1)
-      throw ConfigError("--max-restarts without --nproc: only processes that this program starts are started anew");
+      throw ConfigError("--max-restarts without --nproc: only processes that this program starts are restarted");
     if (options_.max_restarts > 0 && options_.checkpoint_every == 0)
       options_.warnings.push_back(
-          "--max-restarts without --checkpoint-every: ranks that are started anew begin with the first step again");
+          "--max-restarts without --checkpoint-every: restarted ranks begin with the first step again");
     options_.ranks = parallel == Parallel::ddp ? std::max(nproc, devices) : 1;
     options_.devices = parallel == Parallel::dp ? given_.devices.value_or(default_devices()) : 1;
   }
@@ -147,7 +148,7 @@ class CommonFlags {
 
   void resolve_batch_size() {
     if (given_.batch_size && given_.global_batch_size)
-      throw ConfigError("--batch-size with --global-batch-size: one follows from the other; give one of them");
+      throw ConfigError("--batch-size with --global-batch-size: one determines the other; give one of them");
     options_.batch_size = given_.batch_size.value_or(options_.batch_size);
     Index const devices = options_.all_devices(), shards = options_.shards(), steps = options_.grad_accum_steps;
     bool const reproducible = options_.reproducible > 0;
@@ -172,12 +173,12 @@ class CommonFlags {
   void resolve_prefetch() {
     if (!given_.prefetch_factor) return;
     if (command_.given("--prefetch"))
-      throw ConfigError("--prefetch with --prefetch-factor: one follows from the other; give one of them");
+      throw ConfigError("--prefetch with --prefetch-factor: one determines the other; give one of them");
     auto const flag = "--prefetch-factor " + std::to_string(*given_.prefetch_factor),
                all = flag + " with " + std::to_string(options_.num_workers) + " --num-workers";
     options_.prefetch = *given_.prefetch_factor * std::max(1, options_.num_workers);
     if (options_.prefetch > detail::GivenFlags::most_prefetch)
-      throw ConfigError(all + ": batches loaded ahead must be at most " +
+      throw ConfigError(all + ": prefetched batches must be at most " +
                         std::to_string(detail::GivenFlags::most_prefetch) + "; give a smaller factor");
     options_.warnings.push_back(all + " is --prefetch " + std::to_string(options_.prefetch));
   }
@@ -198,7 +199,7 @@ class CommonFlags {
     if (!why.empty()) throw ConfigError(flag + ": " + why);
     if (given_.engine == launch::Engine::nccl)
       throw ConfigError(flag +
-                        " with --engine nccl: NCCL adds in an order of its own, which depends on the number of " +
+                        " with --engine nccl: NCCL chooses an order of additions that depends on the number of " +
                         "ranks; leave --engine out");
     if (options_.lr_scaling != optim::LearningRateScaling::none && !options_.base_batch_size)
       throw ConfigError(flag + " with --lr-scaling: its base is one rank's batch, and so depends on the number of " +
@@ -208,7 +209,7 @@ class CommonFlags {
   void resolve_learning_rate() {
     if (command_.given("--warmup-epochs")) {
       if (command_.given("--warmup-steps"))
-        throw ConfigError("--warmup-steps with --warmup-epochs: they say the same in two ways; give one of them");
+        throw ConfigError("--warmup-steps with --warmup-epochs: both set the length of the warm-up; give one of them");
       options_.warmup_steps = 0;  // a default of the program
     }
     if (options_.lr_scaling == optim::LearningRateScaling::none) {

@@ -37,7 +37,7 @@ inline void check_save_dir(std::string const& directory, std::string const& resu
   for (char const* sign : {"run.json", "metrics.jsonl", "metrics.csv", "checkpoints"})
     if (fs::exists(fs::path(directory) / sign, error))
       throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +
-                        "); name another directory, remove that run, or go on with it by --resume auto");
+                        "); name another directory, remove that run, or resume it with --resume auto");
 }
 
 /// Creates --save-dir.   @returns whether it did not exist   @throws ConfigError with the system's reason
@@ -63,7 +63,7 @@ class [[nodiscard]] SaveDirLock {
     if (file_ < 0 || ::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
     ::close(file_);
     throw ConfigError("--save-dir " + directory +
-                      ": another process is training into it; wait until that has ended, or name another directory");
+                      ": another process is using it; wait until that process has ended, or name another directory");
   }
   SaveDirLock(SaveDirLock&& other) noexcept
       : created_(std::exchange(other.created_, {})), file_(std::exchange(other.file_, -1)) {}

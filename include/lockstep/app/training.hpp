@@ -118,8 +118,8 @@ class Training : public detail::Additions {
                        train::Metadata const& metadata = {}, Then const& then = {}) const {
     if (fitted_ && !options_.save_dir.empty())
       throw ConfigError(
-          "Training::fit: a second one, and --save-dir has the files of the first, with which it would be taken to be "
-          "over; make each phase a run of its own, with a --save-dir, that begins with --init-from");
+          "Training::fit: a second call, but --save-dir has the files of the first fit, so that the run would count as "
+          "complete; make each phase its own run, with its own --save-dir, that begins with --init-from");
     fitted_ = true;
     detail::take_settings(options_, optimizer);
     if constexpr (requires { options_.precision; }) {
@@ -184,9 +184,9 @@ class Training : public detail::Additions {
     if (trace && !was_over) leave(*trace, trainer);
     if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
       output_.note(
-          "there is no best.safetensors, for the best evaluation came before this run, or this --best-by, did");
+          "there is no best.safetensors, because the best evaluation came before this run or used another --best-by");
     if (best && !best->put_aside().empty())
-      output_.note("what was the best by something else than --best-by is " + best->put_aside() + " now");
+      output_.note("the best parameters by another --best-by were moved to " + best->put_aside());
     if (output_.saves() && !record.stopped && !(was_over && std::filesystem::exists(output_.file("run.json"))))
       output_.save(record, trainer.layout(), trainer.values());
     if (!record.stopped) then(trainer);
@@ -222,7 +222,7 @@ class Training : public detail::Additions {
   /// @collective
   template <class Trainer>
   void leave(train::Trace const& trace, Trainer& trainer) const {
-    if (trace.empty()) return output_.note("nothing was traced: the run ended before the first step that was to be");
+    if (trace.empty()) return output_.note("nothing was traced: the run ended before the first step to trace");
     train::write_trace(output_.file("trace.json"), trainer, trace);
     output_.tell(trace, trainer.layout());
   }

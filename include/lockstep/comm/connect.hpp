@@ -18,12 +18,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
       return AnyCommunicator(ProcessCommunicator(world));
     case launch::Engine::mpi:
       throw ConfigError(
-          "comm::connect: MPI joins this run's ranks; include lockstep/comm/mpi_communicator.hpp, and hand on "
+          "comm::connect: MPI connects this run's ranks; include lockstep/comm/mpi_communicator.hpp, and pass on "
           "AnyCommunicator(MpiCommunicator(MPI_COMM_WORLD, world.limits, world.warn))");
     case launch::Engine::store:
     case launch::Engine::nccl:
       throw ConfigError(
-          "comm::connect: this run's ranks are on several hosts, where NCCL joins GPUs (lockstep/comm/"
+          "comm::connect: this run's ranks are on several hosts, where NCCL connects GPUs (lockstep/comm/"
           "nccl_communicator.cuh) and MPI all others (--engine mpi); lockstep/comm/store_communicator.hpp is for small "
           "messages");
     case launch::Engine::self:

@@ -37,7 +37,7 @@ class StoreCommunicator {
   explicit StoreCommunicator(std::unique_ptr<detail::RankStore> self) : self_(std::move(self)) {}
   static launch::World const& checked(launch::World const& world) {
     if (!world.store)
-      throw ConfigError(std::string("StoreCommunicator: this run's ranks are joined by the engine '") +
+      throw ConfigError(std::string("StoreCommunicator: this run's ranks are connected by the engine '") +
                         launch::name(world.engine) + "'; use comm::connect");
     return world;
   }

@@ -34,7 +34,7 @@ inline constexpr std::string_view base64_digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabc
 [[nodiscard]] inline std::string from_base64(std::string_view text) {
   auto const refuse = [](std::size_t at) {
     throw DataError("character " + std::to_string(at) +
-                    " of a base64 text does not belong there; the text was changed after it was written");
+                    " of a base64 string is invalid there; the string was changed after it was written");
   };
   if (text.size() % 4 != 0) refuse(text.size());
   std::size_t const padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;

@@ -83,7 +83,7 @@ class Parser {
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (known.add(name_of) == NameTable::none) continue;
       at_ = starts[i];
-      fail("the member \"" + members[i].first + "\" is there twice");
+      fail("the member \"" + members[i].first + "\" appears twice");
     }
   }
 

@@ -90,12 +90,12 @@ class Value {
       if (value > static_cast<T>(std::numeric_limits<std::int64_t>::max()))
         throw DataError(
             "json: " + std::to_string(value) +
-            " does not fit in a signed 64-bit integer, the largest that JSON files of ours hold; store text");
+            " does not fit in a signed 64-bit integer, the largest integer of these JSON files; store it as a string");
     }
     return static_cast<std::int64_t>(value);
   }
   void need(Type type, char const* wanted) const {
-    if (type_ != type) throw DataError(std::string("json: ") + wanted + " is needed where there is " + this->type());
+    if (type_ != type) throw DataError(std::string("json: ") + wanted + " is needed, not " + this->type());
   }
 
   // One member per type: a std::variant of them would be very expensive to compile.

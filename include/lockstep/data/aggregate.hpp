@@ -88,12 +88,11 @@ constexpr auto members(T& all) noexcept {
   static_assert(
       count >= 1 && count <= detail::most_members,
       "Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct, or in a std::array");
-  static_assert(
-      !detail::has_base<std::remove_const_t<T>>(),
-      "Lockstep: a sample has no base class, whose members the language does not list with its own; make it a "
-      "member");
+  static_assert(!detail::has_base<std::remove_const_t<T>>(),
+                "Lockstep: a sample has no base class, whose members the language does not list; make it a "
+                "member");
   static_assert(detail::takes_members_one_by_one<std::remove_const_t<T>>(std::make_index_sequence<count>{}),
-                "Lockstep: a sample holds no C arrays, of which the language does not tell where they end; use "
+                "Lockstep: a sample holds no C arrays, whose length the language does not report; use "
                 "std::array");
 // A structured binding has to name all members.
 #define LOCKSTEP_TIE(number, ...)  \

@@ -74,10 +74,10 @@ std::size_t bytes_beyond(T const& member) noexcept {
 template <Dataset D>
 class Cache {
   static_assert(detail::ReadsAnywhere<D>,
-                "Lockstep: Cache keeps samples by number, and a stream (Streamed) has them one after the other");
+                "Lockstep: Cache keeps samples by number, but a stream (Streamed) yields samples in order");
   static_assert(!DrawsSamples<D>,
                 "Lockstep: Cache would keep one draw of each sample of a dataset that draws random numbers; cache what "
-                "is read and draw behind it: Transform{Cache{dataset, bytes}, augment}");
+                "is read and draw after it: Transform{Cache{dataset, bytes}, augment}");
 
  public:
   using Sample = SampleOf<D>;

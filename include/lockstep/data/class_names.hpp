@@ -26,7 +26,7 @@ class ClassNames {
   explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
     for (auto const& name : names_)
       if (!labels_.emplace(name, static_cast<std::int32_t>(labels_.size())).second)
-        throw DataError("ClassNames: the class \"" + name + "\" is there twice; name each class once");
+        throw DataError("ClassNames: the class \"" + name + "\" appears twice; name each class once");
   }
   /// Returns the classes of a dataset's labels. If all labels are whole numbers below 4096, the classes are "0" to the
   /// largest label. Otherwise they are the distinct labels, sorted.
@@ -55,7 +55,7 @@ class ClassNames {
   /// Returns a message about a label that `find` does not know, such as: label "wlak" is none of the 4 classes; the
   /// nearest is "walk".
   [[nodiscard]] std::string why_unknown(std::string const& text) const {
-    return "label \"" + text + "\" is none of the " + std::to_string(size()) + " classes" +
+    return "label \"" + text + "\" is not one of the " + std::to_string(size()) + " classes" +
            (names_.empty() ? "" : "; the nearest is \"" + nearest(text, names_) + "\"");
   }
 

@@ -20,7 +20,7 @@ struct CheckMember {
       value,
       "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
       "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these. Sample, "
-      "member (counted from 0) and type stand in this line's CheckMember<Sample, member, type>");
+      "member (counted from 0) and type are in this line's CheckMember<Sample, member, type>");
 };
 
 /// The columns of a sample; empty if one of its members has no column, so that the message above is the only error.

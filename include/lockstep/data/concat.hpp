@@ -32,8 +32,8 @@ class Concat {
   static_assert(Of::alike,
                 "Lockstep: the datasets of Concat have samples of different types; convert them with data::Transform");
   static_assert(Of::anywhere,
-                "Lockstep: Concat finds samples by number, and a stream (Streamed) has them one after the other; give "
-                "the stream one lane more for each part");
+                "Lockstep: Concat finds samples by number, but a stream (Streamed) yields samples in order; give "
+                "the stream one more lane for each part");
   using Parts = typename Of::Parts;
   using Got = typename Of::Got;
   struct Held;

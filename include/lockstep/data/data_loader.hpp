@@ -43,7 +43,7 @@ concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
 template <class D, class S, class C>
 class DataLoader {
   static_assert(!detail::ReadsForward<D> || std::is_same_v<S, SequentialSampler>,
-                "Lockstep: a stream gives its samples in an order of its own; its sampler is SequentialSampler");
+                "Lockstep: a stream has its own sample order; its sampler is SequentialSampler");
   using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
   using Core = detail::LoaderCore<D, OrderType, C>;
 
@@ -105,36 +105,35 @@ class DataLoader {
     require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
             "within [1, 2^31)");
     require(options.workers >= 0 && options.workers <= most_threads, "workers", options.workers,
-            "within [0, 1024]; with 0 the caller does the work");
+            "within [0, 1024]; with 0 the caller makes the batches");
     require(options.prefetch >= 0 && options.prefetch <= most_slots, "prefetch", options.prefetch, "within [0, 1024]");
     require(options.max_workers >= 0 && options.max_workers <= most_threads, "max_workers", options.max_workers,
             "within [0, 1024]");
-    require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 stands for no limit");
+    require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 means no limit");
     require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
-            "at least 0; 0 stands for none");
+            "at least 0; 0 means no deadline");
     auto const samples = static_cast<Index>(dataset.size());
     require(samples >= 0, "the dataset's size()", samples, "at least 0");
     auto order = sampler.over(dataset);
     if constexpr (BatchOrder<OrderType>) {
       require(options.batch_size == 1, "batch_size", options.batch_size,
-              "left at 1 where the sampler chooses how many samples a batch has");
+              "left at 1 if the sampler chooses how many samples a batch has");
       options.batch_size = order.max_rows();
       if (order.size() != order.batches() * order.max_rows())
         throw ConfigError("DataLoader: the sampler's order has size() " + std::to_string(order.size()) +
                           "; it must be batches() * max_rows(), " + std::to_string(order.batches()) + " * " +
                           std::to_string(order.max_rows()));
     } else {
-      static_assert(
-          !(
-              requires { &OrderType::batches; } || requires { &OrderType::max_rows; } ||
-              requires { &OrderType::rows; }),
-          "Lockstep: the sampler's order has some of what an order by batches needs and not all: samples(), batches(), "
-          "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
+      static_assert(!(
+                        requires { &OrderType::batches; } || requires { &OrderType::max_rows; } ||
+                        requires { &OrderType::rows; }),
+                    "Lockstep: the sampler's order lacks some functions of an order by batches: samples(), batches(), "
+                    "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
     }
     if (detail::ReadsForward<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
       throw ConfigError(
-          "DataLoader: a stream has no other samples to pad with or to put in a failed one's place, and no number of "
-          "samples to drop some of; leave tail at exact and on_failure at raise or skip");
+          "DataLoader: a stream has no other samples for padding or replacement, and no number of "
+          "samples of which some could be dropped; leave tail at exact and on_failure at raise or skip");
     replay_ = options.replay;
     size_ = samples;
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
@@ -215,7 +214,7 @@ class DataLoader {
       throw DataError("DataLoader: the state is of " + std::to_string(state.samples) + " samples with fingerprint " +
                       state.fingerprint + ", and the dataset and its order have " + std::to_string(samples()) +
                       " with fingerprint " + fingerprint() +
-                      "; resume with the data, sampler and seed of the earlier run, or start anew");
+                      "; resume with the data, sampler and seed of the earlier run, or start from the beginning");
     }
   }
 
@@ -228,8 +227,9 @@ class DataLoader {
     expect_own_process();
     if (taker_ != std::this_thread::get_id() && taker_ != std::thread::id())
       throw ConfigError(
-          "DataLoader: next is called by one thread and start by another, as where ranks that are threads share a "
-          "loader; each rank makes one of its own, inside of launch::run, and takes the batches where it starts");
+          "DataLoader: one thread called next and another called start, for instance because ranks that are threads "
+          "share a "
+          "loader; make one loader per rank inside launch::run, and call start and next in the same thread");
     return Held(core_, core_->next());
   }
   /// Returns the next micro-step of a stream of unknown length, or nothing when no rank has a row left. Rows whose
@@ -288,9 +288,9 @@ class DataLoader {
     if constexpr (requires { core_->order().global_batch(); }) {
       Index const samples = options().batch_size * split.all;
       require(core_->order().global_batch() % samples == 0, "the sampler's global_batch", core_->order().global_batch(),
-              std::to_string(samples) + " or a multiple of that, which is batch_size times the " +
+              std::to_string(samples) + " or a multiple of it, which is batch_size times the " +
                   std::to_string(split.all) +
-                  " ranks, devices or shards (split.all), or batches are of samples that do not belong together");
+                  " ranks, devices or shards (split.all), so that each batch has samples that belong together");
     }
   }
   template <class T>

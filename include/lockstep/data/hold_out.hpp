@@ -67,9 +67,8 @@ template <Dataset D>
       if (each == 0) each = units++;
   }
   if (units < 2) {
-    throw DataError("hold_out: there is nothing to hold out of " + std::to_string(units) +
-                    (GroupedDataset<D> ? " group" : " sample") +
-                    "; give evaluation data of their own, or at least two");
+    throw DataError("hold_out: nothing can be held out of " + std::to_string(units) +
+                    (GroupedDataset<D> ? " group" : " sample") + "; give separate evaluation data, or at least two");
   }
   auto const held = detail::drawn(units, fraction, mix(mix("lockstep.data.hold_out"), seed));
   return detail::part_by(dataset, [&](Index i) {
@@ -99,17 +98,16 @@ requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset,
   }
   if (most < 2)
     throw DataError(
-        "hold_out: no class has two samples, one for each part; leave the classes out, or give evaluation "
-        "data of their own");
+        "hold_out: no class has two samples, one for each part; leave the classes out, or give separate evaluation "
+        "data");
   return detail::part_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
 }
 /// Rejects a dataset with groups at compile time.
 template <GroupedDataset D>
 HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed, std::vector<std::int32_t> const&) {
-  static_assert(
-      !GroupedDataset<D>,
-      "Lockstep: hold_out of each class by itself would part the dataset's groups; leave the classes out, and "
-      "groups are held out whole");
+  static_assert(!GroupedDataset<D>,
+                "Lockstep: hold_out per class would split the dataset's groups; leave the classes out, and "
+                "groups are held out whole");
   return hold_out(dataset, fraction, seed);
 }
 

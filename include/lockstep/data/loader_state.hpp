@@ -38,9 +38,10 @@ struct LoaderState {
     LoaderState out{value.at("epoch").integer(), value.at("position").integer(), value.at("samples").integer(),
                     value.at("fingerprint").string()};
     if (out.epoch < 0 || out.position < 0 || out.position > out.samples) {
-      throw DataError("LoaderState: epoch " + std::to_string(out.epoch) + ", position " + std::to_string(out.position) +
-                      " of " + std::to_string(out.samples) +
-                      " samples is no place; the state was damaged, start anew or from another one");
+      throw DataError(
+          "LoaderState: epoch " + std::to_string(out.epoch) + ", position " + std::to_string(out.position) + " of " +
+          std::to_string(out.samples) +
+          " samples is not a valid position; the state is damaged, so start from the beginning or from another state");
     }
     return out;
   }

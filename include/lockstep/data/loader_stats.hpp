@@ -30,7 +30,7 @@ struct LoaderStats {
 
   /// Returns a sentence that says whether training or loading waits, and recommends a change.
   [[nodiscard]] std::string verdict() const {
-    if (delivered == 0 || elapsed_seconds <= 0) return "no batch has been asked for yet";
+    if (delivered == 0 || elapsed_seconds <= 0) return "no batch has been requested yet";
     auto const waits = percent(wait_seconds / elapsed_seconds);
     if (wait_seconds <= 0.02 * elapsed_seconds) {
       return "the loader keeps up: training waits for data " + waits + " of the time";

@@ -27,8 +27,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 template <Dataset D>
 class Mixture {
   static_assert(detail::ReadsAnywhere<D>,
-                "Lockstep: Mixture chooses among samples, and a stream (Streamed) has them one after the other; mix "
-                "what its lanes read");
+                "Lockstep: Mixture chooses among samples, but a stream (Streamed) yields samples in order; mix "
+                "the sources of its lanes");
   struct Plan;
 
  public:

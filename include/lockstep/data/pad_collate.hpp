@@ -50,7 +50,7 @@ struct PadCollate {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(multiple >= 1 && multiple <= most, "multiple", multiple, "at least 1 and below 2^31");
     require(length >= 0 && length <= most, "length", length,
-            "at least 0 and below 2^31; 0 stands for the longest sample of the batch");
+            "at least 0 and below 2^31; 0 means the longest sample of the batch");
     require(length % multiple == 0, "length", length, "a multiple of `multiple`");
     return detail::plan_columns<Sequences::padded>(plan, slab, rules());
   }

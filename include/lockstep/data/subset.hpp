@@ -22,8 +22,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 template <Dataset D>
 class Subset {
   static_assert(detail::ReadsAnywhere<D>,
-                "Lockstep: Subset and hold_out choose among samples, and a stream (Streamed) has them one after the "
-                "other; part what the stream is made of");
+                "Lockstep: Subset and hold_out choose among samples, but a stream (Streamed) yields samples in "
+                "order; split the sources of the stream");
 
  public:
   /// @throws ConfigError if an index is not in [0, dataset.size()), with the index and its place
@@ -34,7 +34,7 @@ class Subset {
       if (index < 0 || index >= size)
         throw ConfigError("Subset: index " + std::to_string(&index - indices_->data()) + " is " +
                           std::to_string(index) + ", and the dataset has " + std::to_string(size) +
-                          " samples; give numbers from 0 of samples that it has");
+                          " samples; give numbers from 0 to below that");
   }
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(indices_->size()); }

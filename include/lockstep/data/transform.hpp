@@ -23,9 +23,8 @@ class Transform {
   static_assert(
       draws || std::is_invocable_v<F const&, Input>,
       "Lockstep: the function of Transform cannot be called, as const, with a sample of the dataset: it takes one "
-      "by value or const&, and with it, to draw random numbers from, a data::SampleKey const&; and returns what "
-      "becomes "
-      "of the sample");
+      "by value or const&, optionally a data::SampleKey const& to draw random numbers from, and returns the "
+      "transformed sample");
 
  public:
   Transform(D dataset, F function) : dataset_(std::move(dataset)), function_(std::move(function)) {}

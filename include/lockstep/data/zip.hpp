@@ -25,10 +25,9 @@ struct Zipped {
 /// @throws ConfigError if their lengths differ
 template <Dataset A, Dataset B>
 class Zip {
-  static_assert(
-      detail::ReadsAnywhere<A> && detail::ReadsAnywhere<B>,
-      "Lockstep: Zip pairs samples by number, and a stream (Streamed) has them one after the other; pair what "
-      "its lanes read");
+  static_assert(detail::ReadsAnywhere<A> && detail::ReadsAnywhere<B>,
+                "Lockstep: Zip pairs samples by number, but a stream (Streamed) yields samples in order; pair the "
+                "sources of its lanes");
 
  public:
   using Sample = Zipped<SampleOf<A>, SampleOf<B>>;

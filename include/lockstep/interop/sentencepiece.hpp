@@ -100,7 +100,7 @@ class SentencePiece {
   [[nodiscard]] std::string decode(std::span<std::int32_t const> ids) const {
     for (auto const id : ids)
       if (id < 0 || id >= size())
-        throw DataError("sentencepiece: id " + std::to_string(id) + " is none of the model's " +
+        throw DataError("sentencepiece: id " + std::to_string(id) + " is not one of the model's " +
                         std::to_string(size()) + " pieces");
     std::string text;
     auto const status = processor().Decode(std::vector<int>(ids.begin(), ids.end()), &text);

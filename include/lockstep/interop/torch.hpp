@@ -204,8 +204,8 @@ class Torch {
     }
     ();
     static_assert(std::is_same_v<decltype(std::invoke(loss_, predicted, batch)), TorchLoss>,
-                  "Lockstep: the third argument of interop::Torch makes an interop::TorchLoss{sum, weight} of what was "
-                  "predicted; see docs/how-to/train-a-torch-module.md");
+                  "Lockstep: the third argument of interop::Torch makes an interop::TorchLoss{sum, weight} from the "
+                  "prediction; see docs/how-to/train-a-torch-module.md");
     TorchLoss const loss = std::invoke(loss_, predicted, batch);
     if (loss.sum.numel() != 1)
       throw ShapeError(
@@ -272,7 +272,7 @@ void copy_trained(Trainer<Model, Optimizer, Policy> const& trainer, torch::nn::M
     auto const found = all.find(name);
     if (found == all.end() || found->second.first->size != tensor.numel())
       throw ConfigError("copy_trained: the module's \"" + name + "\" of " + std::to_string(tensor.numel()) +
-                        " elements is not among what was trained; give a module like the trainer's");
+                        " elements was not trained; give a module like the trainer's");
     tensor.copy_(torch::from_blob(const_cast<float*>(found->second.second), tensor.sizes(), torch::kFloat));
   };
   for (auto const& each : module.named_parameters()) write(each.key(), each.value());

@@ -136,8 +136,8 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   static void check(Inputs<T> const& in, Extents<2> out) {
     in.check(out);
     expect<ShapeError>(in.head_width() <= most_head_width<T>, [&] {
-      return "Attention: a head is " + std::to_string(in.head_width()) + " channels wide, and on CUDA at most " +
-             std::to_string(most_head_width<T>) + " are possible; take more heads";
+      return "Attention: a head is " + std::to_string(in.head_width()) + " channels wide, but CUDA supports at most " +
+             std::to_string(most_head_width<T>) + "; use more heads";
     });
   }
 };

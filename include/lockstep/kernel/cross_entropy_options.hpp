@@ -40,12 +40,12 @@ struct CrossEntropyOptions {
         auto const weight = class_weights[static_cast<std::size_t>(c)];
         expect<ConfigError>(weight >= 0 && std::isfinite(weight), [&] {
           return "cross_entropy: the weight of class " + std::to_string(c) + " is " + std::to_string(weight) +
-                 "; each must be at least 0 and finite, also that of a class without samples";
+                 "; each must be at least 0 and finite, even for a class without samples";
         });
       }
     expect<ConfigError>(label_smoothing >= 0 && label_smoothing <= 1, [&] {
       return "cross_entropy: label smoothing is " + std::to_string(label_smoothing) +
-             "; it must lie in [0, 1], 0 for none";
+             "; it must be in [0, 1]; 0 turns it off";
     });
   }
 };

@@ -213,11 +213,12 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
           if (auto const label = static_cast<Index>(path.labels[i]);
               label < 0 || label >= logits[1] || label == options.blank)
             refuse("the label " + std::to_string(label) + (label == options.blank ? ", the blank" : "") +
-                   ", outside [0, " + std::to_string(logits[1]) + ") without the blank; number labels beside it, or " +
+                   ", outside [0, " + std::to_string(logits[1]) +
+                   ") without the blank; number the labels around the blank, or " +
                    "give the model as many outputs as there are classes");
         if (auto const least = path.least(); options.impossible == Impossible::refuse && layout.tokens(row) < least)
           refuse(std::to_string(path.count) + " labels, which need " + std::to_string(least) +
-                 " tokens with the blanks between equal ones, and " + std::to_string(layout.tokens(row)) +
+                 " tokens, including a blank between equal labels, and " + std::to_string(layout.tokens(row)) +
                  " tokens; let the model shorten sequences less, leave such samples out, or set " +
                  "CtcOptions::impossible");
       }

@@ -17,7 +17,7 @@ struct GatedLinear<CudaSpace> : detail::OfSpace<CudaSpace> {
                       Matrix<T const> gate, Matrix<T> slope, Matrix<T> y) {
     expect<ShapeError>(gate.extent == y.extent && (!slope.data || slope.extent == y.extent), [&] {
       return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
-             " and their slopes " + to_string(slope.extent) + "; they must be alike";
+             " and their slopes " + to_string(slope.extent) + "; the three must have equal shapes";
     });
     Linear<CudaSpace>::forward<T>(stream, x, weight, bias, y);
     auto const name = "kernel::GatedLinear::forward";

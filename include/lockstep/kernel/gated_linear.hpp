@@ -28,7 +28,7 @@ struct GatedLinear<HostSpace> : detail::OfSpace<HostSpace> {
     auto const width = y.extent[1];
     expect<ShapeError>(gate.extent == y.extent && (!slope.data || slope.extent == y.extent), [&] {
       return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
-             " and their slopes " + to_string(slope.extent) + "; they must be alike";
+             " and their slopes " + to_string(slope.extent) + "; the three must have equal shapes";
     });
     auto block = Gemm<HostSpace>::described<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
     block.bias = bias.data;

@@ -40,8 +40,8 @@ struct ImageInput<CudaSpace> : detail::OfSpace<CudaSpace> {
     using Sum = Accumulate<T>;
     auto const channels = x.extent[1];
     expect<ShapeError>(mean.size() <= most_channels, [&] {
-      return "ImageInput: " + std::to_string(mean.size()) + " channels, and on CUDA at most " +
-             std::to_string(most_channels) + " are possible";
+      return "ImageInput: " + std::to_string(mean.size()) + " channels, but CUDA supports at most " +
+             std::to_string(most_channels);
     });
     detail::ImageChannels<Sum> of;
     for (std::size_t c = 0; c < mean.size(); ++c) {

@@ -24,7 +24,7 @@ struct LayerNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
              std::to_string(weight.size()) + " and bias " + std::to_string(bias.size());
     });
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
-      return "LayerNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
+      return "LayerNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
     detail::launch("kernel::LayerNorm::forward", stream, x.extent[0] * detail::warp,
                    detail::normalize_rows<T, detail::Centre::mean>, x.extent[0], width, x.data, residual, weight.data,

@@ -42,7 +42,7 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
              std::to_string(weight.size()) + " and bias " + std::to_string(bias.size());
     });
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
-      return "LayerNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
+      return "LayerNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {

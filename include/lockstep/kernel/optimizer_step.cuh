@@ -82,7 +82,7 @@ struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
   static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
     using T = std::remove_reference_t<decltype(*slice.values)>;
     expect<ConfigError>(slice.touched.words == nullptr, [] {
-      return "OptimizerStep: gradients by rows are kept on the host only; let tables on a device have dense gradients";
+      return "OptimizerStep: row gradients are supported on the host only; use dense gradients for tables on a device";
     });
     constexpr auto states_of_slice = static_cast<std::size_t>(states_count);
     std::array<T*, states_of_slice> states{};

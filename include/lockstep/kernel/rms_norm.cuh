@@ -24,7 +24,7 @@ struct RMSNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
              std::to_string(weight.size());
     });
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
-      return "RMSNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
+      return "RMSNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
     detail::launch("kernel::RMSNorm::forward", stream, x.extent[0] * detail::warp,
                    detail::normalize_rows<T, detail::Centre::zero>, x.extent[0], width, x.data, residual, weight.data,

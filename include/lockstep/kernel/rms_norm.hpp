@@ -40,7 +40,7 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
              std::to_string(weight.size());
     });
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
-      return "RMSNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
+      return "RMSNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {

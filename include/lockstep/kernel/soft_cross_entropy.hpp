@@ -29,14 +29,13 @@ void check_soft_cross_entropy(Index slots, CrossEntropyOptions const& options, E
                               Factors const& factors) {
   expect<ShapeError>(logits[0] == slots && shares == elements(logits), [&] {
     return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(shares) +
-           " shares of classes; each logit needs one";
+           " class shares; each logit needs one";
   });
   options.check(logits[1]);
   options.check_factors(factors, logits);
   expect<ConfigError>(!options.ignored, [&] {
     return "cross_entropy: label " + std::to_string(*options.ignored) +
-           " is ignored, and the targets are shares of classes; give rows that are to add "
-           "nothing the factor 0";
+           " is ignored, but the targets are class shares; give the rows that should add nothing the factor 0";
   });
 }
 
@@ -116,8 +115,7 @@ struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
         auto const row = layout.row_of(r);
         throw RowError("cross_entropy: row " + std::to_string(row) + " of the batch gives class " + std::to_string(c) +
                            " the share " + std::to_string(share) +
-                           "; shares are finite and at least 0, and of a row "
-                           "mostly sum up to 1",
+                           "; shares must be finite and at least 0, and the shares of a row normally sum to 1",
                        row);
       }
   }

@@ -52,7 +52,7 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
     expect<ConfigError>(tables.empty(), [] {
-      return "SumOfSquares: gradients by rows are kept on the host only; let tables on a device have dense gradients";
+      return "SumOfSquares: row gradients are supported on the host only; use dense gradients for tables on a device";
     });
     auto& memory = stream.kept<detail::SquaresMemory>();
     auto* const sum = memory.partial.data() + detail::SquaresMemory::most_chunks;

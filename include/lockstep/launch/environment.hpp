@@ -52,7 +52,7 @@ inline LaunchNames const* chosen(Lookup variable, bool& single) {
   single = text == "single";
   if (!single)
     throw ConfigError("launch: LOCKSTEP_LAUNCHER=" + std::string(text) +
-                      " is none of torchrun, openmpi, mvapich, pmix, pmi, slurm, single");
+                      " is not one of torchrun, openmpi, mvapich, pmix, pmi, slurm, single");
   return nullptr;
 }
 
@@ -77,7 +77,7 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
                                     std::pair{source.local_size, names.local_size ? names.local_size : "SLURM_NODEID"}})
     if (value < 0) missing += (missing.empty() ? "" : ", ") + std::string(name);
   throw ConfigError("launch: " + std::string(name(source.launcher())) + " started this process (" +
-                    tell_variable(variable, names.rank) + ") and does not say how many ranks there are, or where (" +
+                    tell_variable(variable, names.rank) + "), but the number or the place of its ranks is unknown (" +
                     missing + " missing); set these, or LOCKSTEP_LAUNCHER=single for a program on its own");
 }
 

@@ -49,7 +49,7 @@ inline int run_once(Options const& options, std::function<int(World&)> const& tr
   if (has_run.exchange(true))
     throw ConfigError(
         "launch::run: this process was started as a rank and runs or has run as one; a program that starts processes "
-        "calls launch::run once, for all that its ranks do");
+        "calls launch::run once, around all work of its ranks");
   return run_process_rank(place, options, train);
 }
 
@@ -64,21 +64,21 @@ inline void check(Environment const& place, Options const& options) {
   if (options.engine == Engine::mpi) {
     if (place.launcher == Launcher::torchrun)
       throw ConfigError(started +
-                        ", of which MPI knows nothing; start with mpirun or srun, or leave the engine mpi out");
+                        ", but MPI does not know them; start with mpirun or srun, or leave the engine mpi out");
     return;
   }
   if (options.engine == Engine::nccl || options.engine == Engine::store) {
     if (place.size > most_local_ranks)
-      throw ConfigError(started + "; without MPI at most " + std::to_string(most_local_ranks) + " can meet");
+      throw ConfigError(started + "; without MPI at most " + std::to_string(most_local_ranks) + " ranks can join");
     return;
   }
   if (options.engine != Engine::process)
     throw ConfigError(started + ", and the engine '" + name(options.engine) +
-                      "' joins no processes; use process on one host, mpi or nccl on several");
+                      "' does not connect processes; use process on one host, mpi or nccl on several");
   if (!place.one_host())
-    throw ConfigError(started +
-                      " on several hosts, which the engine process does not reach; use the engine nccl, on GPUs (" +
-                      "--backend cuda), or the engine mpi, with mpirun or srun, or start them on one host");
+    throw ConfigError(
+        started + " on several hosts, but the engine process works on one host only; use the engine nccl, on GPUs (" +
+        "--backend cuda), or the engine mpi, with mpirun or srun, or start them on one host");
   if (place.size > most_local_ranks)
     throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
 }

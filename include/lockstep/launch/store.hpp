@@ -139,8 +139,8 @@ class Store {
   std::string call(detail::StoreCall what, std::string_view key, std::string_view value) {
     line_.send(message_of(what, key, value));
     if (auto text = answer(deadline_in(line_.address().wait_seconds), key)) return std::move(*text);
-    throw CommunicationError("Store: rank " + std::to_string(line_.address().rank) + " has waited in vain for '" +
-                             std::string(key) + "' of " + line_.where());
+    throw CommunicationError("Store: rank " + std::to_string(line_.address().rank) + " received no '" +
+                             std::string(key) + "' in time from " + line_.where());
   }
   /// Returns the answer to the last call, or nullopt at the deadline.
   std::optional<std::string> answer(Deadline deadline, std::string_view key) {

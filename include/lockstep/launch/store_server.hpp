@@ -56,8 +56,8 @@ class StoreServer {
       open = ::bind(door_.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) == 0;
     }
     if (!open || ::listen(door_.get(), 256) != 0)
-      throw ConfigError("StoreServer: port " + std::to_string(options.port) + " cannot be had (" +
-                        std::strerror(errno) + "); another program has it, or another rank 0; give another one");
+      throw ConfigError("StoreServer: port " + std::to_string(options.port) + " is not available (" +
+                        std::strerror(errno) + "); another program or another rank 0 uses it; choose another port");
     if (stop_.get() < 0) throw ConfigError("StoreServer: the system refused to watch for the end (eventfd)");
     thread_ = start_thread("StoreServer", "its thread", [this] { run(); });
   }
@@ -173,7 +173,7 @@ class StoreServer {
     while (!guest.over && guest.in.size() >= sizeof head) {
       std::memcpy(&head, guest.in.data(), sizeof head);
       if (head.key_bytes > detail::most_store_bytes || head.value_bytes > detail::most_store_bytes)
-        return lose(guest, "it sent what cannot be");
+        return lose(guest, "it sent an invalid message");
       auto const bytes = sizeof head + head.key_bytes + head.value_bytes;
       if (guest.in.size() < bytes) return;
       auto const key = guest.in.substr(sizeof head, head.key_bytes);
@@ -187,18 +187,18 @@ class StoreServer {
     std::string refusal;
     auto const who = "rank " + std::to_string(hello.rank);
     if (hello.version != detail::StoreHello::right_version)
-      refusal = who + " speaks version " + std::to_string(hello.version) + " of the store, the server version " +
+      refusal = who + " uses version " + std::to_string(hello.version) + " of the store protocol, the server version " +
                 std::to_string(detail::StoreHello::right_version) + "; start the same program everywhere";
     else if (hello.job != options_.job)
-      refusal =
-          who +
-          " is of another run than this port: two runs were given one port, or this rank has another MASTER_ADDR, "
-          "MASTER_PORT or WORLD_SIZE than rank 0, which must be the same to the letter";
+      refusal = who +
+                " belongs to another run than this port: two runs use one port, or this rank's MASTER_ADDR, "
+                "MASTER_PORT or WORLD_SIZE differs from rank 0's; all must be identical";
     else if (hello.size != options_.size || hello.rank < 0 || hello.rank >= options_.size)
-      refusal = who + " of " + std::to_string(hello.size) + " has no place among " + std::to_string(options_.size);
+      refusal = who + " of " + std::to_string(hello.size) + " cannot join a run of " + std::to_string(options_.size) +
+                " ranks";
     else if (std::any_of(guests_.begin(), guests_.end(),
                          [&](Guest const& g) { return !g.over && g.rank == hello.rank && g.kind == hello.kind; }))
-      refusal = who + " has come already; each rank needs a number, each run a port of its own";
+      refusal = who + " has joined already; each rank needs its own number, and each run its own port";
     if (!refusal.empty()) {
       reply(guest, detail::StoreReply::refused, refusal);
       send(guest);
@@ -250,7 +250,7 @@ class StoreServer {
         guest.over = true;
         return;
     }
-    lose(guest, "it sent what cannot be");
+    lose(guest, "it sent an invalid message");
   }
 
   void gather(Guest const& guest, std::string const& key, std::string const& value, int members) {
@@ -305,7 +305,7 @@ class StoreServer {
     if (guest.rank < 0 || guest.ended) return;
     // The system may take long to detect that the rank's other connection is dead.
     for (auto& line : guests_) line.ended = line.ended || line.rank == guest.rank;
-    forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " is lost to the store: " + why);
+    forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " lost its connection to the store: " + why);
     bool const known = std::any_of(news_.begin(), news_.end(), [&](News const& one) { return one.rank == guest.rank; });
     if (!known) tell_all({detail::StoreReply::rank_lost, guest.rank, why});
   }

@@ -109,7 +109,7 @@ class Supervisor {
     // Wrong input is wrong again after a restart.
     again_ = passed_on_ == 0 && code != 2 && restarts_ < options_.max_restarts;
     return {code, (interrupted ? interrupted_by(passed_on_) : control_.tell(failed)) +
-                      (again_ ? "; all ranks are started anew, " + std::to_string(restarts_ + 1) + " of " +
+                      (again_ ? "; all ranks are restarted, " + std::to_string(restarts_ + 1) + " of " +
                                     std::to_string(options_.max_restarts)
                               : "")};
   }
@@ -148,7 +148,7 @@ class Supervisor {
       } else if (!control_.over(rank)) {
         control_.end(
             rank, 1, 0,
-            "ended in an unknown way, for this process ignores SIGCHLD, or waits for all its children elsewhere");
+            "ended in an unknown way, because this process ignores SIGCHLD or waits for all its children elsewhere");
       }
     }
   }

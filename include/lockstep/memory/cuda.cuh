@@ -50,7 +50,7 @@ class PinnedResource {
     if (bytes == 0) return {};
     void* data = nullptr;
     auto const status = on_device(device_, [&] { return cudaMallocHost(&data, bytes); });
-    detail::check_cuda_memory(status, "cudaMallocHost", bytes, "smaller batches, or fewer of them ahead, need less");
+    detail::check_cuda_memory(status, "cudaMallocHost", bytes, "smaller batches or a smaller `prefetch` need less");
     std::memset(data, 0, bytes);
     return {static_cast<std::byte*>(data), bytes, &release, reinterpret_cast<void*>(std::intptr_t{device_})};
   }
@@ -61,7 +61,7 @@ class PinnedResource {
   template <class Call>
   static cudaError_t on_device(int device, Call const& call) {
     auto status = cudaSuccess;
-    start_thread("PinnedResource", "a thread for the device's sake", [&] {
+    start_thread("PinnedResource", "a thread that calls CUDA for pinned memory", [&] {
       status = cudaSetDevice(device);
       if (status == cudaSuccess) status = call();
     }).join();

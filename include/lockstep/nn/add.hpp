@@ -45,8 +45,8 @@ template <class Context>
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::SequenceOperation<typename Context::Space>;
   expect<ShapeError>(row.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
-    return "add: what is added is " + to_string(row.value.extent) + " of " +
-           to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";
+    return "add: the row to add is " + to_string(row.value.extent) + " of " +
+           to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; the two must be equal";
   });
   auto const z = context.template variable<2>(x.tokens.value.extent);
   {
@@ -82,14 +82,14 @@ requires(Rank != Other &&
          !(Rank > 2 && Other == 2)) Variable<Scalar, Rank, Space> add(Context&, Variable<Scalar, Rank, Space> const& x,
                                                                       Variable<Scalar, Other, Space> const&) {
   static_assert(sizeof(Context) == 0,
-                "Lockstep: nn::add takes two activations of one shape, or a Sequence or a picture and, second, a "
+                "Lockstep: nn::add takes two activations of one shape, or a Sequence or an image and, second, a "
                 "Variable [rows, channels]");
   return x;
 }
 template <class Context, class Scalar, int Rank, class Space>
 Variable<Scalar, Rank, Space> add(Context&, Variable<Scalar, Rank, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(sizeof(Context) == 0,
-                "Lockstep: nn::add takes the Sequence first and what is added to its tokens second; to add two "
+                "Lockstep: nn::add takes the Sequence first and the addend of its tokens second; to add two "
                 "activations of the same tokens write nn::add(context, x.tokens, y.tokens)");
   return x;
 }

@@ -168,7 +168,7 @@ class MultiHeadAttention {
     if (rotary_base_ == 0) return {};
     expect<ConfigError>(x.tokens.value.data == memory.tokens.value.data, [&] {
       return name() + ": rotary_base is " + std::to_string(rotary_base_) +
-             ", and the layer attends to a memory; rotary positions are those of one sequence: leave them out here";
+             ", and the layer attends to a memory; rotary positions belong to one sequence; leave rotary_base out here";
     });
     Index first = 0;
     if constexpr (Context::Space::host_accessible) first = context.earlier_tokens();
@@ -197,10 +197,10 @@ class MultiHeadAttention {
   void check(Index rows, Index memory_rows, Extents<2> bias, Index distances) const {
     expect<ShapeError>(rows == memory_rows, [&] {
       return name() + ": " + std::to_string(rows) + " sequences attend to " + std::to_string(memory_rows) +
-             "; each needs a memory of its own";
+             "; each sequence needs its own memory";
     });
     expect<ShapeError>(distances == 0 || bias == Extents<2>{heads_, distances}, [&] {
-      return name() + ": bias is " + to_string(bias) + " where " + std::to_string(heads_) + " heads and " +
+      return name() + ": bias is " + to_string(bias) + "; " + std::to_string(heads_) + " heads and " +
              std::to_string(distances) + " distances need " + to_string(Extents<2>{heads_, distances}) +
              "; make it for these lengths";
     });
@@ -212,8 +212,8 @@ class MultiHeadAttention {
                                                   options.heads % options.key_heads == 0),
                        [&] {
                          return "MultiHeadAttention: " + std::to_string(options.key_heads) +
-                                " heads of keys do not divide " + std::to_string(options.heads) +
-                                " heads; each serves equally many";
+                                " key heads do not divide " + std::to_string(options.heads) +
+                                " heads; each key head must serve the same number of heads";
                        });
     if (options.head_width != 0) {
       expect<ConfigError>(options.head_width >= 1 && options.heads >= 1, [&] {

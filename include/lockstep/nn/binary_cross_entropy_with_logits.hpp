@@ -37,7 +37,8 @@ template <class Context, class Prediction, class Target>
   auto const check = [](double weight, auto const& name) {
     expect<ConfigError>(std::isfinite(weight) && weight >= 0, [&] {
       return "binary_cross_entropy_with_logits: " + name() + " is " + std::to_string(weight) +
-             "; it must be finite and at least 0, and is often the number of negatives by that of positives";
+             "; it must be finite and at least 0, and is often the number of negatives divided by the number of "
+             "positives";
     });
   };
   check(options.positive_weight, [] { return std::string("positive_weight"); });

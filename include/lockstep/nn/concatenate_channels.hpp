@@ -31,7 +31,7 @@ requires(sizeof...(Others) > 0)
   for (auto const& part : parts) {
     expect<ShapeError>(std::equal(extent.begin(), extent.end() - 1, part.value.extent.begin()), [&] {
       return "concatenate_channels: the first part is " + to_string(x.value.extent) + " and another " +
-             to_string(part.value.extent) + "; all extents but the last must be alike";
+             to_string(part.value.extent) + "; all extents except the last must be equal";
     });
     extent.back() += part.value.extent.back();
   }

@@ -103,8 +103,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     }
     expect<ShapeError>(!x.layout.is_ragged(), [&] {
       return weight_.layer("Convolution") +
-             ": the sequences lie end to end, and it takes them padded to one length: let data::PadCollate make "
-             "batches";
+             ": the sequences are concatenated, but the layer takes sequences padded to one length; use "
+             "data::PadCollate for batches";
     });
     auto const tokens = detail::without_padding(context, x);
     bool const any = x.layout.length > 0;  // otherwise sequences have no positions, like a batch without rows
@@ -139,10 +139,12 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     });
     expect<ConfigError>(!o.causal || (Dims == 1 && o.padding == PerAxis<Dims>(0)), [&] {
       return std::string("Convolution: ") +
-             (Dims == 1 ? "causal, with padding " + to_string(o.padding.values) +
-                              "; what is causal has dilation * (kernel - 1) of padding before and none behind, and the "
-                              "option must be 0"
-                        : "causal in " + std::to_string(Dims) + " dimensions of space; only one has a before");
+             (Dims == 1
+                  ? "causal, with padding " + to_string(o.padding.values) +
+                        "; a causal convolution has dilation * (kernel - 1) of padding before and none after, so the "
+                        "option must be 0"
+                  : "causal in " + std::to_string(Dims) +
+                        " dimensions of space; only a convolution over one dimension can be causal");
     });
     return o.groups;
   }

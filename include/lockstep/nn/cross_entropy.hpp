@@ -33,7 +33,7 @@ void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
     expect_present<Space>(
         "cross_entropy, labels", labels,
         [&](auto row) { return options.ignored == static_cast<Index>(numbers_of(labels)(row)); },
-        "what the collate writes there, data::PadCollate{.value = -1}, is left out as {.ignored = -1}");
+        "data::PadCollate{.value = -1} writes -1 there, and {.ignored = -1} leaves it out of the loss");
 }
 
 /// `factors` may be a null view.
@@ -46,7 +46,7 @@ template <class Context, class Label, int Rank>
   static_assert(
       std::is_integral_v<Share> || std::is_enum_v<Share> || (is_share<Share> && Rank > 1),
       "Lockstep: cross_entropy takes integers or enumerators as labels, one per row, or a number for each class, "
-      "its share; for several classes at a time there is nn::binary_cross_entropy_with_logits");
+      "its share; for several classes at a time use nn::binary_cross_entropy_with_logits");
   using Operand = LossOperand<Context>;
   Extents<1> const slots{logits.tokens.extent(0)};
   auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
@@ -107,8 +107,8 @@ requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Column const& labels,
                                             CrossEntropyOptions const& options = {}) {
   static_assert(detail::OfLayer<Logits>,
-                "Lockstep: cross_entropy takes logits, a Variable or a Sequence; where predict returns several in a "
-                "struct, it takes a member of that; see docs/reference/model.md");
+                "Lockstep: cross_entropy takes logits, a Variable or a Sequence; if predict returns several in a "
+                "struct, pass one of its members; see docs/reference/model.md");
   if constexpr (detail::OfLayer<Logits>) {
     expect_same_lengths("cross_entropy", logits, labels);
     detail::expect_labels<typename Context::Space>(labels, options);
@@ -147,7 +147,7 @@ requires requires(Column const& column) { column.characters; }
 LossOf<Context> cross_entropy(Context&, Logits const&, Column const&, CrossEntropyOptions const& = {}) {
   static_assert(
       !std::is_same_v<Column, Column>,
-      "Lockstep: cross_entropy got texts as labels, and takes integers or enumerators: number the classes when "
+      "Lockstep: cross_entropy got strings as labels, but takes integers or enumerators: number the classes when "
       "samples are made; see docs/how-to/bring-your-data.md");
   return {};
 }

@@ -24,7 +24,7 @@ template <class Context>
   using Kernel = kernel::DotByRow<typename Context::Space>;
   expect<ShapeError>(a.value.extent == b.value.extent, [&] {
     return "dot_by_row: the sides are " + to_string(a.value.extent) + " and " + to_string(b.value.extent) +
-           "; they must be alike";
+           "; their shapes must be equal";
   });
   auto const z = context.template variable<2>({a.extent(0), 1});
   Extents<1> const rows{a.extent(0)};

@@ -202,7 +202,7 @@ LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, Varia
   static_assert(
       sizeof(Context) == 0,
       "Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value, which takes no "
-      "gradient; where both sides are to learn, take a penalty, nn::elementwise_loss(context, rule, "
+      "gradient; if both sides should learn, use a penalty, nn::elementwise_loss(context, rule, "
       "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
   return {};
 }
@@ -210,7 +210,7 @@ template <class Context, class Rule, class Prediction>
 LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, SequenceOf<Context> const&, double = 1) {
   static_assert(sizeof(Context) == 0,
                 "Lockstep: the targets of a loss are numbers, and this is a Sequence: pass target.tokens.value, which "
-                "takes no gradient; where both sides are to learn, take a penalty, nn::elementwise_loss(context, rule, "
+                "takes no gradient; if both sides should learn, use a penalty, nn::elementwise_loss(context, rule, "
                 "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
   return {};
 }

@@ -37,7 +37,7 @@ class Embedding {
   template <class Context, class... X>
   SequenceOf<Context> forward(Context&, X const&...) const {
     static_assert(!std::is_same_v<Context, Context>,
-                  "Lockstep: an nn::Embedding is a table, which a layer looks up beside others: "
+                  "Lockstep: an nn::Embedding is a table, which a layer looks up together with others: "
                   "embedding.forward(context, table.of(batch[&Sample::ids]), batch.positions()) with an "
                   "nn::FusedEmbedding embedding{{.width = width}}");
     return {};

@@ -25,7 +25,8 @@ class FeedForward {
   FeedForward(Index width, Index inner, double dropout = 0, Activation activation = Activation::gelu)
       : first_(checked(width, inner), inner), second_(inner, width), dropout_(dropout), activation_(activation) {
     expect<ConfigError>(activation != Activation::none, [] {
-      return std::string("FeedForward: activation none; without one both maps are a single linear one: gelu or relu");
+      return std::string(
+          "FeedForward: activation none; without an activation both maps are a single linear map: use gelu or relu");
     });
   }
 
@@ -65,7 +66,7 @@ class FeedForward {
   /// Checks the sizes and names the options that the caller knows.
   static Index checked(Index width, Index inner) {
     expect<ConfigError>(width >= 1 && inner >= 1, [&] {
-      return "FeedForward: the width is " + std::to_string(width) + " and the one inside (feed_forward) " +
+      return "FeedForward: the width is " + std::to_string(width) + " and the inner width (feed_forward) " +
              std::to_string(inner) + "; both must be at least 1";
     });
     return width;

@@ -29,8 +29,8 @@ class Frozen {
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
     static_assert(
         requires { block_.forward(context, inputs...); },
-        "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; one that predicts of a "
-        "batch gets a forward that its predict calls; see docs/how-to/fine-tune.md");
+        "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; a block that predicts "
+        "from a batch needs a forward that its predict calls; see docs/how-to/fine-tune.md");
     struct Evaluated {  // restores the mode even if the block throws
       Context& context;
       Mode before;

@@ -99,7 +99,7 @@ class FusedEmbedding {
     static_assert(sizeof(Parts) <= 4096);  // the tape stores a copy
     expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
       return named().layer("FusedEmbedding") + ": " + std::to_string(sizeof...(Segment)) + " segments and " +
-             std::to_string(options_.types) + " types; each segment needs its own";
+             std::to_string(options_.types) + " types; each segment needs its own type";
     });
     Parts parts(context, token_, named(), options_.width, positions);
     parts.take(segments);
@@ -150,8 +150,8 @@ class FusedEmbedding {
     auto const earlier = context.earlier_tokens();
     expect<DataError>(earlier == 0 || earlier < table.extent[0], [&] {
       return position_.layer("FusedEmbedding") + ": there are " + std::to_string(table.extent[0]) +
-             " positions, and as many tokens come before those of the batch; begin anew with fewer, or give the layer "
-             "a larger `length`";
+             " positions, all used by tokens before this batch; call Predictor::begin with fewer tokens, or give the "
+             "layer a larger `length`";
     });
     table.data += earlier * table.extent[1], table.extent[0] -= earlier;
     return table;

@@ -45,7 +45,7 @@ class GroupNorm {
     });
     expect<ShapeError>(channels % groups == 0, [&] {
       return "GroupNorm: " + std::to_string(groups) + " groups do not divide " + std::to_string(channels) +
-             " channels; each group has equally many";
+             " channels; groups must be of equal size";
     });
     expect<ConfigError>(options.activation != Activation::gelu, [] {
       return std::string("GroupNorm: activation gelu; only none and relu are fused with it: apply nn::gelu after it");

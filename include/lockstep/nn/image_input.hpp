@@ -62,7 +62,7 @@ class ImageInput {
     auto const rows = x.extent[0];
     expect<ShapeError>(x.size() == rows * sample_size(), [&] {
       return "ImageInput: the input is " + to_string(x.extent) + "; each row needs " + std::to_string(sample_size()) +
-             " bytes, " + to_string(options_.extent.values) + " places of " + std::to_string(channels()) +
+             " bytes, " + to_string(options_.extent.values) + " pixels of " + std::to_string(channels()) +
              " channel(s)";
     });
     Extents<Dims + 2> extent{rows};

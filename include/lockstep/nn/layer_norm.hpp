@@ -153,8 +153,8 @@ class LayerNorm {
              std::to_string(width()) + "]; the input needs " + std::to_string(width()) + " columns";
     });
     expect<ShapeError>(!joins || x == added, [&] {
-      return weight_.layer("LayerNorm") + ": the input is " + to_string(x) + " and what is added to it " +
-             to_string(added) + "; they must be alike";
+      return weight_.layer("LayerNorm") + ": the input is " + to_string(x) + " and the residual " + to_string(added) +
+             "; their shapes must be equal";
     });
   }
 

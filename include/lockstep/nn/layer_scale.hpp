@@ -24,8 +24,8 @@ class LayerScale {
   /// @throws ConfigError unless channels is at least 1 and start is finite
   explicit LayerScale(Index channels, double start = 1e-6) : weight_{{channels}, Initializer::constant(start)} {
     expect<ConfigError>(channels >= 1 && std::isfinite(start), [&] {
-      return "LayerScale: " + std::to_string(channels) + " channels and the start " + std::to_string(start) +
-             "; there must be at least 1 channel, and the start must be finite";
+      return "LayerScale: " + std::to_string(channels) + " channels and the initial value " + std::to_string(start) +
+             "; there must be at least 1 channel, and the initial value must be finite";
     });
   }
 

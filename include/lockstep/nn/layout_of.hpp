@@ -63,7 +63,7 @@ template <class Space, SequenceColumn<Space> Column>
     });
     if constexpr (requires { column.side; })
       expect<ShapeError>(column.side == decltype(column.side){}, [] {
-        return "sequences: their padding stands at the start; layers take it at the end: leave PadCollate's `side` as "
+        return "sequences: their padding is at the start; layers need padding at the end: leave PadCollate's `side` as "
                "it is";
       });
     return SequenceLayout<Space>::padded(column.values.extent[1], column.lengths, positions);

@@ -98,13 +98,14 @@ class Linear {
            !std::is_convertible_v<X const&, SequenceOf<Context>>) VariableOf<Context, 2> forward(Context&, X const&)
   const {
     static_assert(!detail::WholeBatch<X>,
-                  "Lockstep: Linear got the whole batch. The forward of a model is asked for the loss of a batch; if "
-                  "this is a block's, let it take `nn::VariableOf<Context, 2> x`; if not, give Linear "
+                  "Lockstep: Linear got the whole batch. A model's forward takes a batch and returns its loss; if "
+                  "this is a block's forward, declare it with `nn::VariableOf<Context, 2> x`; if not, give Linear "
                   "context.input(batch[&Sample::member].values)");
-    static_assert(detail::WholeBatch<X>,
-                  "Lockstep: Linear takes a Variable [rows, channels] or a Sequence. Of a batch's array column that is "
-                  "context.input(column.values), of one of numbers context.input(column.values.reshape(Extents<2>{"
-                  "batch.rows(), 1})), of a column of sequences nn::sequence_of");
+    static_assert(
+        detail::WholeBatch<X>,
+        "Lockstep: Linear takes a Variable [rows, channels] or a Sequence. For a batch's array column pass "
+        "context.input(column.values), for a column of numbers context.input(column.values.reshape(Extents<2>{"
+        "batch.rows(), 1})), for a column of sequences nn::sequence_of");
     return {};
   }
 
@@ -202,7 +203,7 @@ class Linear {
                              TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const {
     using Real = typename Context::Real;
     using Kernel = kernel::Linear<typename Context::Space>;
-    static_assert(std::is_same_v<Real, typename Context::Scalar>, "Lockstep: rounded, it does not give x again");
+    static_assert(std::is_same_v<Real, typename Context::Scalar>, "Lockstep: a rounded value does not reproduce x");
     Staging work(c);
     auto const rows = before.extent(0);
     auto const h = c.gradient_in_value(before);

@@ -33,7 +33,7 @@ class LogitScale {
   explicit LogitScale(LogitScaleOptions const& options)
       : scale_{{}, Initializer::constant(std::log(options.start))}, factor_{options.max, std::log(options.max)} {
     expect<ConfigError>(0 < options.start && options.start <= options.max && std::isfinite(options.max), [&] {
-      return "LogitScale: the factor starts at " + std::to_string(options.start) + " and is at most " +
+      return "LogitScale: the factor starts at " + std::to_string(options.start) + " and its max is " +
              std::to_string(options.max) + "; it must start above 0 and not above its max";
     });
   }

@@ -23,15 +23,16 @@ template <class Space>
 Loss<Space> operator+(Loss<Space> const& a, Loss<Space> const&) {
   static_assert(!std::is_same_v<Space, Space>,
                 "Lockstep: losses on the same batch are joined by a.with_auxiliary(b), which keeps the weight of a; "
-                "those of other samples by a += b; see docs/how-to/add-a-layer.md");
+                "losses of other samples by a += b; see docs/how-to/add-a-layer.md");
   return a;
 }
 template <class Space, class Factor>
 requires std::is_arithmetic_v<Factor> Loss<Space>
 operator*(Factor, Loss<Space> const& loss) {
-  static_assert(!std::is_same_v<Space, Space>,
-                "Lockstep: a loss gets its factor where it is computed, so that its gradient has it too: "
-                "nn::cross_entropy(context, logits, labels, {.factor = 0.5}); see docs/how-to/add-a-layer.md");
+  static_assert(
+      !std::is_same_v<Space, Space>,
+      "Lockstep: pass the factor of a loss to the function that computes it, so that its gradient is scaled too: "
+      "nn::cross_entropy(context, logits, labels, {.factor = 0.5}); see docs/how-to/add-a-layer.md");
   return loss;
 }
 template <class Space, class Factor>

@@ -40,7 +40,7 @@ template <class Context>
   using Kernel = kernel::SequenceOperation<typename Context::Space>;
   expect<ShapeError>(factors.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
     return "multiply: the factors are " + to_string(factors.value.extent) + " of " +
-           to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";
+           to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; the two must be equal";
   });
   auto const z = context.template variable<2>(x.tokens.value.extent);
   {

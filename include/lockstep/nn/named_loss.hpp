@@ -33,7 +33,7 @@ class NamedLosses {
     for (auto const& [other, loss] : losses_) named += (named.empty() ? "\"" : ", \"") + other + "\"";
     throw ConfigError("train::LossPart: the model's loss of a batch has no part \"" + std::string(name) +
                       "\"; it names " + (named.empty() ? "none" : named) +
-                      ". A part gets its name where it is made, for every batch: nn::named_loss(context, \"" +
+                      ". Name the part when the loss is computed, for every batch: nn::named_loss(context, \"" +
                       std::string(name) + "\", loss)");
   }
 

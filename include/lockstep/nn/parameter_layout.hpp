@@ -97,9 +97,9 @@ class ParameterLayout {
   template <class Node>
   static constexpr bool check_layer() {
     static_assert(HasParameters<Node>,
-                  "Lockstep: visit hands each(name, child) something that is no layer: neither nn::Parameter nor "
-                  "nn::Buffer, and without a visit(each) of its own, as a number or a std::vector of layers; or it is "
-                  "const itself; see docs/reference/model.md");
+                  "Lockstep: visit calls each(name, child) with a child that is no layer: neither nn::Parameter nor "
+                  "nn::Buffer, and without its own visit(each), such as a number or a std::vector of layers; or it is "
+                  "const; see docs/reference/model.md");
     return HasParameters<Node>;
   }
 
@@ -128,8 +128,7 @@ class ParameterLayout {
     for (auto const* buffer : found.buffers) visited.emplace_back(buffer, visited.size());
     for (std::size_t i = 0; i < visited.size(); ++i) {
       if (name_of(i).empty())
-        throw ConfigError(
-            "model: a parameter or buffer has an empty name; give it one in visit(), by which files know it");
+        throw ConfigError("model: a parameter or buffer has an empty name; give it a name in visit(), which files use");
       if (known.add(name_of) != NameTable::none)
         throw ConfigError("model: two parameters or buffers are named \"" + name_of(i) +
                           "\"; give the layers in visit() different names");

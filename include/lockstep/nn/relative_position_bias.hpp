@@ -35,8 +35,8 @@ class RelativePositionBias {
     expect<ConfigError>(options.heads >= 1 && buckets_.valid(), [&] {
       return "RelativePositionBias: " + std::to_string(options.heads) + " heads, " + std::to_string(options.buckets) +
              " buckets up to a distance of " + std::to_string(options.farthest) +
-             "; there must be a head, two buckets for each direction, an even number for two of them, and a distance "
-             "above half of those for one direction";
+             "; heads must be at least 1, buckets at least 2 for each direction and even for two directions, and the "
+             "distance above half the buckets of one direction";
     });
   }
 

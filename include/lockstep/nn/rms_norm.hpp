@@ -72,8 +72,8 @@ class RMSNorm {
   [[nodiscard]] Joined<Context> join(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& added,
                                      Dropout const& dropout) const {
     expect<ShapeError>(x.tokens.value.extent == added.tokens.value.extent, [&] {
-      return weight_.layer("RMSNorm") + ": the input is " + to_string(x.tokens.value.extent) +
-             " and what is added to it " + to_string(added.tokens.value.extent) + "; they must be alike";
+      return weight_.layer("RMSNorm") + ": the input is " + to_string(x.tokens.value.extent) + " and the residual " +
+             to_string(added.tokens.value.extent) + "; their shapes must be equal";
     });
     auto const sum = context.template variable<2>(x.tokens.value.extent);
     auto const both = normalize(context, x.tokens, sum, added.tokens, dropout.mask(context, x.layout));

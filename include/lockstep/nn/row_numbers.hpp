@@ -22,7 +22,7 @@ template <class Context>
                                                                                Index first = 0) {
   expect<ShapeError>(rows >= 0 && first >= 0 && first <= std::numeric_limits<std::int32_t>::max() - rows, [&] {
     return "row_numbers: " + std::to_string(rows) + " rows from " + std::to_string(first) +
-           " on; labels are from 0 to 2147483647";
+           "; labels must be from 0 to 2147483647";
   });
   auto const numbers = context.template temporary<std::int32_t>(Extents<1>{rows});
   kernel::RowNumbers<typename Context::Space>::fill(context.stream(), static_cast<std::int32_t>(first), numbers);

@@ -46,7 +46,7 @@ void expect_same_lengths(char const* who, Sequences const& sequences, Column con
         }
         expect<ShapeError>(elements == layout.tokens(row), [&] {
           return std::string(who) + ": sequence " + std::to_string(row) + " has " + std::to_string(layout.tokens(row)) +
-                 " tokens and the column " + std::to_string(elements) + " elements for them; each token needs one";
+                 " tokens and " + std::to_string(elements) + " elements of the column; each token needs one";
         });
       }
     }

@@ -27,7 +27,7 @@ template <class Context>
   expect<ShapeError>(x.layout.slots == slots * stride && number >= 0 && number < stride, [&] {
     return "segment_of: segment " + std::to_string(number) + " with " + std::to_string(slots) +
            " slots out of sequences with " + std::to_string(x.layout.slots) +
-           "; interleaved segments have equally many each, and are counted from 0";
+           "; interleaved segments have the same number of slots, and are numbered from 0";
   });
   auto const y = context.template variable<2>({slots, x.width()});
   Staging work(context);

@@ -24,7 +24,7 @@ template <class Context, int Rank>
   using Kernel = kernel::Channels<typename Context::Space>;
   expect<ShapeError>(first >= 0 && count >= 0 && first + count <= x.value.extent.back(), [&] {
     return "slice_channels: columns " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
-           to_string(x.value.extent) + "; they must lie within its columns";
+           to_string(x.value.extent) + "; they must be within its columns";
   });
   auto extent = x.value.extent;
   extent.back() = count;

@@ -39,7 +39,7 @@ requires(Rank > 1) [[nodiscard]] VariableOf<Context, Rank> standard_normal_like(
     Context& context, VariableOf<Context, Rank> x, TensorView<Index const, 1, typename Context::Space> positions) {
   expect<ShapeError>(x.extent(0) == positions.size(), [&] {
     return "standard_normal_like: x is " + to_string(x.value.extent) + " and there are " +
-           std::to_string(positions.size()) + " positions; each row needs that of its sample (batch.positions())";
+           std::to_string(positions.size()) + " positions; each row needs its sample's position (batch.positions())";
   });
   return standard_normal_like(context, detail::as_tokens(x, positions)).tokens.reshape(x.value.extent);
 }

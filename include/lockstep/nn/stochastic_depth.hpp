@@ -45,7 +45,7 @@ class StochasticDepth {
  private:
   [[nodiscard]] static double checked(double probability) {
     expect<ConfigError>(probability >= 0 && probability < 1, [&] {
-      return "StochasticDepth: probability " + std::to_string(probability) + "; it must lie in [0, 1), 0 for none";
+      return "StochasticDepth: probability " + std::to_string(probability) + "; it must be in [0, 1); 0 turns it off";
     });
     return probability;
   }

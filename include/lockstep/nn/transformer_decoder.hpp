@@ -31,7 +31,7 @@ class TransformerDecoder {
   /// @throws ShapeError unless heads divides width
   explicit TransformerDecoder(Options const& options) {
     expect<ConfigError>(options.layers >= 0, [&] {
-      return "TransformerDecoder: " + std::to_string(options.layers) + " layers; there cannot be fewer than 0";
+      return "TransformerDecoder: " + std::to_string(options.layers) + " layers; it must be at least 0";
     });
     TransformerDecoderLayer const layer({.width = options.width,
                                          .heads = options.heads,

@@ -33,7 +33,7 @@ class TransformerEncoder {
   /// @throws ShapeError unless heads divides width
   explicit TransformerEncoder(Options const& options) {
     expect<ConfigError>(options.layers >= 0, [&] {
-      return "TransformerEncoder: " + std::to_string(options.layers) + " layers; there cannot be fewer than 0";
+      return "TransformerEncoder: " + std::to_string(options.layers) + " layers; it must be at least 0";
     });
     TransformerEncoderLayer const layer({.width = options.width,
                                          .heads = options.heads,

@@ -113,9 +113,9 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
                             this->kernel_.values[axis] + output_padding_.values[axis];
       if (x[0] == 0) extent.values[axis] = std::max<Index>(0, extent.values[axis]);  // without rows, axes may be empty
       expect<ShapeError>(x[0] == 0 || (x[axis + 1] >= 1 && extent.values[axis] >= 1), [&] {
-        return weight_.layer("TransposedConvolution") + ": the input is " + to_string(x) + ", of which a kernel " +
+        return weight_.layer("TransposedConvolution") + ": the input is " + to_string(x) + "; a kernel " +
                to_string(this->kernel_.values) + " with padding " + to_string(this->padding_.values) +
-               " leaves no place; an input of at least one place needs a padding below half of what the kernel gives";
+               " leaves an empty output; give a non-empty input and a padding below half the kernel's extent";
       });
     }
     return extent;

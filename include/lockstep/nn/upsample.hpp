@@ -19,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @determinism bitwise, for any number of threads
 template <int Dims>
 class Upsample {
-  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: a picture has one to three dimensions of space");
+  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: an image has one to three dimensions of space");
 
  public:
   /// @param factor output size per input size, along each axis

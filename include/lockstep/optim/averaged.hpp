@@ -49,7 +49,7 @@ struct Averaged : O {
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
     static_assert(
         requires { this->rule_of(slice); },
-        "Lockstep: what optim::Averaged holds is no optimizer of Lockstep's, whose rule can be told apart: it "
+        "Lockstep: optim::Averaged holds an optimizer that is not Lockstep's and does not expose its rule: it "
         "has no rule_of(slice)");
     kernel::OptimizerStep<Space>::template run<states>(
         stream, slice, scalars,

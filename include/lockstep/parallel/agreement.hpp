@@ -78,8 +78,8 @@ class Agreement {
       expected = next(first);
       found = next(other);
     } while (expected == found);
-    throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + found + " where rank 0 has " + expected +
-                             "; start all ranks with the same program, flags and data, on processors of one kind");
+    throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + found + ", but rank 0 has " + expected +
+                             "; start all ranks with the same program, flags and data, on one kind of processor");
   }
 
   std::string text_;  // field and value in turns, each followed by a zero

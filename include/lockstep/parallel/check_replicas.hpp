@@ -44,9 +44,8 @@ inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Checksum 
     auto const what =
         i < parameters ? "the parameter" : "the optimizer's moment " + std::to_string(i / parameters) + " of";
     throw CollectiveMismatch("after step " + std::to_string(step) + " " + what + " \"" +
-                             layout.entries()[i % parameters].name + "\" of " + differ + " is not " + place +
-                             " 0's, bit for bit; " + why +
-                             ", or a processor or memory erred: start again from a checkpoint made before");
+                             layout.entries()[i % parameters].name + "\" of " + differ + " differs from " + place +
+                             " 0's; " + why + ", or a processor or memory failed: restart from an earlier checkpoint");
   }
 }
 
@@ -72,7 +71,7 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
   all.resize(ranks * mine.size());
   detail::all_gather_bytes(communicator, mine.data(), all.data(), std::span(mine).size_bytes());
   detail::refuse_parted(layout, all, ranks, "rank",
-                        "a rank changed its numbers by itself or made a step with options of its own", step);
+                        "a rank changed its parameters on its own or took a step with other options", step);
 }
 
 }}}  // namespace lockstep::parallel

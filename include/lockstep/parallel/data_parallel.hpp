@@ -126,7 +126,7 @@ struct DataParallel {
         auto const mine = detail::checksums(layout_, ReplicaArenas(1, replica.values().data()));
         std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
       });
-      detail::refuse_parted(layout_, all, replicas_.size(), "device", "a device's numbers were changed by themselves",
+      detail::refuse_parted(layout_, all, replicas_.size(), "device", "a device's parameters were changed separately",
                             step);
     }
 

@@ -41,8 +41,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 template <class Communicator>
 struct DistributedDataParallel {
   static_assert(comm::Communicator<Communicator>,
-                "Lockstep: DistributedDataParallel needs what joins its ranks first, DistributedDataParallel{"
-                "comm::connect(world)}, in what launch::run calls; see docs/reference/parallel.md");
+                "Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel{"
+                "comm::connect(world)}, in the function that launch::run calls; see docs/reference/parallel.md");
   Communicator communicator;
   std::size_t bucket_bytes = 0;  ///< bucket size; 0 measures the best. The first takes a quarter, to start early
   int threads = 0;               ///< threads of this rank; 0 shares the cores with the other ranks of this host
@@ -103,7 +103,7 @@ struct DistributedDataParallel {
         if (communicator_.gpu() != replica_.device().gpu())
           throw ConfigError("DistributedDataParallel: the communicator is on GPU " +
                             std::to_string(communicator_.gpu()) + ", and OnCuda puts the replica on GPU " +
-                            std::to_string(replica_.device().gpu()) + "; give both the same, or OnCuda none");
+                            std::to_string(replica_.device().gpu()) + "; give both the same GPU, or give OnCuda none");
         queued_.emplace(communicator_, replica_, buckets_, wire_);
         replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
@@ -253,14 +253,14 @@ struct DistributedDataParallel {
       if constexpr (!in_place) {
         if (rounds)
           throw ConfigError(std::string("DistributedDataParallel: gradient_wire ") + parallel::name(format) +
-                            " with OnCuda over an engine of the host, which sums in float32 what it copies from the "
-                            "GPU; leave it out, or join the ranks by comm::NcclCommunicator");
+                            " with OnCuda over a host engine, which copies gradients from the GPU and sums them in "
+                            "float32; leave it out, or use comm::NcclCommunicator");
         return {summed_in_.data()};
       } else {
         if (format == WireFormat::float16 && !DeviceReplica::scales_loss)
           throw ConfigError(
-              "DistributedDataParallel: gradient_wire fp16, and activations that are not: without their loss scale "
-              "gradients are beyond float16's range; use bf16, or nn::InFloat16 (--precision fp16)");
+              "DistributedDataParallel: gradient_wire fp16 with activations that are not fp16: without a loss scale "
+              "gradients leave float16's range; use bf16, or nn::InFloat16 (--precision fp16)");
         auto const type = element_type(format);
         return {type, summed_in_.data(),
                 rounds ? communicator_.allocate(summed_in_.size() * size_of(type)) : memory::Block(),

@@ -63,8 +63,9 @@ class GradientBuckets {
   void begin_step() {
     if (under_way_)
       throw CommunicationError(
-          "DistributedDataParallel: an exception ended a step before while its gradients were on their way to other "
-          "ranks, which may have gone on without it: this trainer cannot; let such an exception end the rank");
+          "DistributedDataParallel: an exception ended an earlier step while its gradients were on their way to other "
+          "ranks, which may have continued without it: this trainer cannot continue; let such an exception end the "
+          "rank");
     next_ = 0;
     for (auto& bucket : buckets_) bucket.pending = bucket.end - bucket.begin;
   }

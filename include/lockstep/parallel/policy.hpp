@@ -54,7 +54,7 @@ struct DevicesOf;
 [[nodiscard]] inline int threads_per_device(int asked, int devices) {
   if (asked < 0)
     throw ConfigError("parallel policy: threads is " + std::to_string(asked) +
-                      "; it must be at least 0, which shares the cores equally");
+                      "; it must be at least 0, and 0 shares the cores equally");
   if (asked > 0) return asked;
   return std::max(1, processors() / std::max(1, devices));
 }

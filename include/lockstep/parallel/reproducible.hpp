@@ -24,7 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
            std::to_string(nearest(std::max(shards, 1)));
   if (devices < 1 || shards % devices == 0) return "";
   return "the number of ranks or devices, " + std::to_string(devices) +
-         ", must divide that of the shards; the nearest that does is " +
+         ", must divide the number of shards; the nearest that does is " +
          std::to_string(std::min(shards, nearest(devices)));
 }
 
@@ -42,7 +42,7 @@ struct Reproducible : Policy {
       !requires(Policy const& policy) {
         requires !detail::SpaceOf<std::remove_cvref_t<decltype(policy.communicator)>>::type::host_accessible;
       },
-      "Lockstep: NCCL adds in an order of its own, so that bits depend on the number of ranks: give Reproducible a "
+      "Lockstep: NCCL chooses the order of additions, so that bits depend on the number of ranks: give Reproducible a "
       "policy over a communicator of the host, as comm::connect(world) makes it");
 
   int all = 0;  ///< shards of a micro-step, a power of two; 0: one per rank or device, as without Reproducible
@@ -54,7 +54,7 @@ struct Reproducible : Policy {
     if constexpr (requires(Policy const& policy) { policy.gradient_wire; })
       if (this->gradient_wire != WireFormat::float32)
         throw ConfigError(std::string("Reproducible: gradient_wire ") + parallel::name(this->gradient_wire) +
-                          ": each rank rounds what it has summed over its shards, so that bits depend on the number of "
+                          ": each rank rounds its sum over shards, so that bits depend on the number of "
                           "ranks; leave out either");
     auto const dealt_to = Policy::all_shards();
     if (auto const why = why_not_dealt(all, dealt_to); !why.empty())

@@ -57,7 +57,7 @@ struct Diagnosis {
             " would take " + detail::rounded(50 * repeated, 0) + " % less of the time for a sample");
     if (auto const lag = profile.slowest.lag_ms / step_ms; lag < 1)
       add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
-                                 profile.slowest.phase + " takes longest: look at what else its host does");
+                                 profile.slowest.phase + " takes longest: look for other work on its host");
     detail::sort(out);
     if (on_host && spares_onednn && compute_ms >= step_ms / 2)
       out.push_back(
@@ -97,7 +97,7 @@ struct Diagnosis {
                              std::to_string(num_workers * ranks_here));
     auto const better = remedies();
     if (better.empty()) return out + "nothing was found that would make it 2 % faster on these devices\n";
-    return out + "what would help, the most first:\n" + detail::lines(better);
+    return out + "changes that would help, best first:\n" + detail::lines(better);
   }
 
   /// Returns the report as JSON.
@@ -139,15 +139,15 @@ struct Diagnosis {
     auto const replayed = replayed_samples_per_second, loader = loader_samples_per_second;
     auto const rates = "the loader gives " + detail::rounded(loader, 0) + " samples/s, the model takes " +
                        detail::rounded(replayed, 0) + ": ";
-    if (num_workers == 0) return rates + "--num-workers 1 or more would load beside training";
+    if (num_workers == 0) return rates + "--num-workers 1 or more would load during training";
     if (loader >= 1.1 * replayed) return rates + "a larger --prefetch would outlast slow samples";
     std::string const cheaper = "samples that are cheaper to make, or data::Cache";
     if (!(loader > 0)) return rates + cheaper;
     auto const wanted = std::ceil(1.1 * num_workers * replayed / loader);  // may exceed the range of int
     auto const workers = "--num-workers " + detail::rounded(wanted, 0);
     if (on_host && wanted * ranks_here + threads() > cores)
-      return rates + workers + " where there are cores for them, these " + std::to_string(cores) + " are taken; else " +
-             cheaper;
+      return rates + workers + " if more cores are available, all " + std::to_string(cores) +
+             " are in use; otherwise " + cheaper;
     return rates + workers;
   }
 };

@@ -37,9 +37,7 @@ class SavedRun {
     bool const examined = !fs::exists(path / "run.json", error) && fs::exists(path / "doctor.json", error);
     file_ = (path / (examined ? "doctor.json" : "run.json")).string();
     std::ifstream in(file_, std::ios::binary);
-    if (!in)
-      throw DataError(directory +
-                      ": holds no run.json; give directories that --save-dir named, once their runs are over");
+    if (!in) throw DataError(directory + ": holds no run.json; give the --save-dir of a finished run");
     std::string const text{std::istreambuf_iterator<char>(in), {}};
     json_ = json::parse(text, file_);
     if (examined) json_ = naming_file([&] { return json_.at("run"); });
@@ -90,7 +88,7 @@ class SavedRun {
       auto const own_ms = pass_ms + profile.optimizer_ms;
       auto const waited_ms = profile.data_wait_ms + profile.communication_ms;
       auto const step_ms = std::max(profile.step_ms(), own_ms + waited_ms);
-      if (!(pass_ms > 0)) throw DataError("no step was timed, so that nothing tells what others would take");
+      if (!(pass_ms > 0)) throw DataError("no step was timed, so that other runs cannot be predicted");
       Workload out;
       out.ranks = profile.shards;
       out.samples = profile.samples() / static_cast<double>(profile.shards);

@@ -103,7 +103,8 @@ class ScalingReport {
                  strong_, Scaling::strong);
     auto const better = remedies();
     if (better.empty()) return out;
-    out += "what would help " + std::to_string(examined().ranks) + " ranks with the same batch each, predicted:\n";
+    out +=
+        "changes that would help " + std::to_string(examined().ranks) + " ranks with the same batch each, predicted:\n";
     return out + detail::lines(better);
   }
 
@@ -137,7 +138,7 @@ class ScalingReport {
       return "up to " + std::to_string(paying) + " ranks, twice the ranks give at least 1.5 times the samples/s";
     auto const next = std::find_if(sizes.begin(), sizes.end(), [&](auto const& size) { return size.ranks > paying; });
     auto out = "beyond " + std::to_string(paying) + " rank" + (paying == 1 ? "" : "s") +
-               ", twice the ranks give less than 1.5 times the samples/s, lost to: " + next->bound;
+               ", twice the ranks give less than 1.5 times the samples/s, because of: " + next->bound;
     if (helping < sizes.back().ranks) out += "; more than " + std::to_string(helping) + " do not help";
     return out;
   }

@@ -66,14 +66,14 @@ class SpeedUp {
 
   [[nodiscard]] std::string why(std::string const& what) const {
     if (what == "compute")
-      return "what bounds it is compute, as forward and backward take " + detail::rounded(100 * slower_, 0) +
-             " % more time for each sample while all processors work, which share caches, memory and clock with each "
-             "other and all else that runs";
+      return "it is bound by compute, because forward and backward take " + detail::rounded(100 * slower_, 0) +
+             " % more time for each sample when all processors work and share caches, memory and clock with each "
+             "other and with other programs";
     if (what == "communication")
-      return "what bounds it is communication that backward does not hide, waiting for slower ranks included";
+      return "it is bound by communication that backward does not hide, including waiting for slower ranks";
     if (what == "optimizer")
-      return "what bounds it is the optimizer, as its step does not get shorter with more devices";
-    return "what bounds it is data, as batches are not loaded fast enough";
+      return "it is bound by the optimizer, because its step does not get shorter with more devices";
+    return "it is bound by data, because batches are not loaded fast enough";
   }
   [[nodiscard]] std::string cost(Loss const& loss) const {
     return detail::rounded(loss.ms, 1) + " of a step's " + detail::rounded(step_ms_, 1) + " ms";

@@ -27,12 +27,12 @@ struct Verdict {
       {{"compute", profile.forward_ms + profile.backward_ms + profile.pass_ms,
         "more devices, or a smaller model, would make it faster"},
        {"communication", profile.communication_ms,
-        "gradients, or slower ranks, are waited for: a larger batch per device would make that rarer"},
+        "ranks wait for gradients or for slower ranks: a larger batch per device would make waits rarer"},
        {"optimizer", profile.optimizer_ms, "a larger batch would make the optimizer step less often"},
-       {"data", profile.data_wait_ms, "batches come too slowly: more --num-workers would help where cores are left"}}};
+       {"data", profile.data_wait_ms, "batches come too slowly: more --num-workers would help if cores are free"}}};
   double total = 0;
   for (auto const& phase : phases) total += phase.ms;
-  if (total == 0) return {"none", "0 % of any step was timed here, so nothing tells what bounds the run"};
+  if (total == 0) return {"none", "no step was timed here, so the bottleneck is unknown"};
   auto const& largest =
       *std::max_element(phases.begin(), phases.end(), [](Phase const& a, Phase const& b) { return a.ms < b.ms; });
   char share[32];
@@ -42,7 +42,7 @@ struct Verdict {
   if (slowest.lag_ms == 0 || slowest.lag_ms < 0.2 * total) return {largest.name, says + largest.advice};
   char waited[160];
   std::snprintf(waited, sizeof waited,
-                "the others wait for rank %d, whose %s takes %.1f ms of a step, where the fastest rank's takes %.1f ms",
+                "the others wait for rank %d, whose %s takes %.1f ms of a step, while the fastest rank's takes %.1f ms",
                 slowest.rank, slowest.phase, slowest.ms, slowest.least_ms);
   return {largest.name, says + waited};
 }

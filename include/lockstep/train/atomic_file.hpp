@@ -25,7 +25,7 @@ class [[nodiscard]] AtomicFile {
  public:
   /// @throws DataError if the path cannot be written to; the message names the path and the system's reason
   explicit AtomicFile(std::string path) : path_(target_of(std::move(path))), temporary_(path_ + beside()) {
-    if (path_.empty()) throw DataError("a file is to be written, and its path is empty; name one");
+    if (path_.empty()) throw DataError("the path of a file to write is empty; name one");
     struct ::stat found {};
     bool const exists = ::stat(path_.c_str(), &found) == 0;
     if (exists && S_ISDIR(found.st_mode)) {

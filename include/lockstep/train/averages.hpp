@@ -15,8 +15,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 template <class Model, class Optimizer, class Policy>
 [[nodiscard]] std::vector<float> averages(Trainer<Model, Optimizer, Policy>& trainer) {
   static_assert(optim::averages<Optimizer>,
-                "Lockstep: train::averages asks for those of a trainer whose optimizer keeps some, as "
-                "optim::Averaged{optim::AdamW{}, 0.999} does");
+                "Lockstep: train::averages needs a trainer whose optimizer keeps averages, such as "
+                "optim::Averaged{optim::AdamW{}, 0.999}");
   if (detail::TrainerParts::averages_in_place(trainer)) {
     auto const values = trainer.values();
     return {values.begin(), values.end()};

@@ -149,7 +149,7 @@ struct Progress {
  private:
   [[noreturn]] static void refuse(std::string const& where, std::string const& name, std::string const& value) {
     throw DataError(where + ": in the state of training " + name + " is " + value +
-                    ", which no run leaves; the file was damaged, resume from another one");
+                    ", which no run writes; the file is damaged, resume from another checkpoint");
   }
   void check(std::string const& where) const {
     auto const within = [&](char const* name, Index value, Index least, Index most) {
@@ -217,7 +217,7 @@ auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, s
         tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
     if (held > tensors)
       throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
-                      std::to_string(tensors) + "; take the model and the optimizer that it was saved with");
+                      std::to_string(tensors) + "; use the model and the optimizer that it was saved with");
     file.read(path, layout, state.values().data(), state.buffers().data(), {state.states(), moment, &state});
     return parsed;
   });

@@ -47,8 +47,8 @@ class ConfusionMatrix {
   static std::size_t counts_of(Index classes) {
     constexpr Index most = 4096;
     if (classes > most)
-      throw ConfigError("ConfusionMatrix: there are " + std::to_string(classes) + " classes; it counts pairs of " +
-                        std::to_string(most) + " at most: take F1, or write_predictions for single samples");
+      throw ConfigError("ConfusionMatrix: there are " + std::to_string(classes) + " classes; the limit is " +
+                        std::to_string(most) + ": use F1, or write_predictions for single samples");
     return static_cast<std::size_t>(classes * classes);
   }
 

@@ -39,8 +39,8 @@ class CsvLog final : public Observer {
     auto const kept = file_.keep(report.resumed, [&](std::string const& line, Index row) {
       if (row > 1) return step_of(line, row);
       if (line == header) return Index{0};
-      throw DataError(file_.path() + ": its columns are \"" + line + "\", and those of the run that goes on are \"" +
-                      header + "\"; move the file away, and the run begins another");
+      throw DataError(file_.path() + ": its columns are \"" + line + "\", but the resumed run has \"" + header +
+                      "\"; move the file away, and the run starts a new one");
     });
     if (kept == 0) file_.write(header);
   }
@@ -87,7 +87,7 @@ class CsvLog final : public Observer {
     auto const* const begin = line.data() + (comma == std::string::npos ? line.size() : comma + 1);
     if (std::from_chars(begin, line.data() + line.size(), step).ec == std::errc()) return step;
     throw DataError(file_.path() + ": row " + std::to_string(row) +
-                    " does not begin with a kind and a step; move the file away, and the run begins another");
+                    " does not begin with a kind and a step; move the file away, and the run starts a new one");
   }
 
   detail::LineFile file_;

@@ -36,8 +36,8 @@ class CtcErrorRate {
   void add(Prediction const& prediction, Batch const& batch) {
     static_assert(
         requires { prediction.layout; },
-        "Lockstep: CtcErrorRate looks at logits: predict returns a Sequence. Where it returns several in a struct, a "
-        "train::HeadMetric says of which; see docs/reference/model.md");
+        "Lockstep: CtcErrorRate reads logits: predict returns a Sequence. If it returns several in a struct, a "
+        "train::HeadMetric names one; see docs/reference/model.md");
     auto const column = batch[labels_];
     using Label = std::remove_const_t<std::remove_pointer_t<decltype(column.values.data)>>;
     static_assert(
@@ -45,8 +45,7 @@ class CtcErrorRate {
         "Lockstep: CtcErrorRate takes sequences of integers or enumerators as labels, as nn::ctc_loss does");
     expect<ConfigError>(blank_ >= 0 && blank_ < prediction.width(), [&] {
       return "CtcErrorRate: the blank is " + std::to_string(blank_) + " and the model predicts " +
-             std::to_string(prediction.width()) +
-             " classes; it must be one of them, the one that nn::ctc_loss is given";
+             std::to_string(prediction.width()) + " classes; it must be one of them, the blank of nn::ctc_loss";
     });
     auto const layout = nn::layout_of<HostSpace>(column, prediction.layout.positions);
     for (Index row = 0; row < layout.rows; ++row) {

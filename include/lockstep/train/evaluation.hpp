@@ -29,12 +29,11 @@ template <class Loader, class... Metrics>
 struct Evaluation {
   static_assert(
       detail::LoadsBatches<Loader>,
-      "Lockstep: an Evaluation's first argument is no data::DataLoader that is not const; a dataset goes into "
+      "Lockstep: an Evaluation's first argument is not a non-const data::DataLoader; put a dataset into "
       "one: data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
-  static_assert(
-      (Metric<Metrics> && ...),
-      "Lockstep: what an Evaluation counts by is no metric: it lacks totals() -> std::span<double>, value() -> "
-      "double (or values(each)) or name() -> char const*; see docs/reference/trainer.md");
+  static_assert((Metric<Metrics> && ...),
+                "Lockstep: an argument of Evaluation is no metric: it lacks totals() -> std::span<double>, value() -> "
+                "double (or values(each)) or name() -> char const*; see docs/reference/trainer.md");
   static_assert((detail::says_what_is_better<Metrics> && ...),
                 "Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false` (or true), "
                 "public; see docs/reference/trainer.md");

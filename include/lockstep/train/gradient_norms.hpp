@@ -27,13 +27,13 @@ template <class Model, class Optimizer, class Policy>
   using Replica = typename std::remove_reference_t<decltype(session)>::DeviceReplica;
   using Space = typename Replica::Space;
   static_assert(!Replica::scales_loss,
-                "Lockstep: train::gradient_norms is for models in float or nn::InBfloat16: of nn::InFloat16 gradients "
+                "Lockstep: train::gradient_norms is for models in float or nn::InBfloat16: nn::InFloat16 gradients "
                 "have a scale that changes with the step");
   if constexpr (requires { trainer.policy().shard_optimizer; })
     if (trainer.policy().shard_optimizer && trainer.ranks() > 1)
       throw ConfigError(
-          "gradient_norms: with shard_optimizer each rank has the gradients of its part alone; leave it out, or have "
-          "clip_norm measure the norm of all of them together");
+          "gradient_norms: with shard_optimizer each rank has only its part of the gradients; leave it out, or let "
+          "clip_norm measure the global norm");
   std::vector<std::pair<std::string, double>> norms;
   auto const weight = detail::TrainerParts::weight(trainer);
   session.each([&](int shard, Replica& replica) {

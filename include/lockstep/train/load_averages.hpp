@@ -42,10 +42,10 @@ inline Metadata load_averages(std::string const& path, nn::ParameterLayout const
     auto const optimizer = detail::optimizer_of(file, path);
     if (!optimizer.starts_with("Averaged "))
       throw DataError(path + ": holds no averages of the parameters, " +
-                      (optimizer.empty() ? std::string("nor what an optimizer keeps: take the parameters; those of "
-                                                       "best.safetensors are the averages, where there were some")
-                                         : "for the optimizer that it was saved with, " + optimizer +
-                                               ", keeps none: take the parameters, or train with an optim::Averaged"));
+                      (optimizer.empty() ? std::string("nor an optimizer's state: use the parameters, which in "
+                                                       "best.safetensors are the averages if the optimizer kept some")
+                                         : "because its optimizer, " + optimizer +
+                                               ", keeps none: use the parameters, or train with an optim::Averaged"));
     auto const name_of = [](std::size_t state, std::string const& name) {
       return "optimizer." + std::to_string(state) + "." + name;
     };

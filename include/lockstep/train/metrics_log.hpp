@@ -30,8 +30,8 @@ class MetricsLog final : public Observer {
         return json::parse(line, file_.path()).at("step").integer();
       } catch (DataError const&) {
         throw DataError(file_.path() + ":" + std::to_string(number) +
-                        ": the line tells of no step, so it is not known where the log goes on; remove the line, or "
-                        "move the file away, and the run begins another");
+                        ": the line has no step, so the log cannot be continued; remove the line, or "
+                        "move the file away, and the run starts a new one");
       }
     });
   }

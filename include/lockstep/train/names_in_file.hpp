@@ -33,7 +33,7 @@ class NamesInFile {
   }
   /// Explains why no parameter is selected; `first` is the name of the model's first parameter.
   [[nodiscard]] std::string none(std::string_view first) const {
-    return (rename_ ? "the function of names gives none for any parameter of the model"
+    return (rename_ ? "the function of names returns no name for any parameter of the model"
                     : "no name in the model begins with \"" + prefix_ + "\"") +
            "; its first parameter is \"" + std::string(first) + "\"";
   }

@@ -51,7 +51,7 @@ class Predictor {
       for (auto const& entry : entries)
         if (names(entry.name).empty())
           throw ConfigError(path + ": the names leave out \"" + entry.name +
-                            "\", and a predictor has nothing else to take it from; name all, or train the rest first");
+                            "\", but a predictor needs all parameters; name all, or train the rest first");
     };
     expect_named(layout_.entries()), expect_named(layout_.buffers());
     metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
@@ -135,7 +135,7 @@ class Predictor {
   [[nodiscard]] auto next(Batch const& batch) {
     auto const turn = call();
     expect<ConfigError>(tokens_ > 0, [] {
-      return "Predictor: next goes on with the sequences of begin, and there are none; call begin first, and again "
+      return "Predictor: next continues the sequences of begin, but there are none; call begin first, and again "
              "after an error";
     });
     return go_on(batch, tokens_);
@@ -149,7 +149,7 @@ class Predictor {
   void select(std::span<Index const> rows) {
     auto const turn = call();
     expect<ConfigError>(tokens_ > 0, [] {
-      return "Predictor: select chooses among the sequences of begin and next, and there are none; call begin first";
+      return "Predictor: select chooses among the sequences of begin and next, but there are none; call begin first";
     });
     context_.select_rows(rows);
   }
@@ -172,7 +172,7 @@ class Predictor {
     context_.keep_tokens(earlier);
     auto prediction = run(batch);
     expect<ConfigError>(context_.added_tokens() > 0, [] {
-      return "Predictor: nothing was kept of this batch that others could go on with, for the model has neither "
+      return "Predictor: this batch left no state to continue from, because the model has neither "
              "causal attention nor a recurrent layer nor a causal convolution, or the sequences have no tokens; use "
              "predict";
     });
@@ -183,7 +183,7 @@ class Predictor {
   [[nodiscard]] auto run(Batch const& batch) {
     static_assert(
         requires { batch.rows(); },
-        "Lockstep: predict takes a batch, and of samples at hand data::Collated{data::PadCollate{}, "
+        "Lockstep: predict takes a batch; for samples in memory, pass data::Collated{data::PadCollate{}, "
         "samples}.batch(); see docs/how-to/predict.md");
     static_assert(nn::HasPredict<Model, Context, Batch>,
                   "Lockstep: the model has no predict(context, batch) const for this batch type; see "

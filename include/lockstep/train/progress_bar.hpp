@@ -26,7 +26,7 @@ class ProgressBar final : public Observer {
     drawn_ = 0;
     tenths_ = 0;
     if (report.resumed == 0) return;
-    std::fprintf(out_, "going on after step %lld of %lld\n", static_cast<long long>(report.resumed),
+    std::fprintf(out_, "resuming after step %lld of %lld\n", static_cast<long long>(report.resumed),
                  static_cast<long long>(report.steps));
     std::fflush(out_);
   }
@@ -63,11 +63,11 @@ class ProgressBar final : public Observer {
     for (auto const& each : record.evaluations)
       if (each.best) best_epoch = each.epoch + 1;
     if (record.stopped) {
-      std::fprintf(out_, "%sstopped after step %lld of %lld, as asked\n", terminal_ ? "\r\x1b[K" : "",
+      std::fprintf(out_, "%sstopped after step %lld of %lld on request\n", terminal_ ? "\r\x1b[K" : "",
                    static_cast<long long>(record.steps), static_cast<long long>(steps_));
       std::fflush(out_);
     } else if (record.steps < steps_ && best_epoch > 0) {
-      std::fprintf(out_, "ends here: no evaluation was better than that after epoch %lld\n",
+      std::fprintf(out_, "ends here: no evaluation was better than the one after epoch %lld\n",
                    static_cast<long long>(best_epoch));
       std::fflush(out_);
     }

@@ -197,7 +197,7 @@ struct SafetensorsFile {
       throw DataError(
           path + ": its header claims " + std::to_string(length) + " bytes, but only " +
           std::to_string(size - sizeof length) +
-          " follow; the file is cut off, so take another, such as the checkpoint before it, or no safetensors file");
+          " follow; the file is cut off, or no safetensors file: use another, such as the checkpoint before it");
     std::string text(length, '\0');
     if (!take(text.data(), text.size())) throw DataError(path + ": cannot be read to its end");
     data_begin = static_cast<Index>(sizeof length + length);
@@ -285,8 +285,8 @@ struct SafetensorsFile {
     if (sum && sum->string() != to_string(found))
       throw DataError(
           path + ": parameter \"" + name +
-          "\" does not have the checksum that it was saved with: a disk or a copy has changed bits, so take "
-          "another file, such as the checkpoint before it; or a program has, which then must leave out the "
+          "\" does not have the checksum that it was saved with: a disk or a copy has changed bits, so use "
+          "another file, such as the checkpoint before it; a program that changes parameters must remove the "
           "metadata's " +
           std::string(checksums_key));
   }
@@ -314,7 +314,7 @@ struct SafetensorsFile {
     auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
                end = tensor->at("data_offsets").at(std::size_t{1}).integer();
     Index const width = type == "F64" ? 8 : type == "F32" ? 4 : 2, bytes = entry.size * width;
-    auto const place = what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+    auto const place = what + " is at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
     if (begin < 0 || end < begin || end - begin != bytes)
       throw DataError(place + " of " + std::to_string(data_bytes) + "; " + std::to_string(bytes) +
                       " bytes inside the file are needed");
@@ -331,13 +331,13 @@ struct SafetensorsFile {
     };
     for (auto const& [other, tensor] : header.value.object())
       if (is_part(other, name) || is_part(name, other))
-        return ", with \"" + std::string(other) + "\": load(path, prefix, in_file) takes the one for the other";
+        return ", but has \"" + std::string(other) + "\": load(path, prefix, in_file) reads one as the other";
     std::vector<std::string> names;
     for (auto const& [other, tensor] : header.value.object())
       if (other != "__metadata__") names.emplace_back(other);
     if (names.empty()) return {};
-    return "; of those that it has \"" + nearest(name, names) +
-           "\" is the nearest: where names alone differ, load(path, names) takes a function of them";
+    return "; the nearest is \"" + nearest(name, names) +
+           "\": if only names differ, pass a function of names to load(path, names)";
   }
 };
 
@@ -360,7 +360,7 @@ inline std::string load_text(std::string const& path, std::string_view name) {
     if (each == name) return text;
     if (!detail::is_ours(each)) names += (names.empty() ? "" : ", ") + each;
   }
-  throw DataError(path + ": no text \"" + std::string(name) + "\" was saved with the parameters; " +
+  throw DataError(path + ": no string \"" + std::string(name) + "\" was saved with the parameters; " +
                   (names.empty() ? "none was" : "there are: " + names));
 }
 

@@ -226,7 +226,7 @@ class Trainer {
  private:
   friend struct train::detail::TrainerParts;
   [[nodiscard]] train::detail::OneThread::Call call() const {
-    return {user_, "Trainer", "have one of them make all calls, or take turns by a lock"};
+    return {user_, "Trainer", "make all calls from one thread, or use a lock"};
   }
   template <class Evaluation>
   train::EvaluationReport evaluate_all(Evaluation const& evaluation, train::StepsMade const& made) {

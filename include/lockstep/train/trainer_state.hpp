@@ -47,7 +47,7 @@ struct TrainerState {
                       std::to_string(value.at("version").integer()) + "; this library reads version 1");
     auto const refuse = [&](char const* name, std::string const& found) {
       throw DataError(where + ": in the state of the trainer " + name + " is " + found +
-                      ", which no trainer leaves; the file was damaged, take another");
+                      ", which no trainer writes; the file is damaged, use another");
     };
     auto const whole = [&](auto& to, char const* name, Index most) {
       auto const number = value.at(name).integer();
@@ -95,11 +95,11 @@ inline TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& l
   std::array<double, 1> size{};
   if (first) {
     auto const read =
-        load_state_of(path, layout, TrainerState::key, "load_state takes what train::save_state has saved", state,
+        load_state_of(path, layout, TrainerState::key, "load_state reads files of train::save_state", state,
                       [&](std::string const& text) { return TrainerState::from_json(text, path); });
     auto const expect_same = [&](std::string const& what, std::string const& was, std::string const& now) {
       if (was != now)
-        throw ConfigError(path + ": was saved with " + what + " " + was + " and training would go on with " + now +
+        throw ConfigError(path + ": was saved with " + what + " " + was + ", but training would continue with " + now +
                           "; make them equal");
     };
     expect_same("the seed", std::to_string(read.seed), std::to_string(seed));

@@ -52,6 +52,6 @@ TEST_CASE("memory that ran out is told with the remedies, and any other error as
 TEST_CASE("a rank that was killed may have met the end of memory") {
   CHECK(
       app::detail::with_hint("rank 1 (pid 3) was killed by signal 9 (Killed)") ==
-      "rank 1 (pid 3) was killed by signal 9 (Killed); the kernel does that when memory runs out, as dmesg then says");
+      "rank 1 (pid 3) was killed by signal 9 (Killed); the kernel does that when memory runs out, which dmesg reports");
   CHECK(app::detail::with_hint("rank 1 (pid 3) was killed by signal 15 (Terminated)").ends_with("(Terminated)"));
 }

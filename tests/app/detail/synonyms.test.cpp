@@ -151,12 +151,14 @@ TEST_CASE("settings that are always so are accepted, and said to be; the others 
   CHECK(flags.given == Words{"--config"});
   CHECK(parsed({"--pin-memory", "--num-workers", "2", "--pin_memory"}).notes ==
         Words{"pin-memory, pin_memory: always on, accepted"});
-  CHECK(contains(refused({"--persistent-workers", "false"}),
-                 "--persistent-workers false: cannot be, as worker threads live as long as their loader, and a new "
-                 "epoch starts none; leave it out"));
-  CHECK(contains(refused({"--drop_last"}), "--drop_last true: cannot be, as a short last batch is weighted"));
+  CHECK(contains(
+      refused({"--persistent-workers", "false"}),
+      "--persistent-workers false: is not possible, because worker threads live as long as their loader, and a new "
+      "epoch starts none; leave it out"));
+  CHECK(
+      contains(refused({"--drop_last"}), "--drop_last true: is not possible, because a short last batch is weighted"));
   CHECK(contains(refused({"--shuffle=7"}), "--shuffle 7: must be true or false"));
-  CHECK(contains(refused_file("a: {}\nshuffle: 0\n"), "run.yaml:2: shuffle 0: cannot be, as each epoch"));
+  CHECK(contains(refused_file("a: {}\nshuffle: 0\n"), "run.yaml:2: shuffle 0: is not possible, because each epoch"));
   CHECK(contains(refused_file("shuffle: [true]\n"), "run.yaml:1: shuffle [true]: takes one value, not a list"));
 }
 
@@ -164,9 +166,10 @@ TEST_CASE("settings that are of no use are accepted, and those that a flag does 
   CHECK(configured("logging_steps: 10\nper_device_eval_batch_size: 64\n").notes ==
         Words{"logging_steps, per_device_eval_batch_size: not used, accepted"});
   CHECK(contains(refused({"--num_classes", "4"}),
-                 "--num_classes 4: is no flag here, as the number of classes follows from the data; leave it out"));
+                 "--num_classes 4: is not a flag of this program, because the number of classes follows from the data; "
+                 "leave it out"));
   CHECK(contains(refused_file("a: {}\noptimizer: SGD\n"),
-                 "run.yaml:2: optimizer SGD: is no flag here, as the optimizer"));
+                 "run.yaml:2: optimizer SGD: is not a flag of this program, because the optimizer"));
 }
 
 TEST_CASE("two names of one flag are a flag that is given twice") {

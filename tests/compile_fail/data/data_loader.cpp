@@ -5,7 +5,7 @@
 // CASE vector: Lockstep: the first argument of DataLoader is no dataset
 // CASE order: Lockstep: the first argument of DataLoader is no dataset
 // CASE member: Lockstep: this member of the sample cannot be collated
-// CASE batches: Lockstep: the sampler's order has some of what an order by batches needs and not all
+// CASE batches: Lockstep: the sampler's order lacks some functions of an order by batches
 // LINES 40
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE groups: Lockstep: hold_out of each class by itself would part the dataset's groups
+// CASE groups: Lockstep: hold_out per class would split the dataset's groups
 #include <cstdint>
 #include <vector>
 

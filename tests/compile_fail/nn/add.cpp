@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE ranks: Lockstep: nn::add takes two activations of one shape, or a Sequence or a picture and, second, a Variable
-// CASE picture_second: Lockstep: nn::add takes two activations of one shape, or a Sequence or a picture and, second, a
-// CASE sequence_second: Lockstep: nn::add takes the Sequence first and what is added to its tokens second
+// CASE ranks: Lockstep: nn::add takes two activations of one shape, or a Sequence or an image and, second, a Variable
+// CASE picture_second: Lockstep: nn::add takes two activations of one shape, or a Sequence or an image and, second, a
+// CASE sequence_second: Lockstep: nn::add takes the Sequence first and the addend of its tokens second
 // CASE picture_to_sequence: Lockstep: nn::add takes a Sequence and, second, another or a Variable [rows, channels]
 #include <lockstep/nn/add.hpp>
 

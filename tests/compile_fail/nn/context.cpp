@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE integers: Lockstep: activations are float, double, bfloat16 or float16
 // CASE twice: Lockstep: this model stores its activations in 16 bits already; leave nn::InBfloat16 or nn::InFloat16 out
-// CASE no_layer: Lockstep: visit hands each(name, child) something that is no layer
-// CASE const_visit: Lockstep: visit hands each(name, child) something that is no layer
+// CASE no_layer: Lockstep: visit calls each(name, child) with a child that is no layer
+// CASE const_visit: Lockstep: visit calls each(name, child) with a child that is no layer
 #include <vector>
 
 #include <lockstep/nn/context.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE texts: Lockstep: cross_entropy got texts as labels
+// CASE texts: Lockstep: cross_entropy got strings as labels
 // CASE numbers: Lockstep: cross_entropy takes integers or enumerators as labels
 // CASE factors: Lockstep: cross_entropy takes a float for each row as its factors
-// CASE heads: Lockstep: cross_entropy takes logits, a Variable or a Sequence; where predict returns several in a struct
+// CASE heads: Lockstep: cross_entropy takes logits, a Variable or a Sequence; if predict returns several in a struct
 // CASE sum: Lockstep: losses on the same batch are joined by a.with_auxiliary(b)
-// CASE factor: Lockstep: a loss gets its factor where it is computed
-// CASE factor_behind: Lockstep: a loss gets its factor where it is computed
+// CASE factor: Lockstep: pass the factor of a loss to the function that computes it
+// CASE factor_behind: Lockstep: pass the factor of a loss to the function that computes it
 #include <string>
 
 #include <lockstep/data/columns.hpp>

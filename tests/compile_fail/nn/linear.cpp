@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE tensor: Lockstep: Linear takes a Variable [rows, channels] or a Sequence. Of a batch's array column that is
+// CASE tensor: Lockstep: Linear takes a Variable [rows, channels] or a Sequence. For a batch's array column pass
 // CASE numbers: Lockstep: Linear takes a Variable [rows, channels] or a Sequence
 // CASE layer_norm: Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch
 // CASE rms_norm: Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch
 // CASE batch_norm: Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch
 // CASE convolution: Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch
 // CASE other_rank: Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels
-// CASE whole_batch: Lockstep: Linear got the whole batch. The forward of a model is asked for the loss of a batch
+// CASE whole_batch: Lockstep: Linear got the whole batch. A model's forward takes a batch and returns its loss
 // CASE frozen: Lockstep: the frozen block has no forward(context, inputs...) const for these inputs
 // CASE recurrent: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE attention: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
-// CASE embedding: Lockstep: an nn::Embedding is a table, which a layer looks up beside others
+// CASE embedding: Lockstep: an nn::Embedding is a table, which a layer looks up together with others
 // CASE rule: Lockstep: a rule of parameters has captured more than two numbers
 // CASE sum: Lockstep: activations are added by nn::add(context, x, y)
 // CASE sequences: Lockstep: activations are added by nn::add(context, x, y)

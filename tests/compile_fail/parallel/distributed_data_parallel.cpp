@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE bare: Lockstep: DistributedDataParallel needs what joins its ranks first, DistributedDataParallel
-// CASE world: Lockstep: DistributedDataParallel needs what joins its ranks first, DistributedDataParallel
-// CASE options: Lockstep: DistributedDataParallel needs what joins its ranks first, DistributedDataParallel
+// CASE bare: Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel
+// CASE world: Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel
+// CASE options: Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel
 #include <lockstep/comm/self_communicator.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>

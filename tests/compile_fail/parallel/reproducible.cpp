@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE nccl: Lockstep: NCCL adds in an order of its own
+// CASE nccl: Lockstep: NCCL chooses the order of additions
 #include <lockstep/parallel/reproducible.hpp>
 
 using namespace lockstep;

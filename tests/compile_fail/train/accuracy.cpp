@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE accuracy: Lockstep: Accuracy, TopKAccuracy and Auc look at logits: predict returns a Variable or a Sequence
-// CASE top: Lockstep: Accuracy, TopKAccuracy and Auc look at logits: predict returns a Variable or a Sequence
-// CASE auc: Lockstep: Accuracy, TopKAccuracy and Auc look at logits: predict returns a Variable or a Sequence
-// CASE error_rate: Lockstep: CtcErrorRate looks at logits: predict returns a Sequence
+// CASE accuracy: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
+// CASE top: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
+// CASE auc: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
+// CASE error_rate: Lockstep: CtcErrorRate reads logits: predict returns a Sequence
 #include <lockstep/data/columns.hpp>
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/auc.hpp>

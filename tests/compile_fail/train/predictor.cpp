@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE samples: Lockstep: predict takes a batch, and of samples at hand data::Collated{data::PadCollate{}, samples}
+// CASE samples: Lockstep: predict takes a batch; for samples in memory, pass data::Collated{data::PadCollate{}, samples}
 #include <vector>
 
 #include <lockstep/data/collated.hpp>

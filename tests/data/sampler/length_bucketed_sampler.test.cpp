@@ -184,11 +184,12 @@ TEST_CASE("a loader is refused whose micro-steps hold samples of several of the 
                           data::LengthBucketedSampler{.lengths = lengths(100), .global_batch = 16},
                           data::PadCollate{},
                           {.batch_size = 8, .workers = 0}};
-  CHECK_THROWS_WITH_AS(loader.start({0, 1, 3}, 0, 0, 1),
-                       "DataLoader: the sampler's global_batch is 16; it must be 24 or a multiple of that, which is "
-                       "batch_size times the 3 ranks, devices or shards (split.all), or batches are of samples that do "
-                       "not belong together",
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      loader.start({0, 1, 3}, 0, 0, 1),
+      "DataLoader: the sampler's global_batch is 16; it must be 24 or a multiple of it, which is "
+      "batch_size times the 3 ranks, devices or shards (split.all), so that each batch has samples that "
+      "belong together",
+      ConfigError);
   loader.start({0, 1, 2}, 0, 0, 1);
   CHECK(loader.next().batches()[0].rows() == 8);
   auto const after_two_ranks = loader.state_before({0, 1, 2}, 0, 1);

@@ -116,9 +116,9 @@ TEST_CASE("arrays that do not fit the sample or each other are refused") {
     return data::ArrayDataset{ArrayMember{&Pair::a, a}, ArrayMember{&Pair::b, b}}.size();
   };
   CHECK(make(two, two) == rows);
-  CHECK_THROWS_WITH_AS(make(three, two), doctest::Contains("rows of 3 numbers [13, 3], and member 0"), DataError);
+  CHECK_THROWS_WITH_AS(make(three, two), doctest::Contains("rows of 3 numbers [13, 3], but member 0"), DataError);
   CHECK_THROWS_WITH_AS(make(two, three), doctest::Contains("rows of 3 numbers"), DataError);
-  CHECK_THROWS_WITH_AS(make(two, twos), doctest::Contains("holds float64, and member 1"), DataError);
+  CHECK_THROWS_WITH_AS(make(two, twos), doctest::Contains("holds float64, but member 1"), DataError);
   CHECK_THROWS_WITH_AS(make(two, data::open_raw<float>(folder / "short", {2})), doctest::Contains("has 2 rows"),
                        DataError);
   CHECK_THROWS_WITH_AS((data::ArrayDataset{ArrayMember{&Pair::a, two}, ArrayMember{&Pair::a, two}}),
@@ -176,7 +176,7 @@ TEST_CASE("sequences of varying length lie one after the other, in arrays of the
     std::array<float, 1> height{};
   };
   CHECK_THROWS_WITH_AS((data::ArrayDataset{ArrayMember{&Fixed::height, heights, lengths}}),
-                       doctest::Contains("is no vector"), ConfigError);
+                       doctest::Contains("is not a vector"), ConfigError);
 }
 
 TEST_CASE("a file shortened while training fails at the batch that needs the rest, by name") {

@@ -186,7 +186,7 @@ TEST_CASE("an array takes as many columns as it has elements, of which a file ma
   CHECK(wide.notes[1] == "z");
   CHECK(wide.label == 7);
   CHECK(error_of<Wide>("1,2\n") ==
-        doctest::Contains(":1: has 2 columns where 24 (20 x number, text, 2 x text, number) were expected"));
+        doctest::Contains(":1: has 2 columns, but 24 (20 x number, text, 2 x text, number) were expected"));
   CHECK(error_of<Wide>(row + "x,y,z,7\n0,0,?,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,x,y,z,7\n") ==
         doctest::Contains(":2: column 3: expected a number, found \"?\""));
 }
@@ -268,7 +268,7 @@ TEST_CASE("a field may be a list, of numbers or of texts") {
 
   CHECK(error_of<Ids>("1,,,\n1 2 x,,,\n") ==
         doctest::Contains(":2: column 1: expected a list, each a whole number, found \"1 2 x\""));
-  CHECK(error_of<Ids>("1,,,\n1|2,,,\n") == doctest::Contains("or say in CsvOptions::list_separator"));
+  CHECK(error_of<Ids>("1,,,\n1|2,,,\n") == doctest::Contains("or set CsvOptions::list_separator"));
   CHECK(error_of<Basket>("1,3||4,\n", options) == doctest::Contains("column 2: expected a list"));
   CHECK(error_of<Basket>("1,2\n") == doctest::Contains("3 (number, list of numbers, list of texts)"));
 }
@@ -295,7 +295,7 @@ TEST_CASE("columns by their names, in any order and among others") {
   CHECK(error_of<Sale>("area,year,garden,area,town\n1,2,3,4,Ulm\n", options) ==
         doctest::Contains(":1: two columns are named \"area\""));
   CHECK(error_of<Sale>("year,garden,area,town\n1,2,3,Ulm\n1,2,3\n", options) ==
-        doctest::Contains(":3: has 3 columns where 4, as the first line has, were expected"));
+        doctest::Contains(":3: has 3 columns, but 4, as the first line has, were expected"));
   CHECK(error_of<Sale>("year,garden,area,town\n1,2,x,Ulm\n", options) ==
         doctest::Contains(":2: column 3: expected a number, found \"x\""));
   CHECK(error_of<Sale>("year,garden,area,town\n", options) == doctest::Contains("holds a header and no rows"));
@@ -354,9 +354,9 @@ TEST_CASE("a file that changes while its rows are read is an error that names it
 
 TEST_CASE("the wrong number of columns is told with the line on which the row begins") {
   CHECK(error_of("1,\"a\nb\",c\n2,d\n") ==
-        doctest::Contains(":3: has 2 columns where 3 (number, text, text) were expected"));
-  CHECK(error_of("1,a,b,c\n") == doctest::Contains(":1: has 4 columns where 3"));
-  CHECK(error_of("1,a,b\nword\n") == doctest::Contains(":2: has 1 column where 3"));
+        doctest::Contains(":3: has 2 columns, but 3 (number, text, text) were expected"));
+  CHECK(error_of("1,a,b,c\n") == doctest::Contains(":1: has 4 columns, but 3"));
+  CHECK(error_of("1,a,b\nword\n") == doctest::Contains(":2: has 1 column, but 3"));
 }
 
 TEST_CASE(

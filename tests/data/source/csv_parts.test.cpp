@@ -144,5 +144,5 @@ TEST_CASE("a dataset that several threads index has the samples, errors and fing
     return "no error";
   };
   CHECK(error(3) == error(1));
-  CHECK(error(3).find("has 1 column where 2") != std::string::npos);
+  CHECK(error(3).find("has 1 column, but 2") != std::string::npos);
 }

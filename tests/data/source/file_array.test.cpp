@@ -71,7 +71,7 @@ TEST_CASE("numbers of 16 bits are read as floats, rows where they lie, in either
   data::MappedReads const leave;
   CHECK(halves.mapped(leave).numbers<float>() == halves.numbers<float>());
   CHECK_THROWS_WITH_AS(static_cast<void>(halves.numbers<std::uint16_t>()),
-                       doctest::Contains("holds float16, and what reads it is of uint16"), DataError);
+                       doctest::Contains("holds float16, but the requested type is of uint16"), DataError);
 }
 
 TEST_CASE("rows are converted from any type that a file may have") {
@@ -90,7 +90,7 @@ TEST_CASE("rows are converted from any type that a file may have") {
       array.convert_rows(0, std::span(integers));
       CHECK(integers == std::vector<std::int32_t>{1, 2, 3, 4});
     } else {
-      CHECK_THROWS_WITH_AS(array.convert_rows(0, std::span(integers)), doctest::Contains("and integers are to be read"),
+      CHECK_THROWS_WITH_AS(array.convert_rows(0, std::span(integers)), doctest::Contains("but integers were requested"),
                            DataError);
     }
     CHECK_THROWS_WITH_AS(array.convert_rows(2, std::span(row)), doctest::Contains("has 2 rows"), DataError);
@@ -129,13 +129,13 @@ TEST_CASE("several rows are read at once, and all of them; what is no whole row,
   auto const refuses = [&](Index first, std::size_t count, char const* why) {
     CHECK_THROWS_WITH_AS(array.read_rows(first, std::span(rows).first(count)), doctest::Contains(why), DataError);
   };
-  refuses(0, 3, "has rows of 2 numbers [3, 2], and 3 numbers are to be read");
-  refuses(2, 4, "has 3 rows [3, 2], and 2 are to be read from row 2 on");
+  refuses(0, 3, "has rows of 2 numbers [3, 2], but 3 numbers were requested");
+  refuses(2, 4, "has 3 rows [3, 2], but 2 were requested from row 2");
   refuses(3, 2, "has 3 rows");
-  refuses(-1, 2, "from row -1 on");
+  refuses(-1, 2, "from row -1");
   float value = 0;
-  CHECK_THROWS_WITH_AS(array.read_rows(0, std::span(&value, 1)), doctest::Contains("holds int32, and what reads it"),
-                       DataError);
+  CHECK_THROWS_WITH_AS(array.read_rows(0, std::span(&value, 1)),
+                       doctest::Contains("holds int32, but the requested type"), DataError);
   CHECK_THROWS_WITH_AS(static_cast<void>(array.numbers<float>()), doctest::Contains("float32"), DataError);
   data::FileArray const empty(file, array.type(), {0, 2}, 3), narrow(file, array.type(), {3, 0}, 3);
   CHECK(empty.numbers<std::int32_t>().empty());
@@ -150,7 +150,7 @@ TEST_CASE("an array that cannot be is refused") {
   };
   CHECK(make({10}, 0) == 10);
   CHECK(make({0, 3}, 40) == 0);
-  CHECK_THROWS_WITH_AS(make({11}, 0), doctest::Contains("needs 44 bytes from byte 0 on, and the file has 40"),
+  CHECK_THROWS_WITH_AS(make({11}, 0), doctest::Contains("needs 44 bytes from byte 0, but the file has 40"),
                        DataError);
   CHECK_THROWS_AS(make({1}, 37), DataError);
   CHECK_THROWS_AS(make({1}, std::numeric_limits<std::uint64_t>::max()), DataError);
@@ -158,7 +158,7 @@ TEST_CASE("an array that cannot be is refused") {
   CHECK_THROWS_WITH_AS(make({2, -1}, 0), doctest::Contains("[2, -1]"), DataError);
   CHECK_THROWS_WITH_AS(make({Index{1} << 40, Index{1} << 40}, 0), doctest::Contains("no memory can hold"), DataError);
   CHECK_THROWS_WITH_AS(data::FileArray(file, f4, {10}, 0).expect_type<double>("member 0"),
-                       doctest::Contains("holds float32, and member 0 is of float64"), DataError);
+                       doctest::Contains("holds float32, but member 0 is of float64"), DataError);
 }
 
 TEST_CASE("a file that is shortened while it is read is an error that says so, and nothing else") {

@@ -123,7 +123,7 @@ TEST_CASE("patterns that are no classes, or match nothing, are refused") {
   auto const a = "a=" + folder / "a/*";
   auto const make = [](std::string const& patterns) { return data::LabelledFilesDataset{patterns}; };
   CHECK_THROWS_WITH_AS(make(a + ",/usr/include/*.h"),
-                       doctest::Contains("\"/usr/include/*.h\" is no class; write NAME=GLOB"), ConfigError);
+                       doctest::Contains("\"/usr/include/*.h\" is not a class; write NAME=GLOB"), ConfigError);
   CHECK_THROWS_AS(make(a + ",=x"), ConfigError);
   CHECK_THROWS_AS(make(a + ",b="), ConfigError);
   CHECK_THROWS_WITH_AS(make(a), doctest::Contains("names 1 classes"), ConfigError);
@@ -132,7 +132,8 @@ TEST_CASE("patterns that are no classes, or match nothing, are refused") {
                        DataError);
   CHECK_THROWS_WITH_AS(make(a + ",b=" + folder / "b/*"), doctest::Contains("no file of class b has 64 bytes"),
                        DataError);
-  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder / "*/x"), doctest::Contains("no earlier class has taken"), DataError);
+  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder / "*/x"), doctest::Contains("without the files of earlier classes"),
+                       DataError);
   CHECK_THROWS_AS((data::LabelledFilesDataset{a, {.window_bytes = 0}}), ConfigError);
 }
 
@@ -144,7 +145,7 @@ TEST_CASE("a file that shrinks or goes after it was indexed is told by name") {
   put(folder, "a/x", ruler(2100));
   std::filesystem::remove(folder / "b/y");
   CHECK_THROWS_WITH_AS(static_cast<void>(files.get(0)),
-                       doctest::Contains("a/x: ends at byte 2100, but reached to 2304"), DataError);
+                       doctest::Contains("a/x: ends at byte 2100, but reached byte 2304"), DataError);
   CHECK_THROWS_WITH_AS(static_cast<void>(files.get(9)), doctest::Contains("b/y: cannot be opened: No such file"),
                        DataError);
 }

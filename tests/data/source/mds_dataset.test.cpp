@@ -83,7 +83,7 @@ TEST_CASE("what cannot be read is refused, by name") {
   };
   refused("", "has no sample");
   refused(entry("none.mds", 1), "cannot be opened");
-  refused(entry("../x.mds", 1), "lies beside its index");
+  refused(entry("../x.mds", 1), "must be in the same folder as its index");
   refused(entry("shard.00000.mds", 3), "holds 2 samples, and the index says 3");
   refused(entry("none.mds", 1, columns, "\"zstd\""), "is compressed (zstd)");
   CHECK(folder.open(entry("shard.00001.mds", 1, columns, "\"zstd\"")).size() == 1);  // already decompressed

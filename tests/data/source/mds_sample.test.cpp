@@ -35,8 +35,8 @@ TEST_CASE("sizes of all values that vary come first") {
   CHECK_THROWS_WITH_AS(static_cast<void>(sample.text("aa")), doctest::Contains("no column \"aa\"; did you mean \"a\"?"),
                        DataError);
   CHECK_THROWS_WITH_AS(static_cast<void>(sample.number<float>("b")),
-                       doctest::Contains("the encoding uint16, and float32 is wanted"), DataError);
-  CHECK_THROWS_WITH_AS(static_cast<void>(sample.text("c")), doctest::Contains("str is wanted"), DataError);
+                       doctest::Contains("the encoding uint16, but float32 was requested"), DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sample.text("c")), doctest::Contains("str was requested"), DataError);
 }
 
 TEST_CASE("encodings and the numbers they store") {

@@ -36,8 +36,8 @@ TEST_CASE("images and labels as MNIST has them") {
     CHECK_THROWS_WITH_AS(open(bytes), doctest::Contains(why), DataError);
   };
   refused("\x1f\x8b\x08\0"s, "decompress it with gunzip");
-  refused("\0\x01\x08\x01\0\0\0\x01"s, "is no IDX file");
-  refused("\0\0\x0a\x01\0\0\0\x01"s, "is no IDX file");
+  refused("\0\x01\x08\x01\0\0\0\x01"s, "is not an IDX file");
+  refused("\0\0\x0a\x01\0\0\0\x01"s, "is not an IDX file");
   refused("\0\0\x08\x01\0\0\0\x03"s + "ab", "needs 3 bytes");
   refused("\0\0\x08\x02\0\0\0"s, "ends at byte");
   refused("\0\0\x0e\xff"s + std::string(255 * 4, '\x7f'), "no memory can hold");

@@ -50,8 +50,8 @@ TEST_CASE("what is damaged or compressed is refused") {
   CHECK_THROWS_WITH_AS(file.open(zip(files()), "labels"),
                        doctest::Contains("no array \"labels\" among its 2; did you mean \"label\"?"), DataError);
   CHECK_THROWS_WITH_AS(file.open(zip(files(), false, 8), "x"), doctest::Contains("\"x.npy\" is compressed"), DataError);
-  CHECK_THROWS_WITH_AS(file.open("", "x"), doctest::Contains("is no zip archive"), DataError);
-  CHECK_THROWS_WITH_AS(file.open(std::string(100, 'x'), "x"), doctest::Contains("is no zip archive"), DataError);
+  CHECK_THROWS_WITH_AS(file.open("", "x"), doctest::Contains("is not a zip archive"), DataError);
+  CHECK_THROWS_WITH_AS(file.open(std::string(100, 'x'), "x"), doctest::Contains("is not a zip archive"), DataError);
   auto reaching = npy_of("<f4", "(0, 2)", "");  // its header, by its length, goes on in the next file
   reaching[9] = '\1';
   CHECK_THROWS_WITH_AS(file.open(zip({{"x.npy", reaching}, {"y.npy", std::string(1000, ' ')}}), "x"),

@@ -49,7 +49,7 @@ TEST_CASE("numbers of 16 bits are read as floats") {
   CHECK(x.type().name() == "bfloat16");
   CHECK(x.numbers<float>() == std::vector<float>{1, 2, -3, 0.5f});
   CHECK_THROWS_WITH_AS(static_cast<void>(x.numbers<std::int16_t>()),
-                       doctest::Contains("holds bfloat16, and what reads"), DataError);
+                       doctest::Contains("holds bfloat16, but the requested type"), DataError);
 }
 
 TEST_CASE("what is damaged or not there is refused") {

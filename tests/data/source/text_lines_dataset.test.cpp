@@ -57,7 +57,7 @@ TEST_CASE("a line that does not end is no text") {
   TemporaryFolder const folder;
   write_file(folder / "a", std::string((std::size_t{1} << 26) + 1, 'x'));
   CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "a"),
-                       doctest::Contains("a:1: the line goes on after 67108864 bytes"), DataError);
+                       doctest::Contains("a:1: the line is longer than 67108864 bytes"), DataError);
 }
 
 TEST_CASE("no file, no text, no line") {

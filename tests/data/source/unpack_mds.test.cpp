@@ -96,5 +96,5 @@ TEST_CASE("what cannot be decompressed is refused, by name, and leaves nothing b
   folder.index(plain.size(), "gz");
   refused(whole, "is compressed with gz");
   folder.index(plain.size(), "zstd", "../shard.mds.zstd");
-  refused(whole, "lies beside its index");
+  refused(whole, "must be in the same folder as its index");
 }

@@ -137,9 +137,9 @@ TEST_CASE_FIXTURE(Fixture, "any bytes are cut, into ids of the table") {
 TEST_CASE_FIXTURE(Fixture, "a file that is no vocabulary is refused") {
   CHECK_THROWS_AS(data::WordPieceTokenizer{folder / "none"}, DataError);
   write_file(path, "[PAD]\n[UNK]\nthe\n");
-  CHECK_THROWS_WITH_AS(data::WordPieceTokenizer{path},
-                       (path + ": has no line \"[CLS]\"; a vocabulary of BERT's, one piece a line, has one").c_str(),
-                       DataError);
+  CHECK_THROWS_WITH_AS(
+      data::WordPieceTokenizer{path},
+      (path + ": has no line \"[CLS]\"; a BERT vocabulary has that line, with one piece per line").c_str(), DataError);
   write_file(path, "[UNK]\r\n[CLS]\r\n[SEP]\r\nthe");  // as another system ends lines, and cut at the last
   CHECK(data::WordPieceTokenizer{path}.encode("the", 9) == Ids{1, 3, 2});
 }

@@ -14,7 +14,7 @@ inline void check_local_rank(std::optional<int> const& local_rank, launch::Envir
   if (!local_rank || *local_rank == place.local_rank || place.launcher == launch::Launcher::lockstep) return;
   auto const flag = "--local-rank " + std::to_string(*local_rank);
   if (place.launcher == launch::Launcher::single)
-    throw ConfigError(flag + ": no launcher's variables say how many ranks there are; pass on RANK, WORLD_SIZE, " +
+    throw ConfigError(flag + ": no launcher's variables give the number of ranks; pass on RANK, WORLD_SIZE, " +
                       "LOCAL_RANK and LOCAL_WORLD_SIZE, or start with torchrun --no-python");
   throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
 }
@@ -25,8 +25,7 @@ inline void check_mpi(launch::Environment const& place) {
 #if !defined(LOCKSTEP_MPI)
   throw ConfigError(
       "--engine mpi: this program was built without MPI; configure its build with LOCKSTEP_MPI=ON, which looks for "
-      "one, "
-      "and link lockstep::mpi, or use --engine process");
+      "an MPI, and link lockstep::mpi, or use --engine process");
 #endif
   if (place.launcher == launch::Launcher::single || place.launcher == launch::Launcher::lockstep)
     throw ConfigError("--engine mpi: no MPI launcher has started this program; start with mpirun -n N");

@@ -52,7 +52,7 @@ class Combinations {
     };
     if (options_.parallel != Parallel::ddp)
       refuse_it(std::string("--parallel ") + name(options_.parallel) +
-                ": it is ranks that share the optimizer's moments; use --parallel ddp, or leave it out");
+                ": only ranks share the optimizer's moments; use --parallel ddp, or leave it out");
     if (options_.backend == Backend::cuda)
       refuse_it(
           "--backend cuda: on GPUs every rank keeps all of the optimizer's moments; leave it out, or use "
@@ -66,14 +66,14 @@ class Combinations {
     };
     if (options_.parallel != Parallel::ddp)
       refuse_it(std::string("--parallel ") + name(options_.parallel) +
-                ": it is ranks that send gradients; use --parallel ddp, or leave it out");
+                ": only ranks send gradients; use --parallel ddp, or leave it out");
     if (options_.reproducible > 0)
       refuse_it(
-          "--reproducible: each rank would round what it has summed over its shards, and bits would depend on the "
+          "--reproducible: each rank would round its sum over shards, so that bits would depend on the "
           "number of ranks; leave out either");
     if (options_.backend == Backend::cuda && options_.engine != launch::Engine::nccl)
       refuse_it(
-          "--backend cuda, where NCCL does not join the ranks: what goes over the host is summed in float32; leave "
+          "--backend cuda without NCCL between the ranks: the host sums gradients in float32; leave "
           "it out, or use --engine nccl");
   }
 
@@ -83,33 +83,31 @@ class Combinations {
     megabytes << *options_.bucket_cap_mb;
     refuse("--bucket-cap-mb", &Options::bucket_cap_mb, {},
            "--bucket-cap-mb " + megabytes.str() + " with --parallel " + name(options_.parallel) +
-               ": it is ranks that send gradients; use --parallel ddp, or leave it out");
+               ": only ranks send gradients; use --parallel ddp, or leave it out");
   }
 
   void check_replica_checks() {
     if (options_.parallel != Parallel::single) return;
-    refuse(
-        "--check-replicas-every", &Options::check_replicas_every, Index{0},
-        "--check-replicas-every " + std::to_string(options_.check_replicas_every) +
-            " with --parallel single: there is one replica and none to compare it with; use --parallel dp or ddp, or "
-            "leave it out");
+    refuse("--check-replicas-every", &Options::check_replicas_every, Index{0},
+           "--check-replicas-every " + std::to_string(options_.check_replicas_every) +
+               " with --parallel single: there is only one replica; use --parallel dp or ddp, or "
+               "leave it out");
   }
 
   void note_wide_dp() {
     constexpr int few = 4;
     if (options_.parallel == Parallel::dp && options_.devices > few)
       options_.warnings.push_back("--parallel dp with " + std::to_string(options_.devices) +
-                                  " devices: the first sums the gradients of all and updates for all, which takes "
+                                  " devices: the first device sums all gradients and makes all updates, which takes "
                                   "longer with each device; --parallel ddp is faster beyond " +
                                   std::to_string(few));
   }
 
   void check_timed_products() {
     if (options_.backend != Backend::host) return;
-    refuse(
-        "--timed-products", &Options::timed_products, false,
-        "--timed-products with --backend host: it is cuBLASLt that offers several algorithms for a product; leave it "
-        "out, or use --backend cuda");
+    refuse("--timed-products", &Options::timed_products, false,
+           "--timed-products with --backend host: only cuBLASLt has several algorithms for a matrix product; leave it "
+           "out, or use --backend cuda");
   }
 
   void check_min_factor() {
@@ -132,11 +130,11 @@ class Combinations {
     bool const goes_on = options_.resume != Options::never && options_.resume != Options::automatic;
     if (goes_on)
       refuse("--init-from", &Options::init_from, std::string(),
-             "--resume with --init-from: a run that goes on has its parameters; leave out either");
+             "--resume with --init-from: a resumed run has its own parameters; leave out either");
     if (!options_.save_dir.empty()) return;
     refuse("--keep-checkpoints", &Options::keep_checkpoints, Index{0},
            "--keep-checkpoints without --save-dir: there are none to keep; name a directory");
-    refuse("--trace", &Options::trace, false, "--trace without --save-dir: it leaves files; name a directory for them");
+    refuse("--trace", &Options::trace, false, "--trace without --save-dir: it writes files; name a directory for them");
     refuse("--checkpoint-every", &Options::checkpoint_every, Index{0},
            "--checkpoint-every without --save-dir: there is no place for checkpoints; name a directory");
     if (options_.resume == Options::automatic)
@@ -146,9 +144,9 @@ class Combinations {
 
   void check_doctor() {
     if (!options_.doctor) return;
-    leave_training("--doctor", "it measures, and trains and keeps nothing");
+    leave_training("--doctor", "it measures, and neither trains nor saves");
     refuse("--shard-optimizer", &Options::shard_optimizer, false,
-           "--doctor with --shard-optimizer: what it predicts is for ranks that keep all of the optimizer's moments; "
+           "--doctor with --shard-optimizer: its predictions are for ranks that keep all of the optimizer's moments; "
            "leave out either");
   }
 
@@ -156,7 +154,7 @@ class Combinations {
     if (!options_.evaluate) return;
     if (options_.init_from.empty())
       throw ConfigError("--evaluate without --init-from: there is nothing to evaluate; name a .safetensors file");
-    auto const what = "it evaluates, and trains and keeps nothing";
+    auto const what = "it evaluates, and neither trains nor saves";
     leave_training("--evaluate", what);
     leave("--evaluate", "--doctor", &Options::doctor, false, what);
     leave("--evaluate", "--save-dir", &Options::save_dir, std::string(), what);

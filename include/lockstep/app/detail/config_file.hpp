@@ -31,7 +31,7 @@ class ConfigFile {
     if (!file_) throw ConfigError("--config " + path_ + ": cannot be opened: " + std::strerror(errno));
     if (yaml_parser_initialize(&parser_) == 0) {
       std::fclose(file_);
-      throw ConfigError("--config " + path_ + ": there is no memory to read it");
+      throw ConfigError("--config " + path_ + ": no memory to read it");
     }
     yaml_parser_set_input_file(&parser_, file_);
   }
@@ -52,7 +52,7 @@ class ConfigFile {
     if (event_.type != YAML_MAPPING_START_EVENT) refuse("must be a name with a value, as in \"epochs: 3\"");
     read_section(false);
     next();  // ends the document
-    if (next() != YAML_STREAM_END_EVENT) refuse("begins a second document; a file holds one");
+    if (next() != YAML_STREAM_END_EVENT) refuse("begins a second document, but a file holds one");
     return std::move(settings_);
   }
 
@@ -74,7 +74,7 @@ class ConfigFile {
           }
           break;
         case YAML_MAPPING_START_EVENT:
-          if (inside) refuse(setting.name + ": a section within a section; one level is enough", setting.line);
+          if (inside) refuse(setting.name + ": a section within a section; use one level", setting.line);
           read_section(true);
           continue;
         default:
@@ -89,7 +89,7 @@ class ConfigFile {
     if (yaml_parser_parse(&parser_, &event_) == 0) {
       bool const placed = parser_.error == YAML_SCANNER_ERROR || parser_.error == YAML_PARSER_ERROR;
       throw ConfigError(path_ + (placed ? ":" + std::to_string(parser_.problem_mark.line + 1) : "") +
-                        ": is no YAML or JSON: " + (parser_.problem ? parser_.problem : "cannot be read"));
+                        ": is not YAML or JSON: " + (parser_.problem ? parser_.problem : "cannot be read"));
     }
     return event_.type;
   }

@@ -15,7 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 template <class Trainer, class Evaluation>
 void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool speaks) {
   if constexpr (std::is_same_v<Evaluation, train::NoEvaluation>) {
-    throw ConfigError("--evaluate: this program makes no evaluations; leave it out");
+    throw ConfigError("--evaluate: this program has no evaluation; leave it out");
   } else {
     Progress progress(speaks ? stdout : nullptr);
     auto const report = trainer.evaluate(evaluation, progress.steps("evaluating"));

@@ -72,7 +72,8 @@ class FlagNames {
       return NamedValue{.name = given};
     }
     if (auto const* const row = row_of(refused_names, bare))
-      throw ConfigError(given + " " + value + ": is no flag here, as " + std::string(row->because) + "; leave it out");
+      throw ConfigError(given + " " + value + ": is not a flag of this program, because " + std::string(row->because) +
+                        "; leave it out");
     return {};
   }
 
@@ -153,7 +154,8 @@ class FlagNames {
     if (row.is != Always::unused && says != "true" && says != "false")
       throw ConfigError(given + " " + value + ": must be true or false");
     if ((row.is == Always::on || row.is == Always::off) && (says == "true") != (row.is == Always::on))
-      throw ConfigError(given + " " + value + ": cannot be, as " + std::string(row.because) + "; leave it out");
+      throw ConfigError(given + " " + value + ": is not possible, because " + std::string(row.because) +
+                        "; leave it out");
     std::pair const said{bare(given), row.is};
     if (std::find(accepted_.begin(), accepted_.end(), said) == accepted_.end()) accepted_.push_back(said);
   }

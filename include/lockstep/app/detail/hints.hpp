@@ -25,7 +25,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
            " used; --parallel ddp --nproc auto uses all, and --gpu-ids chooses";
   if (devices > gpus)
     return std::to_string(devices) + " ranks or devices share " + counted(gpus) +
-           ", which is slower than one for each; CUDA_VISIBLE_DEVICES decides which GPUs a program sees";
+           ", which is slower than one GPU each; CUDA_VISIBLE_DEVICES decides which GPUs a program sees";
   return "";
 }
 
@@ -34,14 +34,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   constexpr double slow = 10;
   if (seconds < slow) return "";
   return "this rank took " + std::to_string(std::llround(seconds)) +
-         " s to open its data and to make the model; docs/how-to/troubleshooting.md lists what shortens that";
+         " s to open its data and to make the model; docs/how-to/troubleshooting.md lists ways to shorten it";
 }
 
 /// Returns an exception's message; for memory that ran out, with remedies.
 [[nodiscard]] inline std::string message_of(std::exception const& error) {
   if (dynamic_cast<std::bad_alloc const*>(&error) == nullptr) return error.what();
   return "out of memory: the host, or a limit such as ulimit -v, refused memory; a smaller --batch-size with more "
-         "--grad-accum-steps, --precision bf16 or a smaller --prefetch need less, and --dry-run says how much a device "
+         "--grad-accum-steps, --precision bf16 or a smaller --prefetch need less, and --dry-run prints how much a "
+         "device "
          "takes";
 }
 
@@ -58,7 +59,7 @@ decltype(auto) telling_memory(F&& f) {
 /// Returns the supervisor's sentence about a failed rank, with a hint if the kernel may have killed it.
 [[nodiscard]] inline std::string with_hint(std::string const& report) {
   if (report.find("was killed by signal 9") == std::string::npos) return report;
-  return report + "; the kernel does that when memory runs out, as dmesg then says";
+  return report + "; the kernel does that when memory runs out, which dmesg reports";
 }
 
 }}}  // namespace lockstep::app::detail

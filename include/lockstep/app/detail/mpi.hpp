@@ -36,9 +36,9 @@ class [[nodiscard]] MpiSession {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (rank != world.rank || size != world.size)
       throw ConfigError("--engine mpi: this is rank " + std::to_string(world.rank) + " of " +
-                        std::to_string(world.size) + " to its launcher and rank " + std::to_string(rank) + " of " +
-                        std::to_string(size) + " to MPI, which was started another way; use its own mpirun, or srun " +
-                        "--mpi=pmix");
+                        std::to_string(world.size) + " to its launcher but rank " + std::to_string(rank) + " of " +
+                        std::to_string(size) +
+                        " to MPI, which another launcher started; use this MPI's own mpirun, or srun " + "--mpi=pmix");
   }
   ~MpiSession() {
     if (open_ && std::uncaught_exceptions() == 0) MPI_Finalize();

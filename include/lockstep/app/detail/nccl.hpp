@@ -54,7 +54,7 @@ template <class Communicator>
   for (auto const& seat : all) crowded = crowded || std::count(all.begin(), all.end(), seat) > 1;
   if (crowded && world.engine == launch::Engine::thread)
     throw ConfigError(
-        "--engine nccl: there are more ranks than GPUs, and NCCL lets no two threads of a process share one; use "
+        "--engine nccl: there are more ranks than GPUs, but NCCL lets no two threads of a process share a GPU; use "
         "--nproc instead of --devices, or --engine process");
   if (crowded) ::setenv("NCCL_HOSTID", (std::string(mine.host) + "-" + std::to_string(world.rank)).c_str(), 0);
   return Communicator(world, std::move(host), gpu);

@@ -25,8 +25,8 @@ void take_settings(Options const& options, Optimizer& optimizer) {
   auto const rate = optimizer.learning_rate;
   if (own_rate && rate != options.learning_rate && rate != options.scaled_learning_rate() && !gives("--lr"))
     throw ConfigError("Training::fit: the optimizer's learning rate is " + shortest(rate) +
-                      ", and --lr, which counts, has the default " + shortest(options.learning_rate) +
-                      "; let the program's Options have its learning_rate");
+                      ", but --lr has the default " + shortest(options.learning_rate) +
+                      ", which applies; set learning_rate in the program's Options");
   optimizer.learning_rate = options.doctor ? 0 : options.scaled_learning_rate();
   if constexpr (requires { optimizer.weight_decay; }) {
     bool const programs = options.weight_decay != Options().weight_decay && !own_decay;

@@ -59,7 +59,7 @@ class RunOutput {
     if (count == 0) return;
     note(std::to_string(count) + (count == 1 ? " sample was " : " samples were ") +
          (stats.skipped > 0 ? "skipped" : "replaced") +
-         " by the loader of rank 0, the last because of this: " + stats.last_failure);
+         " by the loader of rank 0, the last one with the error: " + stats.last_failure);
   }
 
   /// Facts to print at the start.
@@ -80,8 +80,10 @@ class RunOutput {
         plural(options_.devices), options_.threads, plural(options_.threads), run.engine, most, batch, most,
         batch * options_.all_devices() * options_.grad_accum_steps, run.parameters);
     if (options_.reproducible > 0)
-      std::printf("reproducible: every micro-step has %d shards of %td, and bits do not depend on ranks or devices\n",
-                  options_.reproducible, run.batch_size);
+      std::printf(
+          "reproducible: every micro-step has %d shards of %td, and bits do not depend on the number of ranks or "
+          "devices\n",
+          options_.reproducible, run.batch_size);
     for (auto const& warning : options_.warnings) note(warning);
     if (auto const slow = note_on_slow_start(Clock::seconds() - began_); !slow.empty()) note(slow);
     if (!options_.evaluate) note_warmup(run);
@@ -103,13 +105,13 @@ class RunOutput {
   /// Prints the end of a fit.   @returns whether the run was complete before
   bool tell_end(train::RunRecord const& record) const {
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
-    if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
+    if (speaks() && was_over) std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
     if (speaks() && record.loss_scale.skipped > 0)
-      std::printf("note: %lld step%s skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
+      std::printf("note: %lld step%s skipped because gradients overflowed float16; the loss scale ends at %g\n",
                   static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
                   static_cast<double>(record.loss_scale.scale));
     if (record.stopped && saves()) {
-      std::printf("saved as %s/step_%lld.safetensors; --resume auto goes on\n", file("checkpoints").c_str(),
+      std::printf("saved as %s/step_%lld.safetensors; --resume auto resumes the run\n", file("checkpoints").c_str(),
                   static_cast<long long>(record.steps));
       std::fflush(stdout);
     }
@@ -124,7 +126,7 @@ class RunOutput {
     std::printf("rank 0's steps %lld to %lld, on average (all layers: layers.csv; when: trace.json):\n%s",
                 static_cast<long long>(trace.first_step()),
                 static_cast<long long>(trace.first_step() + trace.steps() - 1), train::layer_table(times).c_str());
-    if (trace.left_out() > 0) note(std::to_string(trace.left_out()) + " marks found no room in the trace");
+    if (trace.left_out() > 0) note(std::to_string(trace.left_out()) + " marks did not fit into the trace");
     std::fflush(stdout);
   }
 
@@ -179,10 +181,10 @@ class RunOutput {
   void note_warmup(Beginning const& run) const {
     if (run.warmup > run.steps)
       note("--warmup-" + (options_.warmup_steps > 0 ? "steps" : "epochs " + shortest(options_.warmup_epochs)) +
-           " would be " + std::to_string(run.warmup) + " steps, and the run has " + std::to_string(run.steps) +
-           ": the learning rate rises to the last of them, and does not fall");
+           " would be " + std::to_string(run.warmup) + " steps, but the run has " + std::to_string(run.steps) +
+           ": the learning rate rises until the last step, and never falls");
     if (options_.warmup_epochs > 0 && run.warmup == 0)
-      note("--warmup-epochs " + shortest(options_.warmup_epochs) + " is less than half a step: there is none");
+      note("--warmup-epochs " + shortest(options_.warmup_epochs) + " is less than half a step: there is no warm-up");
   }
   static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 

@@ -21,16 +21,18 @@ inline void check_operation(Piece const& piece) {
   };
   bool const whole =
       piece.type == ElementType::int32 || piece.type == ElementType::int64 || piece.type == ElementType::uint8;
-  if (whole && piece.operation == Operation::average) refuse("the average", "sum them, and divide as you mean it");
+  if (whole && piece.operation == Operation::average) refuse("the average", "sum them, then divide");
   if (!whole && (piece.operation == Operation::logical_or || piece.operation == Operation::logical_and))
     refuse("a logical operation", "it needs integers");
 }
 
 inline void check_memory(Piece const& piece, void const* data, Index count, char const* what) {
   if (count > 0 && data == nullptr)
-    throw ConfigError(std::string("Communicator::start: the piece has elements and no memory (") + what + " is null)");
+    throw ConfigError(std::string("Communicator::start: the operation has elements but no memory (") + what +
+                      " is null)");
   if (reinterpret_cast<std::uintptr_t>(data) % size_of(piece.type) != 0)
-    throw ConfigError(std::string("Communicator::start: the piece's memory is not aligned for ") + name(piece.type));
+    throw ConfigError(std::string("Communicator::start: the operation's memory is not aligned for ") +
+                      name(piece.type));
 }
 
 inline void check_counts(Piece const& piece, int ranks) {
@@ -47,7 +49,7 @@ inline void check_counts(Piece const& piece, int ranks) {
 /// Rejects operations that no engine can run, before another rank sees them. @throws ConfigError
 inline void check(Piece const& piece, int rank = 0, int ranks = 1) {
   auto const refuse = [](std::string const& what) { throw ConfigError("Communicator::start: " + what); };
-  if (piece.count < 0) refuse("the piece has " + std::to_string(piece.count) + " elements; it needs 0 or more");
+  if (piece.count < 0) refuse("the operation has " + std::to_string(piece.count) + " elements; it needs 0 or more");
   check_counts(piece, ranks);
   auto const given = input_count(piece, rank, ranks);
   bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
@@ -59,10 +61,10 @@ inline void check(Piece const& piece, int rank = 0, int ranks = 1) {
     refuse("the root of a broadcast is " + std::to_string(piece.root) + "; ranks are 0 to " +
            std::to_string(ranks - 1));
   if (!piece.rider.empty() && piece.collective != Collective::all_reduce)
-    refuse("doubles ride with an all_reduce only");
+    refuse("only an all_reduce carries the doubles of `rider`");
   if (std::ssize(piece.rider) > Piece::most_riders)
-    refuse(std::to_string(piece.rider.size()) + " doubles ride with the piece; at most " +
-           std::to_string(Piece::most_riders) + " can");
+    refuse("rider has " + std::to_string(piece.rider.size()) + " doubles; an operation carries at most " +
+           std::to_string(Piece::most_riders));
 }
 
 }}}  // namespace lockstep::comm::detail

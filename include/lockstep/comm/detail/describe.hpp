@@ -29,7 +29,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
   switch (d.kind) {
     case Kind::all_reduce:
       return "all_reduce of " + count + operation + ", " + std::to_string(d.riders) +
-             (d.riders == 1 ? " rider)" : " riders)");
+             (d.riders == 1 ? " piggybacked scalar)" : " piggybacked scalars)");
     case Kind::reduce_scatter:
       return "reduce_scatter of " + count + " per rank" + operation + ")";
     case Kind::broadcast:

@@ -118,7 +118,7 @@ class GroupNccl {
     auto text = std::string(call) + " failed: " + ncclGetErrorString(result);
     if (char const* const more = ncclGetLastError(group_); more && *more) text += std::string(" (") + more + ")";
     if (result == ncclInvalidUsage)
-      text += "; several ranks on one GPU need an NCCL_HOSTID of their own each, or NCCL 2.30's multi-rank mode";
+      text += "; several ranks on one GPU each need their own NCCL_HOSTID, or NCCL 2.30's multi-rank mode";
     bool const from_here = result == ncclInvalidUsage || result == ncclInvalidArgument;
     if (from_here) throw CommunicationError(watch.me() + ": " + text);
     watch.explain(text, doing);

@@ -58,7 +58,7 @@ class PeerWatch {
       if (done()) return;         // the operation completed in between
       if (lost() >= 0) continue;  // a rank failed in between
       auto told = me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing();
-      if (whom.empty()) told += ", which every rank has started; for which one is not determined";
+      if (whom.empty()) told += ", which every rank has started; the late rank is unknown";
       for (auto const rank : whom) told += (rank == whom.front() ? " for " : ", and for ") + who_of_run(rank);
       if (stalls) throw RankStalled(whom.empty() ? -1 : whom.front(), told + ". The limit is over");
       warned = true;

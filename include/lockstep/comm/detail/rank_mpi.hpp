@@ -135,7 +135,7 @@ class RankMpi {
       progress();
       if (mismatch_) throw_mismatch();
       if (holds()) return;
-      if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
+      if (requests_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
       if (backoff.pause()) continue;
       ::sched_yield();  // MPI makes progress only inside calls, so there is nothing to sleep on
       auto const now = Clock::seconds();
@@ -301,8 +301,8 @@ class RankMpi {
       place += what.part(r);
     }
     if (place > INT_MAX)
-      throw ConfigError("MpiCommunicator: an all_gather of " + std::to_string(place) + " elements; MPI counts to " +
-                        std::to_string(INT_MAX) + ": gather in several pieces");
+      throw ConfigError("MpiCommunicator: an all_gather of " + std::to_string(place) +
+                        " elements; MPI counts only to " + std::to_string(INT_MAX) + ": gather in several operations");
     chunk_ = what.largest_part();
     auto const own = static_cast<std::size_t>(rank_);
     bool const in_place = what.in == at(what.out, places_[own], what);

@@ -165,7 +165,7 @@ class RankNccl {
     bool const device = on_device(what.out);
     if (what.in && what.in != what.out && on_device(what.in) != device)
       throw ConfigError(
-          "NcclCommunicator::start: input and result of a piece lie both on the device, or both on the host");
+          "NcclCommunicator::start: input and result of an operation must both be on the device, or both on the host");
     return device;
   }
 
@@ -198,7 +198,9 @@ class RankNccl {
   /// Captures the operation into the stream's recording. Ranks compare it now: later runs have no comparison.
   void record(Request const& what) {
     if (!what.rider.empty())
-      throw ConfigError("NcclCommunicator::start: doubles ride over the host, and cannot be recorded with the piece");
+      throw ConfigError(
+          "NcclCommunicator::start: the doubles of `rider` go over the host, and cannot be recorded with the "
+          "operation");
     recorded_ = true;  // from now on aborts use a thread of their own: this one must not wait for the device
     Step step;
     set_note(step, what);
@@ -285,7 +287,7 @@ class RankNccl {
       advance();
       if (failure_) std::rethrow_exception(failure_);
       if (holds()) return;
-      if (steps_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
+      if (steps_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
       auto& step = *steps_.front();
       auto const number = step.number;
       try {

@@ -224,7 +224,7 @@ class RankStore {
       progress();
       if (failure_) std::rethrow_exception(failure_);
       if (holds()) return;
-      if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
+      if (requests_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
       auto const number = first_;
       try {
         watch_.until(

@@ -52,7 +52,7 @@ class SharedMemoryCommunicator {
   static launch::World const& checked(launch::World const& world) {
     if (world.engine != engine || !world.segment)
       throw ConfigError(std::string(engine == launch::Engine::thread ? "Thread" : "Process") +
-                        "Communicator: this run's ranks are joined by the engine '" + launch::name(world.engine) +
+                        "Communicator: this run's ranks are connected by the engine '" + launch::name(world.engine) +
                         "'; use comm::connect");
     return world;
   }

@@ -162,8 +162,7 @@ class SharedMemoryRank {
     if (mine().done.signal.load() != requests_.first())
       refuse("was connected before, and gave up in the middle of an operation; end the run");
     if (mine().connected.exchange(1) != 0)
-      refuse(
-          "is connected already; hand its communicator on, destroy it first, or make others of it by split(0, rank)");
+      refuse("is connected already; pass on its communicator, destroy it first, or make others with split(0, rank)");
     heap_->communicators.push_back(this);
   }
 
@@ -179,7 +178,7 @@ class SharedMemoryRank {
       }
       try {
         if (mismatch_) waiting_.throw_if_mismatched(combining_, requests_[combining_].descriptor(rank_));
-        if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
+        if (requests_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
         waiting_.wait(requests_.first(), requests_[requests_.first()].descriptor(rank_));
       } catch (CommunicationError const& error) {
         failure_ = std::current_exception();

@@ -98,8 +98,8 @@ class Waiting {
       settings_.warn("the last operations of each rank:\n" + history(shown));
   }
 
-  /// Returns a line for each rank: "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 riders) 1.203 s ago; 7 barrier
-  /// 0.020 s ago, under way".
+  /// Returns a line for each rank: "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 piggybacked scalars) 1.203 s ago;
+  /// 7 barrier 0.020 s ago, under way".
   [[nodiscard]] std::string history(std::uint32_t last = remembered) const {
     std::string out;
     auto const now = Clock::seconds();

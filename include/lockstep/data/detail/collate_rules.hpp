@@ -62,8 +62,8 @@ struct Lengths {
     for (std::size_t row = 0; row < extents.size(); ++row) {
       auto const length = extents[row].lengths[next];
       if (length < 0 || length > std::numeric_limits<std::int32_t>::max()) {
-        throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(row) + " announces length " +
-                        std::to_string(length) + "; a length lies in [0, 2^31)");
+        throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(row) + " declares length " +
+                        std::to_string(length) + "; a length must be in [0, 2^31)");
       }
       each(static_cast<Index>(row), length);
     }
@@ -74,8 +74,8 @@ struct Lengths {
 inline void check_length(CollateRules const& rules, std::size_t found, std::size_t announced, Index row) {
   if (found == announced) return;
   throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(row) + " has a member of length " +
-                  std::to_string(found) + " where " + std::to_string(announced) +
-                  " was announced; a dataset gives the same sample for the same number each time");
+                  std::to_string(found) + ", but length " + std::to_string(announced) +
+                  " was declared; a dataset must give the same sample for the same number each time");
 }
 
 }  // namespace detail

@@ -25,13 +25,13 @@ template <class D, class Workers, class Slot>
     if (worker.phase == Phase::read || worker.phase == Phase::write) {
       out += std::string(worker.phase == Phase::read ? " reads " : " writes ") +
              name_of(dataset, worker.index.load(std::memory_order_relaxed)) + ", position " +
-             std::to_string(worker.position.load(std::memory_order_relaxed)) + ", in a run of " +
-             seconds(now - worker.since) + " so far; ";
+             std::to_string(worker.position.load(std::memory_order_relaxed)) + ", running for " +
+             seconds(now - worker.since) + "; ";
     } else {
       out += worker.phase == Phase::done ? " has nothing to do; " : " lays out a batch; ";
     }
   }
-  return out + "`next` may be called again to wait on; raise deadline_seconds if samples are that slow";
+  return out + "call `next` again to continue waiting, or raise deadline_seconds if samples are that slow";
 }
 
 }}}  // namespace lockstep::data::detail

@@ -367,12 +367,12 @@ class LoaderCore {
   [[noreturn]] void refuse_next() const {
     if (epoch_ < last_epoch_) {
       throw ConfigError("DataLoader: all " + std::to_string(slots_.size()) +
-                        " batches of the ring are held; let one go before asking for the next, or raise `prefetch`");
+                        " batches of the ring are held; release one before you call `next`, or raise `prefetch`");
     }
     throw ConfigError("DataLoader: no batch is left of epochs with " + std::to_string(samples_of(order())) +
                       " samples before epoch " + std::to_string(last_epoch_) +
                       ", the end given to start; an epoch has " + std::to_string(layout(split_, epoch_).steps()) +
-                      " steps of this split, as steps(split) says; start anew");
+                      " steps of this split, see steps(split); call start again");
   }
 
   BatchMaker<D, O, C> const maker_;

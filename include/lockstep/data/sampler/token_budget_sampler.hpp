@@ -139,7 +139,7 @@ struct TokenBudgetSampler {
       if (lengths[i] < 0 || lengths[i] > tokens)
         throw ConfigError("TokenBudgetSampler: sample " + std::to_string(i) + " has length " +
                           std::to_string(lengths[i]) + ", and a batch has " + std::to_string(tokens) +
-                          " tokens; lengths lie in [0, tokens]: shorten the sample or raise `tokens`");
+                          " tokens; lengths must be in [0, tokens]: shorten the sample or raise `tokens`");
     return Order(*this);
   }
 };

@@ -96,7 +96,7 @@ class ArrayDataset {
       one.array.template expect_type<typename decltype(numbers)::value_type>(who);
       if (static_cast<Index>(numbers.size()) != one.array.width()) {
         throw DataError(one.array.path() + ": has rows of " + std::to_string(one.array.width()) + " numbers " +
-                        one.array.extents() + ", and " + who + " takes " + std::to_string(numbers.size()));
+                        one.array.extents() + ", but " + who + " takes " + std::to_string(numbers.size()));
       }
       check_rows(one, who);
       for (auto const* place : places)
@@ -165,13 +165,13 @@ class ArrayDataset {
       throw DataError(one.array.path() + ": has " + std::to_string(rows) + " rows, and the samples of " + who +
                       " have " + std::to_string(used) + " together; give each row to a sample");
     if (!one.rows.single() && !detail::variable_length<Member_>)
-      throw ConfigError("ArrayDataset: " + who + " is no vector and cannot take rows of varying number");
+      throw ConfigError("ArrayDataset: " + who + " is not a vector and cannot hold a varying number of rows");
     auto const& first = std::get<0>(*bound_);
     if (samples_of(one) != size()) {
       auto const what = [](auto const& each) { return each.rows.single() ? " rows" : " sequences"; };
       throw DataError(one.array.path() + ": has " + std::to_string(samples_of(one)) + what(one) + ", and " +
                       first.array.path() + " has " + std::to_string(size()) + what(first) +
-                      "; each sample needs one of both");
+                      "; each sample needs one of each");
     }
   }
   template <class F>

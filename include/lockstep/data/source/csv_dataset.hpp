@@ -204,7 +204,7 @@ class CsvDataset {
     static_assert(
         ((detail::CsvKind<Member>::columns > 0) && ...),
         "Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers, "
-        "std::optional of a number, std::vector of numbers or texts, or std::array of one of these; convert to other "
+        "std::optional of a number, std::vector of numbers or strings, or std::array of one of these; convert to other "
         "types with data::Transform");
     static constexpr std::size_t columns = (detail::CsvKind<Member>::columns + ...);
     static constexpr bool has_numbers = (detail::CsvKind<Member>::is_number || ...);
@@ -224,8 +224,8 @@ class CsvDataset {
       table->drop_first_row();
     if (table->rows() == 0 && !options.may_be_empty)
       throw DataError(table->path() +
-                      ": holds a header and no rows; it must hold at least one sample, or be told that it "
-                      "may be empty: CsvOptions::may_be_empty");
+                      ": holds a header and no rows; it must hold at least one sample; if it may be empty, set "
+                      "CsvOptions::may_be_empty");
     table_ = std::move(table);
   }
 
@@ -308,9 +308,9 @@ class CsvDataset {
                  "column " + std::to_string(number) + ": expected " + (detail::is_csv_list<T> ? "a list, each " : "") +
                      detail::csv_kind<T>() + ", found " + detail::excerpt(field.text) +
                      (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
-                     "; mend the field, or change the member's type or the header option" +
+                     "; correct the field, or change the member's type or the header option" +
                      (detail::is_optional_number<T> ? ", or name the word in CsvOptions::missing" : "") +
-                     (detail::is_csv_list<T> ? ", or say in CsvOptions::list_separator what stands in between" : ""));
+                     (detail::is_csv_list<T> ? ", or set CsvOptions::list_separator" : ""));
       }
     } else {
       field.copy_to(cell);

@@ -98,7 +98,7 @@ class FileArray {
   template <Number T>
   void expect_type(std::string const& who) const {
     if (!type_.reads_as<T>()) {
-      file_->fail("holds " + type_.name() + ", and " + who + " is of " + NumberType::of<T>().name() +
+      file_->fail("holds " + type_.name() + ", but " + who + " is of " + NumberType::of<T>().name() +
                   "; change the member's type or convert the file");
     }
   }
@@ -116,7 +116,7 @@ class FileArray {
   /// @throws DataError if `out` does not hold a whole number of rows, or the array has fewer
   template <Number T>
   void read_rows(Index first, std::span<T> out) const {
-    if (!type_.reads_as<T>()) expect_type<T>("what reads it");
+    if (!type_.reads_as<T>()) expect_type<T>("the requested type");
     expect_rows(first, static_cast<Index>(out.size()));
     auto const each = static_cast<std::size_t>(type_.bytes);
     auto const bytes = std::as_writable_bytes(out).last(out.size() * each);
@@ -164,7 +164,7 @@ class FileArray {
   [[nodiscard]] std::vector<T> numbers() const {
     static_assert(!std::is_same_v<T, bool>,
                   "Lockstep: a std::vector<bool> holds bits; read bools as numbers<std::uint8_t>()");
-    if (!type_.reads_as<T>()) expect_type<T>("what reads it");
+    if (!type_.reads_as<T>()) expect_type<T>("the requested type");
     std::vector<T> out(static_cast<std::size_t>(rows() * width()));
     read_rows(0, std::span(out));
     return out;
@@ -189,7 +189,7 @@ class FileArray {
     read_rows(first, std::span(numbers));
     if constexpr (std::is_integral_v<T>) {
       if constexpr (!std::is_integral_v<From>) {
-        file_->fail("holds " + type_.name() + ", and integers are to be read; convert the file");
+        file_->fail("holds " + type_.name() + ", but integers were requested; convert the file");
       } else {
         for (std::size_t i = 0; i < out.size(); ++i) {
           if (!std::in_range<T>(numbers[i]))
@@ -205,12 +205,12 @@ class FileArray {
   void expect_rows(Index first, Index numbers) const {
     auto const each = width(), count = each == 0 ? 0 : numbers / each;
     if (count * each != numbers) {
-      file_->fail("has rows of " + std::to_string(each) + " numbers " + extents() + ", and " + std::to_string(numbers) +
-                  " numbers are to be read; read whole rows");
+      file_->fail("has rows of " + std::to_string(each) + " numbers " + extents() + ", but " + std::to_string(numbers) +
+                  " numbers were requested; read whole rows");
     }
     if (first < 0 || first > rows() - count) {
-      file_->fail("has " + std::to_string(rows()) + " rows " + extents() + ", and " + std::to_string(count) +
-                  " are to be read from row " + std::to_string(first) + " on");
+      file_->fail("has " + std::to_string(rows()) + " rows " + extents() + ", but " + std::to_string(count) +
+                  " were requested from row " + std::to_string(first));
     }
   }
 

@@ -123,7 +123,7 @@ class Finite {
     auto const look = [&](auto const& member) {
       if (!detail::all_finite(member))
         throw DataError(detail::name_of_part(dataset_, i) + ": member " + std::to_string(number) +
-                        " holds an infinity or a NaN; mend the data, or have such samples skipped (on_failure)");
+                        " holds an infinity or a NaN; correct the data, or skip such samples (on_failure)");
       ++number;
     };
     std::apply([&](auto const&... member) { (look(member), ...); }, members(sample));

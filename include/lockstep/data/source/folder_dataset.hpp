@@ -109,9 +109,10 @@ class FolderDataset {
       auto const label = labels.find(folder);
       if (label == labels.end()) {
         auto const near = nearest(folder, classes);
-        throw DataError(file.path + ": its folder \"" + folder + "\" is none of the " + std::to_string(classes.size()) +
-                        " classes that were given" + (near.empty() ? "" : " (\"" + near + "\" is)") +
-                        "; move the file, or give its folder as a class and train with it");
+        throw DataError(file.path + ": its folder \"" + folder + "\" is not one of the " +
+                        std::to_string(classes.size()) + " classes that were given" +
+                        (near.empty() ? "" : " (the nearest is \"" + near + "\")") +
+                        "; move the file, or add its folder to the classes and train again");
       }
       list->files.push_back({std::move(file.path), file.bytes, label->second});
     }

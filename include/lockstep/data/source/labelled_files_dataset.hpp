@@ -65,9 +65,9 @@ class LabelledFilesDataset {
       rest.remove_prefix(std::min(rest.size(), item.size() + 1));
       auto const equals = item.find('=');
       if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
-        throw ConfigError(
-            "LabelledFilesDataset: \"" + std::string(item) +
-            "\" is no class; write NAME=GLOB,NAME=GLOB, for instance c=/usr/include/*.h,cmake=/usr/share/**/*.cmake");
+        throw ConfigError("LabelledFilesDataset: \"" + std::string(item) +
+                          "\" is not a class; write NAME=GLOB,NAME=GLOB, for instance "
+                          "c=/usr/include/*.h,cmake=/usr/share/**/*.cmake");
       }
       auto const name = item.substr(0, equals), pattern = item.substr(equals + 1);
       auto found =
@@ -87,7 +87,7 @@ class LabelledFilesDataset {
     if (files.size() < 2) {
       throw ConfigError("LabelledFilesDataset: \"" + std::string(patterns) + "\" names " +
                         std::to_string(files.size()) +
-                        " classes; telling apart takes at least two: NAME=GLOB,NAME=GLOB");
+                        " classes; classification needs at least two: NAME=GLOB,NAME=GLOB");
     }
     Seen seen;
     for (std::size_t label = 0; label < files.size(); ++label)
@@ -104,7 +104,7 @@ class LabelledFilesDataset {
     std::string text(window.bytes, '\0');
     auto const got = detail::read_at(open.get(), text.data(), text.size(), window.offset, file.path);
     if (got != text.size()) {
-      throw DataError(file.path + ": ends at byte " + std::to_string(window.offset + got) + ", but reached to " +
+      throw DataError(file.path + ": ends at byte " + std::to_string(window.offset + got) + ", but reached byte " +
                       std::to_string(window.offset + window.bytes) +
                       " when it was indexed; leave the files alone while training");
     }
@@ -160,7 +160,8 @@ class LabelledFilesDataset {
     });
     if (found.empty()) {
       throw DataError("LabelledFilesDataset: no file of class " + index.classes[label] + " has " +
-                      std::to_string(options.min_bytes) + " bytes after its head that no earlier class has taken");
+                      std::to_string(options.min_bytes) +
+                      " bytes after its head, without the files of earlier classes");
     }
     for (auto const k : evenly(static_cast<Index>(found.size()), options.files_per_class)) {
       auto& file = found[static_cast<std::size_t>(k)];

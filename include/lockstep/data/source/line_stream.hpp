@@ -57,7 +57,7 @@ class LineReader {
     window_.drop(std::exchange(used_, 0));
     auto const found = next_line(window_, [&] {
       if (window_.text().size() >= TextWindow::longest)
-        throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line goes on after " +
+        throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line is longer than " +
                         std::to_string(TextWindow::longest) + " bytes; give a text file");
       window_.grow(open_->get(), path());
     });

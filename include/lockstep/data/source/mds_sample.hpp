@@ -101,7 +101,7 @@ class MdsSample {
     auto const all = numbers<T>(column);
     if (all.size() != 1)
       throw DataError("MdsSample: \"" + std::string(column) + "\" holds " + std::to_string(all.size()) +
-                      " numbers, and one is wanted");
+                      " numbers, but one was requested");
     return all.front();
   }
 
@@ -120,11 +120,11 @@ class MdsSample {
                     (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
   [[noreturn]] static void fail(std::string const& where, char const* why) {
-    throw DataError(where + ": the sample " + why + "; the shard is damaged, write it anew");
+    throw DataError(where + ": the sample " + why + "; the shard is damaged, write it again");
   }
   [[noreturn]] static void refuse(std::string_view column, std::string const& encoding, std::string const& wanted) {
-    throw DataError("MdsSample: \"" + std::string(column) + "\" has the encoding " + encoding + ", and " + wanted +
-                    " is wanted; ask for what it is, or for its bytes");
+    throw DataError("MdsSample: \"" + std::string(column) + "\" has the encoding " + encoding + ", but " + wanted +
+                    " was requested; request its encoding, or its bytes");
   }
 
   Columns columns_;

@@ -42,8 +42,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
       type.bytes = 0;
   }
   if (byte(0) != 0 || byte(1) != 0 || type.bytes == 0)
-    file->fail("is no IDX file: it begins with the bytes " + std::to_string(byte(0)) + ", " + std::to_string(byte(1)) +
-               ", " + std::to_string(code) + "; 0, 0 and one of 8, 9, 11, 12, 13, 14 are expected");
+    file->fail("is not an IDX file: it begins with the bytes " + std::to_string(byte(0)) + ", " +
+               std::to_string(byte(1)) + ", " + std::to_string(code) +
+               "; 0, 0 and one of 8, 9, 11, 12, 13, 14 are expected");
   std::uint64_t const axes = byte(3);
   std::vector<Index> shape;
   for (std::uint64_t axis = 0; axis < axes; ++axis) {

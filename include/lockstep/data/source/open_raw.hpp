@@ -23,11 +23,11 @@ template <Number T>
       throw ConfigError("open_raw: a record has the extent " + std::to_string(extent) +
                         "; extents are at least 1 and their product fits memory");
   }
-  file->expect_room(offset, 0, "what stands before the records");
+  file->expect_room(offset, 0, "the bytes before the records");
   auto const rest = file->size() - offset;
   if (rest % static_cast<std::uint64_t>(bytes) != 0) {
-    file->fail("holds " + std::to_string(rest) + " bytes of records, which is no multiple of the " +
-               std::to_string(bytes) + " bytes of one; it was cut off, or the shape or the offset is another");
+    file->fail("holds " + std::to_string(rest) + " bytes of records, not a multiple of the " + std::to_string(bytes) +
+               " bytes of one; the file was cut off, or the shape or the offset is wrong");
   }
   row_shape.insert(row_shape.begin(), static_cast<Index>(rest / static_cast<std::uint64_t>(bytes)));
   return FileArray(std::move(file), NumberType::of<T>(), std::move(row_shape), offset);

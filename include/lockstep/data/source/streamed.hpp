@@ -83,7 +83,8 @@ class Streamed {
       lane.begin(lane.epoch + 1, 0);
     }
     if (lane.epoch > key.epoch || lane.next > wanted)
-      throw ConfigError("Streamed: " + name(key.position) + " has been passed; a stream goes forward only");
+      throw ConfigError("Streamed: " + name(key.position) +
+                        " is before the position of the stream; a stream only moves forward");
     while (lane.next < wanted) keep(lane, k);
     return read(lane, k);
   }

@@ -113,7 +113,7 @@ class TarDataset {
     auto const twice = std::adjacent_find(extensions.begin(), extensions.end());
     if (twice == extensions.end()) return;
     file_->fail("holds \"" + key + (twice->empty() ? "" : ".") + std::string(*twice) +
-                "\" twice; each member of a sample comes once");
+                "\" twice; each member of a sample must occur once");
   }
   /// Returns the first line of an index, which identifies its archive.
   [[nodiscard]] std::string head() const {

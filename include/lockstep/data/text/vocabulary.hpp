@@ -42,7 +42,7 @@ class Vocabulary {
         throw DataError("Vocabulary: line " + std::to_string(i + 1) +
                         (added ? " holds no token"
                                : " repeats the token of line " + std::to_string(found->second - first_token + 1)) +
-                        "; every token stands once, one a line");
+                        "; each line must hold one token that no other line holds");
       }
     }
   }

@@ -63,7 +63,8 @@ class WordPieceTokenizer {
     auto const special = [&](char const* piece) {
       auto const found = first_.ids.find(std::string_view(piece));
       if (found == first_.ids.end())
-        file.fail(std::string("has no line \"") + piece + "\"; a vocabulary of BERT's, one piece a line, has one");
+        file.fail(std::string("has no line \"") + piece +
+                  "\"; a BERT vocabulary has that line, with one piece per line");
       return found->second;
     };
     unknown_ = special("[UNK]"), begin_ = special("[CLS]"), end_ = special("[SEP]");

@@ -193,7 +193,7 @@ class TorchReplica {
       auto const& list = place && !place->is_learned ? source->kept() : source->learned();
       if (!place || list[place->at].start.sizes() != tensor.sizes())
         throw ConfigError("interop::Torch: a replica's module has \"" + name + "\" of shape " + shape(tensor) +
-                          ", and the first one has not; modules must be made alike");
+                          ", but the first one has not; modules must have the same structure");
       ++found;
       if (!seen.emplace(tensor.unsafeGetTensorImpl(), true).second) return;
       if (place->is_learned)
@@ -205,7 +205,7 @@ class TorchReplica {
     for (auto const& each : given.module->named_buffers()) bind_one(each.key(), each.value());
     if (found < source->learned().size() + source->kept().size())
       throw ConfigError("interop::Torch: a replica's module has " + std::to_string(found) +
-                        " parameters and buffers, fewer than the first one; modules must be made alike");
+                        " parameters and buffers, fewer than the first one; modules must have the same structure");
     for (std::size_t i = 0; i < learned_.size(); ++i) hear_of(i);
     module_ = std::move(given.module);
     source_ = source;
@@ -219,8 +219,8 @@ class TorchReplica {
     for (auto const& each : learned_)
       expect<ConfigError>(each.tensor.data_ptr() == each.values, [&] {
         return "interop::Torch: parameter \"" + each.name +
-               "\" is no longer where its trainer keeps it; while a trainer has a module, leave its data type and "
-               "device alone, and give it to no other";
+               "\" is no longer in its trainer's memory; do not change the data type or device of a module that a "
+               "trainer uses, and use a module in one trainer only";
       });
     if (module_->is_training() != training) module_->train(training);
     for (auto& each : kept_) each.take_in();

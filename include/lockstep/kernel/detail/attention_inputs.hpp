@@ -40,13 +40,14 @@ struct AttentionInputs {
       return "Attention: " + std::to_string(heads) + " heads do not divide a width of " + std::to_string(width());
     });
     expect<ShapeError>(sharers >= 1 && heads % sharers == 0, [&] {
-      return "Attention: " + std::to_string(heads) + " heads cannot share keys by " + std::to_string(sharers);
+      return "Attention: " + std::to_string(heads) + " heads cannot share keys in groups of " + std::to_string(sharers);
     });
     expect<ShapeError>(
         query.extent == out && key.extent == value.extent && key_width() == key_heads() * head_width(), [&] {
           return "Attention: query " + to_string(query.extent) + " and output " + to_string(out) +
                  " must have the same shape, and so must key " + to_string(key.extent) + " and value " +
-                 to_string(value.extent) + "; all must be equally wide, or narrower by as much as heads share keys";
+                 to_string(value.extent) +
+                 "; the width of keys must be the query's width, divided by the number of heads that share keys";
         });
     expect<ShapeError>(query.extent[0] == queries.slots && key.extent[0] == keys.slots, [&] {
       return "Attention: query " + to_string(query.extent) + " and key " + to_string(key.extent) +
@@ -54,11 +55,11 @@ struct AttentionInputs {
              " slots; each slot needs one row";
     });
     expect<ShapeError>(queries.rows == keys.rows, [&] {
-      return "Attention: " + std::to_string(queries.rows) + " sequences of queries meet " + std::to_string(keys.rows) +
-             " of keys; each needs one";
+      return "Attention: " + std::to_string(queries.rows) + " query sequences and " + std::to_string(keys.rows) +
+             " key sequences; each query sequence needs one key sequence";
     });
     expect<ShapeError>(!bias.data || bias.extent == Extents<2>{heads, distances()}, [&] {
-      return "Attention: bias is " + to_string(bias.extent) + " where " + std::to_string(heads) + " heads and " +
+      return "Attention: bias is " + to_string(bias.extent) + "; " + std::to_string(heads) + " heads and " +
              std::to_string(distances()) + " distances need " + to_string(Extents<2>{heads, distances()});
     });
   }

@@ -22,7 +22,7 @@ inline void check_convolution(ConvolutionShape const& shape, Index x, Index weig
     bool const even = shape.padding == shape.padding_after, dense = shape.dilation == Extents<3>{1, 1, 1};
     return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
            (even ? " of padding on either side"
-                 : " of padding before and " + to_string(shape.padding_after) + " behind") +
+                 : " of padding before and " + to_string(shape.padding_after) + " after") +
            ", and the kernel has " + to_string(shape.kernel) +
            (dense ? "" : " with dilation " + to_string(shape.dilation)) + "; the kernel must fit into the padded input";
   });

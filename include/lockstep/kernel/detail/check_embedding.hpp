@@ -59,8 +59,7 @@ void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
       auto const positions = in.position.data ? in.position.extent[0] : counted;
       if (tokens < 0 || tokens > slots)
         throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has " + std::to_string(tokens) +
-                           " tokens; the lengths of a column with " + std::to_string(slots) +
-                           " slots for each row are from 0 to that",
+                           " tokens; lengths must be from 0 to the " + std::to_string(slots) + " slots of a row",
                        row);
       if (counted > positions)
         throw RowError(

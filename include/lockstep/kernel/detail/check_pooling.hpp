@@ -19,7 +19,8 @@ inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
   expect<ShapeError>(fits, [&] {
     return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
            " of padding on either side, and the window " + to_string(s.kernel) +
-           "; there must be places, the window must fit into the padded input, and the padding into half a window";
+           "; the output must not be empty, the window must fit into the padded input, and padding must be at most "
+           "half the window";
   });
   auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_places() * s.inputs;
   expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {

@@ -19,7 +19,7 @@ inline void check_cudnn(cudnnStatus_t status, char const* call) {
 template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
 class CudnnOwned {
  public:
-  CudnnOwned() { check_cudnn(create(&owned_), "Convolution: cuDNN made nothing"); }
+  CudnnOwned() { check_cudnn(create(&owned_), "Convolution: cuDNN could not create a descriptor"); }
   ~CudnnOwned() {
     if (owned_) destroy(owned_);
   }

@@ -69,8 +69,8 @@ struct LtChoices {
       kind.type = static_cast<cudaDataType_t>(type), kind.c_type = static_cast<cudaDataType_t>(c_type);
       unsigned char bytes[sizeof(LtAlgorithm)];
       if (!words || !read(algorithm, bytes))
-        throw DataError("Gemm: line " + std::to_string(number) + " of the chosen products is '" + line +
-                        "', which is no kind of product and its algorithm; let them be chosen again");
+        throw DataError("Gemm: line " + std::to_string(number) + " of the file of chosen GEMM algorithms is '" + line +
+                        "', which does not name a kind of GEMM and its algorithm; choose the algorithms again");
       std::memcpy(&out.algorithms[kind], bytes, sizeof bytes);
     }
     return out;

@@ -51,9 +51,9 @@ inline void check_agreement(LaunchSource const& inner, LaunchSource const& outer
   if (inner.launcher() == Launcher::torchrun && multiplied)
     throw ConfigError("launch: " + std::to_string(outer.size) + " tasks x " + std::to_string(inner.local_size) +
                       " processes: " + both + " do not make one run, but " + std::to_string(outer.size) +
-                      " that know nothing of each other; start torchrun once for each node, with --nnodes" + choice);
-  throw ConfigError("launch: " + both + " disagree about this process, and on either's word alone some ranks would " +
-                    "run apart or wait for ever; start it with one of them" +
+                      " separate runs; start torchrun once for each node, with --nnodes" + choice);
+  throw ConfigError("launch: " + both + " disagree about this process, so that some ranks would " +
+                    "run separately or wait forever; start it with one of them" +
                     (outer.launcher() == Launcher::slurm ? " (for MPI: srun --mpi=pmix or --mpi=pmi2)" : "") + choice);
 }
 

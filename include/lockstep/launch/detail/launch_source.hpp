@@ -58,8 +58,7 @@ inline bool is_present(LaunchNames const& names, Lookup variable) {
   }
   if (!names.size || variable(names.size) || names.launcher == Launcher::pmi) return true;
   throw ConfigError("launch: the environment has " + tell_variable(variable, names.rank) + " but not " + names.size +
-                    ", so that " + name(names.launcher) +
-                    "'s ranks would each believe to be alone; set both, or neither");
+                    ", so that " + name(names.launcher) + "'s ranks would each run alone; set both, or neither");
 }
 
 /// Reads one launcher's variables, without a check against other launchers.

@@ -57,9 +57,9 @@ class Meeting {
   std::vector<File> host(int memory, std::uint64_t job, double seconds) {
     File const door(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (door.get() < 0 || ::bind(door.get(), address(), address_bytes_) != 0 || ::listen(door.get(), hello_.size) != 0)
-      throw ConfigError(std::string("launch: rank 0 could not open the meeting of ") + hello_.key + " (" +
+      throw ConfigError(std::string("launch: rank 0 could not open the rendezvous of ") + hello_.key + " (" +
                         std::strerror(errno) + ")" +
-                        (errno == EADDRINUSE ? "; another run of the same name is under way on this host" : ""));
+                        (errno == EADDRINUSE ? "; another run of the same name is running on this host" : ""));
     std::vector<File> ranks(static_cast<std::size_t>(hello_.size)), waiting;
     int missing = hello_.size - 1;
     for (auto const deadline = deadline_in(seconds); missing > 0;) {
@@ -94,9 +94,9 @@ class Meeting {
     File memory;
     bool const sent = ::send(connection.get(), &hello_, sizeof hello_, MSG_NOSIGNAL) == sizeof hello_;
     if (!sent || !readable(connection.get(), deadline) || !receive(connection, answer, memory))
-      throw ConfigError("launch: rank " + std::to_string(hello_.rank) + " met rank 0 of " + hello_.key +
-                        ", which did not answer; see what it says of itself");
-    if (answer.magic != magic) throw ConfigError("launch: what answers in the place of rank 0 is no rank of Lockstep");
+      throw ConfigError("launch: rank " + std::to_string(hello_.rank) + " reached rank 0 of " + hello_.key +
+                        ", which did not answer; see its own message");
+    if (answer.magic != magic) throw ConfigError("launch: the process that answers as rank 0 is not a Lockstep rank");
     if (answer.refusal[0] != '\0') throw ConfigError(std::string("launch: ") + answer.refusal);
     return {std::move(connection), std::move(memory), answer.job};
   }
@@ -120,12 +120,13 @@ class Meeting {
   [[nodiscard]] std::string why_not(Hello const& hello, std::vector<File> const& ranks) const {
     auto const who = "rank " + std::to_string(hello.rank);
     if (hello.version != version)
-      return who + " speaks version " + std::to_string(hello.version) + " of the meeting, rank 0 version " +
+      return who + " uses version " + std::to_string(hello.version) + " of the rendezvous protocol, rank 0 version " +
              std::to_string(version) + "; start the same program everywhere";
-    if (std::strncmp(hello.key, hello_.key, sizeof hello.key) != 0) return who + " is of another run";
+    if (std::strncmp(hello.key, hello_.key, sizeof hello.key) != 0) return who + " belongs to another run";
     if (hello.size != hello_.size || hello.rank <= 0 || hello.rank >= hello_.size)
-      return who + " of " + std::to_string(hello.size) + " has no place among " + std::to_string(hello_.size);
-    if (ranks[static_cast<std::size_t>(hello.rank)].get() >= 0) return who + " has come already";
+      return who + " of " + std::to_string(hello.size) + " cannot join a run of " + std::to_string(hello_.size) +
+             " ranks";
+    if (ranks[static_cast<std::size_t>(hello.rank)].get() >= 0) return who + " has joined already";
     return {};
   }
 
@@ -133,7 +134,7 @@ class Meeting {
     std::string missing;
     for (std::size_t r = 1; r < ranks.size(); ++r)
       if (ranks[r].get() < 0) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-    throw ConfigError("launch: of " + std::to_string(hello_.size) + " ranks these have not come within " +
+    throw ConfigError("launch: of " + std::to_string(hello_.size) + " ranks these have not joined within " +
                       std::to_string(static_cast<long>(seconds)) + " s: " + missing + " (" + hello_.key +
                       "); were they started, on this host?");
   }
@@ -143,7 +144,7 @@ class Meeting {
       File out(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
       if (::connect(out.get(), address(), address_bytes_) == 0) return out;
       if ((errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) || Clock::nanoseconds() >= deadline)
-        throw ConfigError("launch: rank " + std::to_string(hello_.rank) + " has not met rank 0 within " +
+        throw ConfigError("launch: rank " + std::to_string(hello_.rank) + " has not reached rank 0 within " +
                           std::to_string(static_cast<long>(seconds)) + " s (" + std::strerror(errno) + ", " +
                           hello_.key + "); was it started, on this host?");
       ::usleep(2000);
@@ -160,7 +161,7 @@ class Meeting {
   static void check_owner(File const& connection) {
     if (auto const peer = peer_of(connection); peer.uid != ::geteuid())
       throw ConfigError("launch: another user's process (" + std::to_string(peer.pid) +
-                        ") stands in the place of rank 0; end it, or start the run under another name");
+                        ") answers instead of rank 0; end it, or start the run under another name");
   }
 
   static bool send(File const& to, Answer const& answer, int file) {

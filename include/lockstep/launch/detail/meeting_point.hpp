@@ -52,7 +52,7 @@ struct MeetingPoint {
   if (out.host.empty())
     throw ConfigError(std::string("launch: ") + name(place.launcher) + " has started " + std::to_string(place.size) +
                       " ranks (" + place.told +
-                      ") on several hosts, and nothing says on which the first one is; set MASTER_ADDR to its name "
+                      ") on several hosts, but rank 0's host is unknown; set MASTER_ADDR to its name "
                       "for all of them (Open MPI: mpirun -x MASTER_ADDR=HOST), or use --master-addr HOST");
   auto port = options.master_port;
   bool const taken = given("TORCHELASTIC_USE_AGENT_STORE") == "True";

@@ -45,8 +45,8 @@ class RankOutput {
   File open(int rank, int stream) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw ConfigError("launch: the system refused to read what rank " + std::to_string(rank) +
-                        " writes (pipe2): " + std::strerror(errno));
+      throw ConfigError("launch: the system refused to read the output of rank " + std::to_string(rank) +
+                        " (pipe2): " + std::strerror(errno));
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
     sources_.push_back({rank, stream, File(ends[0]), {}});
     return File(ends[1]);
@@ -56,11 +56,11 @@ class RankOutput {
   /// @throws ConfigError if the system refuses
   void start() {
     if (wake_.get() < 0)
-      throw ConfigError(std::string("launch: the system refused to wait for what ranks write (eventfd): ") +
+      throw ConfigError(std::string("launch: the system refused to wait for the ranks' output (eventfd): ") +
                         std::strerror(errno));
     std::packaged_task<void()> task([this] { run(); });
     told_ = task.get_future();
-    thread_ = start_thread("launch", "the thread that passes on what ranks write", std::move(task));
+    thread_ = start_thread("launch", "the thread that forwards the ranks' output", std::move(task));
   }
 
   /// Passes on the remaining output once the ranks have ended, then the report if it is not empty. Does not wait for

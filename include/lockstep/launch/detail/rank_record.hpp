@@ -44,7 +44,7 @@ struct RankRecord {
       case RankState::ended:
         return "has ended its work";
       case RankState::lost:
-        return std::string("is gone: its process was killed, or ended without a word") +
+        return std::string("is gone: its process was killed, or ended without a message") +
                (elsewhere.load(std::memory_order_acquire) ? ", or its host cannot be reached" : "");
       case RankState::failed:
         break;

@@ -65,8 +65,8 @@ inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
 inline ConfigError gone_early(StoreLine::Message const& news) {
   auto const how = from_store<StoreEnd>(news.value);
   bool const says = news.what == StoreReply::rank_ended && how.message[0] != '\0';
-  return ConfigError("launch: rank " + std::to_string(news.rank) + " had come and was gone before all ranks had" +
-                     (says ? std::string(": ") + how.message : "; see what it says of itself"));
+  return ConfigError("launch: rank " + std::to_string(news.rank) + " joined and ended before all ranks had joined" +
+                     (says ? std::string(": ") + how.message : "; see its own message"));
 }
 
 /// Waits until all ranks have arrived and exchanged their hosts. Each of torchrun's agents counts its own restarts; the
@@ -94,7 +94,7 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
     std::string missing;
     for (int const r : ask().value_or(std::vector{0})) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
     if (missing.empty()) continue;
-    auto const text = "of " + std::to_string(world.size) + " ranks these have not come within " +
+    auto const text = "of " + std::to_string(world.size) + " ranks these have not joined within " +
                       std::to_string(static_cast<long>(seconds)) + " s: " + missing + "; were they started?";
     StoreEnd how{2, 0, {}};
     text.copy(how.message, sizeof how.message - 1);
@@ -115,8 +115,8 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
   } catch (CommunicationError const&) {
   }
   if (last) throw gone_early(*last);
-  throw ConfigError(std::string("launch: rank 0 had come and was gone before all ranks had (") + error.what() +
-                    "); see what it says of itself");
+  throw ConfigError(std::string("launch: rank 0 joined and ended before all ranks had joined (") + error.what() +
+                    "); see its own message");
 }
 
 /// Runs `train` as one of the ranks that another launcher has started on several hosts. They meet at a store on rank 0,

@@ -25,7 +25,7 @@ class StopWatch {
     signals_.emplace(on_signal);
     stop_ = File(::eventfd(0, EFD_CLOEXEC));
     if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch signals (eventfd)");
-    thread_ = start_thread("launch", "the thread that hears signals", [this] { run(); });
+    thread_ = start_thread("launch", "the thread that receives signals", [this] { run(); });
   }
   StopWatch(StopWatch const&) = delete;
   StopWatch& operator=(StopWatch const&) = delete;

@@ -54,7 +54,7 @@ class StoreLine {
       if (Clock::nanoseconds() >= deadline)
         throw ConfigError("Store: rank " + std::to_string(address_.rank) + " has not found the store at " + where() +
                           tried(address_.join_seconds) + " (" + why_not_ +
-                          "); was rank 0 started, and may this host reach it?");
+                          "); was rank 0 started, and can this host reach it?");
       ::usleep(10'000);
     }
     notice_silence(file_.get(), address_.silence_seconds, kind);
@@ -67,9 +67,8 @@ class StoreLine {
     send({reinterpret_cast<char const*>(&hello), sizeof hello});
     auto const answer = wait(std::max(deadline, deadline_in(most_answer_seconds)));
     if (!answer)
-      throw ConfigError("Store: what listens at " + where() + " has not answered rank " +
-                        std::to_string(address_.rank) +
-                        "; it is another program, or rank 0 stands still; give the host of rank 0, and a free port");
+      throw ConfigError("Store: the program at " + where() + " has not answered rank " + std::to_string(address_.rank) +
+                        "; it is another program, or rank 0 is stopped; give the host of rank 0, and a free port");
     if (answer->what == StoreReply::refused) throw StoreRefusal("Store: " + where() + " refuses: " + answer->value);
     if (answer->value != StoreHello::welcome()) throw_no_store();
   }
@@ -83,7 +82,7 @@ class StoreLine {
     for (auto const deadline = deadline_in(address_.wait_seconds); !bytes.empty();) {
       auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       bool const full = errno == EAGAIN, again = errno == EINTR || (full && Clock::nanoseconds() < deadline);
-      if (sent < 0 && !again) gone(full ? "it takes nothing" : std::strerror(errno));
+      if (sent < 0 && !again) gone(full ? "it accepts nothing" : std::strerror(errno));
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
@@ -121,8 +120,8 @@ class StoreLine {
   }
   /// Throws the error for an answer that is not from a store.
   [[noreturn]] void throw_no_store() const {
-    throw ConfigError("Store: what answers rank " + std::to_string(address_.rank) + " at " + where() +
-                      " is no store; it is another program: give the host of rank 0, and a free port");
+    throw ConfigError("Store: the program that answers rank " + std::to_string(address_.rank) + " at " + where() +
+                      " is not a store; give the host of rank 0, and a free port");
   }
   /// Returns whether a short message can be sent without waiting.
   [[nodiscard]] bool takes() const noexcept {

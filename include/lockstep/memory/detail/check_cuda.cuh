@@ -22,12 +22,12 @@ namespace detail {
       int driver = 0, runtime = 0;
       cudaDriverGetVersion(&driver);
       cudaRuntimeGetVersion(&runtime);
-      if (driver == 0) return "; there is no NVIDIA driver on this machine, or not one that this process can see";
+      if (driver == 0) return "; this machine has no NVIDIA driver, or this process cannot see it";
       return "; the driver is for CUDA " + cuda_version(driver) + " and the program was built with CUDA " +
              cuda_version(runtime) + ": update the driver, or build with an older toolkit";
     }
     case cudaErrorNoDevice:
-      return "; nvidia-smi lists the GPUs, of which CUDA_VISIBLE_DEVICES hides those that it does not name";
+      return "; nvidia-smi lists the GPUs, and CUDA_VISIBLE_DEVICES hides all GPUs that it does not name";
     case cudaErrorInvalidDevice: {
       int gpus = 0;
       if (cudaGetDeviceCount(&gpus) != cudaSuccess) return "";
@@ -38,8 +38,8 @@ namespace detail {
       return "; the program was not built for this GPU: configure with -DCMAKE_CUDA_ARCHITECTURES=native on this "
              "machine, or with the GPU's number";
     case cudaErrorIllegalAddress:
-      return "; a kernel read or wrote beside its arrays: compute-sanitizer names it. This process can use the GPU no "
-             "more";
+      return "; a kernel read or wrote outside its arrays: compute-sanitizer names it. This process cannot use the GPU "
+             "any more";
     default:
       return "";
   }

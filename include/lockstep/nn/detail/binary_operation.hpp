@@ -40,7 +40,7 @@ class BinaryOperation {
   [[nodiscard]] static Variable output_of(Context& context, char const* name, Variable const& x, Variable const& y) {
     expect<ShapeError>(x.value.extent == y.value.extent, [&] {
       return std::string(name) + ": the sides are " + to_string(x.value.extent) + " and " + to_string(y.value.extent) +
-             "; they must be alike";
+             "; their shapes must be equal";
     });
     return context.template variable<Rank>(x.value.extent);
   }

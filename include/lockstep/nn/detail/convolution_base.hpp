@@ -37,8 +37,8 @@ class ConvolutionBase {
   const {
     static_assert(Rank == Dims + 2,
                   "Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels: Conv1d "
-                  "[rows, length, channels], Conv2d [rows, height, width, channels]; x.reshape(Extents<3>{...}) has "
-                  "the same numbers");
+                  "[rows, length, channels], Conv2d [rows, height, width, channels]; x.reshape(Extents<3>{...}) keeps "
+                  "the numbers");
     return {};
   }
 

@@ -44,8 +44,8 @@ class EarlierTokens {
     auto& kept = next_of(kept_, next_);
     if (earlier_ == 0) kept.clear();
     expect<ShapeError>(std::ssize(kept) == rows * before, [&] {
-      return "attention goes on with " + std::to_string(rows) + " sequences of width " + std::to_string(width) +
-             ", and the pass that began them had others; begin anew";
+      return "attention continues " + std::to_string(rows) + " sequences of width " + std::to_string(width) +
+             ", but the pass that began them had others; call Predictor::begin again";
     });
     kept.resize(static_cast<std::size_t>(rows * all));
     for (Index row = rows; row-- > 0;) {
@@ -65,8 +65,8 @@ class EarlierTokens {
     auto& kept = next_of(carried_, next_carried_);
     if (earlier_ == 0) kept.assign(static_cast<std::size_t>(layout.rows * width), Accumulate<Scalar>{0});
     expect<ShapeError>(std::ssize(kept) == layout.rows * width, [&] {
-      return "a recurrent layer goes on with " + std::to_string(layout.rows) + " sequences, and the pass that began " +
-             "them had others; begin anew";
+      return "a recurrent layer continues " + std::to_string(layout.rows) + " sequences, but the pass that began " +
+             "them had others; call Predictor::begin again";
     });
     added_ = layout.length, rows_ = layout.rows;
     return {kept.data(), {layout.rows, width}};
@@ -88,8 +88,8 @@ class EarlierTokens {
     }
     Extents<2> const extent{memory.extent[0], width};
     expect<ShapeError>(std::ssize(kept.values) == elements(extent), [&] {
-      return "attention goes on with a memory whose keys are " + to_string(extent) +
-             ", and the pass that began the sequences had another; begin anew";
+      return "attention continues with a memory whose keys are " + to_string(extent) +
+             ", but the pass that began the sequences had another; call Predictor::begin again";
     });
     return {kept.values.data(), extent};
   }
@@ -117,10 +117,9 @@ class EarlierTokens {
   /// @throws ConfigError in such a pass, and in the pass that begins the sequences
   void expect_whole_sequences(char const* who) const {
     expect<ConfigError>(!keeps_, [&] {
-      return std::string(who) +
-             ": the model is to predict token by token, by Predictor::begin and next, and this takes " +
-             "whole sequences: causal attention of tokens to each other can go on with them, a causal convolution, a " +
-             "recurrent layer that reads forwards, and attention to a memory that nn::encode_once made; use " +
+      return std::string(who) + ": Predictor::begin and next predict token by token, but this needs " +
+             "whole sequences; causal self-attention, causal convolutions, recurrent layers that read forwards, and " +
+             "attention to a memory that nn::encode_once made can predict token by token; otherwise use " +
              "Predictor::predict";
     });
   }
@@ -233,13 +232,13 @@ class EarlierTokens {
   void check(Layout const& layout) const {
     for (Index row = 0; row < layout.rows; ++row)
       expect<ShapeError>(layout.tokens(row) == layout.length, [&] {
-        return "sequences that are predicted token by token are equally long, and sequence " + std::to_string(row) +
-               " of the batch has " + std::to_string(layout.tokens(row)) + " tokens where there is room for " +
-               std::to_string(layout.length) + "; give those of one length, or one at a time";
+        return "sequences that are predicted token by token must be equally long, but sequence " + std::to_string(row) +
+               " of the batch has " + std::to_string(layout.tokens(row)) + " tokens and not " +
+               std::to_string(layout.length) + "; give sequences of one length, or one sequence at a time";
       });
     expect<ShapeError>(earlier_ == 0 || layout.length == 1, [&] {
       return "Predictor::next takes one token of each sequence, and the batch has " + std::to_string(layout.length) +
-             "; begin anew with all of them";
+             "; call Predictor::begin with all of them";
     });
   }
 

@@ -97,7 +97,7 @@ class EmbeddingParts {
   template <kernel::Arrangement arrangement, class... Segment>
   void take(Segments<arrangement, Segment...> const& segments) {
     static_assert(sizeof...(Segment) >= 1 && sizeof...(Segment) <= kernel::Assembly<Space>::most_segments,
-                  "Lockstep: FusedEmbedding puts sequences together from 1 to 8 segments");
+                  "Lockstep: FusedEmbedding assembles sequences from 1 to 8 segments");
     inputs.assembly.arrangement = arrangement;
     std::apply([&](auto const&... segment) { (take_segment(segment), ...); }, segments.all);
     lay_out();
@@ -118,7 +118,7 @@ class EmbeddingParts {
   void take_part(Column const& column) {
     expect<ShapeError>(own_->ordinal >= 0, [&] {
       return where() +
-             "is a column of ids, and the layer has no table for it: give it a `vocabulary`, or look the ids "
+             "is a column of ids, but the layer has no table for it: give the layer a `vocabulary`, or look the ids "
              "up in an nn::Embedding";
     });
     look_up(*own_, column);
@@ -134,7 +134,7 @@ class EmbeddingParts {
     });
     for (int p = 0; p < parts_; ++p)
       expect<ShapeError>(!x.tokens.slot || sources[p].dense.slot != x.tokens.slot, [&] {
-        return where() + "is the same Sequence as part " + std::to_string(p) + "; take it once";
+        return where() + "is the same Sequence as part " + std::to_string(p) + "; pass it once";
       });
     take(x.layout, {.rows = {nullptr, x.tokens.value.extent}}, {.dense = x.tokens, .segment = inputs.assembly.count});
   }
@@ -142,10 +142,11 @@ class EmbeddingParts {
   /// Rejects any other type at compile time and explains what a part may be.
   template <class Column>
   void look_up(Parameter const&, Column const&) {
-    static_assert(!std::same_as<Column, Column>,
-                  "Lockstep: what is looked up is a column of std::int32_t, one or a std::vector of them; numbers go "
-                  "through nn::Linear; texts, enums and optionals become ids when samples are made, an absent one an "
-                  "id of its own");
+    static_assert(
+        !std::same_as<Column, Column>,
+        "Lockstep: FusedEmbedding looks up a column of std::int32_t or of std::vector<std::int32_t>; numbers go "
+        "through nn::Linear; convert strings, enums and optionals to ids when samples are made, and give an absent one "
+        "an id of its own");
   }
   template <IdColumn<Space> Column>
   void look_up(Parameter const& table, Column const& column) {
@@ -173,13 +174,13 @@ class EmbeddingParts {
     expect<ShapeError>(
         layout.slots == known.slots && layout.is_ragged() == inputs.assembly.segments[0].is_ragged(), [&] {
           return where() + "has " + std::to_string(layout.slots) + (layout.is_ragged() ? " ragged" : " padded") +
-                 " slots; parts that are added up have equally many, and segments are all padded or all ragged";
+                 " slots; all parts of a sum need equally many slots, and segments are all padded or all ragged";
         });
     if constexpr (Space::host_accessible && checks(Contract::normal))
       for (Index row = 0; row < layout.rows; ++row)
         expect<DataError>(layout.tokens(row) == known.tokens(row), [&] {
           return where() + "has " + std::to_string(layout.tokens(row)) + " tokens in row " + std::to_string(row) +
-                 " of the batch, and what it is added to " + std::to_string(known.tokens(row));
+                 " of the batch, and the parts before it have " + std::to_string(known.tokens(row));
         });
     inputs.parts[parts_] = part;
     sources[parts_++] = source;

@@ -19,7 +19,7 @@ void expect_present(char const* who, Column const& column, IsLeftOut const& is_l
     for (Index row = 0; row < column.present.size(); ++row)
       if (!column.present(row) && !is_left_out(row))
         throw RowError(std::string(who) + ": row " + std::to_string(row) +
-                           " of the batch has none: its std::optional is empty, which would be learned as " +
+                           " of the batch has no value: its std::optional is empty, and training would use " +
                            std::to_string(column.values(row)) + "; " + remedy,
                        row);
   }

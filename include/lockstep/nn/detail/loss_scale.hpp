@@ -28,8 +28,8 @@ class LossScale<float16> {
   /// @throws ConfigError
   void expect_scaled() const {
     expect<ConfigError>(!scale_ || in_backward_, [] {
-      return "a loss asks for Context::gradient, and where activations are float16 a loss's gradient is scaled: let it "
-             "ask nn::Staging for loss_gradient; see docs/how-to/add-a-layer.md";
+      return "a loss calls Context::gradient, but with float16 activations the gradient of a loss is scaled: call "
+             "nn::Staging::loss_gradient instead; see docs/how-to/add-a-layer.md";
     });
   }
 

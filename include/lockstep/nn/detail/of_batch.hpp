@@ -30,7 +30,7 @@ template <class Variable, class X>
 [[nodiscard]] Variable refuse_batch(X const&) {
   static_assert(!std::is_same_v<X, X>,
                 "Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch: "
-                "context.input(column.values) makes one of it");
+                "context.input(column.values) makes a Variable of it");
   return {};
 }
 

@@ -36,8 +36,8 @@ class ParameterRule {
     } else {
       static_assert(
           std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(Captured) && alignof(F) <= alignof(double),
-          "Lockstep: a rule of parameters has captured more than two numbers; it may hold 16 bytes, no text and "
-          "no reference to what goes: let it read the rest from constants");
+          "Lockstep: a rule of parameters has captured more than two numbers; it may hold 16 bytes, no string and "
+          "no reference to a temporary; read the rest from constants");
       std::memcpy(captured_.bytes, &function, sizeof function);
       call_ = [](Captured const& captured, std::string_view name, std::span<Index const> shape) {
         return static_cast<double>((*reinterpret_cast<F const*>(captured.bytes))(name, shape));

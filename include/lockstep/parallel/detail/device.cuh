@@ -75,8 +75,8 @@ concept MovesToHost = requires(T const& x, ToHost const& copy) {
 template <class Batch>
 struct BroughtToDevice {
   static_assert(MovesToDevice<Batch>,
-                "Lockstep: this batch cannot be brought to a GPU: its type has no moved(batch, move) beside it that "
-                "makes the same batch of what `move` gives for each TensorView; see docs/reference/cuda.md");
+                "Lockstep: this batch cannot be copied to a GPU: its namespace has no moved(batch, move) that "
+                "makes the same batch from the result of `move` for each TensorView; see docs/reference/cuda.md");
   using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaInbox::Copy const&>()));
 };
 
@@ -160,8 +160,8 @@ class Device<CudaSpace> {
   template <class Prediction>
   [[nodiscard]] auto show(Prediction const& prediction) {
     static_assert(MovesToHost<Prediction>,
-                  "Lockstep: metrics look at predictions on the host, and what this model predicts has no "
-                  "moved(prediction, move) beside it; see docs/reference/cuda.md");
+                  "Lockstep: metrics read predictions on the host, but the namespace of this model's prediction has no "
+                  "moved(prediction, move); see docs/reference/cuda.md");
     shown_.rewind();
     auto const shown = moved(prediction, ToHost(stream(), shown_));
     stream().synchronize();

@@ -49,7 +49,7 @@ class Meeting {
     meet();
     for (auto const& other : given_)  // equal on all threads
       if (other.kind != given_[0].kind || other.bytes != given_[0].bytes)
-        throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - given_.data()) + " has come to " +
+        throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - given_.data()) + " has reached " +
                                  text(other) + " and device 0 to " + text(given_[0]) + rule);
     f(given_);
     meet();
@@ -82,16 +82,16 @@ class Meeting {
     round_.wake();
   }
   static std::exception_ptr parted() noexcept {
-    return std::make_exception_ptr(CollectiveMismatch(
-        std::string("DataParallel: a device's pass is over, and another's has come to a layer in which they meet") +
-        rule));
+    return std::make_exception_ptr(
+        CollectiveMismatch(std::string("DataParallel: one device has finished its pass, but another has reached a "
+                                       "layer that combines all devices") +
+                           rule));
   }
   static std::string text(Given const& given) {
     return "an exchange (" + std::string(given.kind) + ") of " + std::to_string(given.bytes) + " bytes";
   }
   static constexpr char const* rule =
-      ", as a synchronized BatchNorm or nn::all_gather: all devices must run the same layers, whatever their samples "
-      "are";
+      ", such as a synchronized BatchNorm or nn::all_gather: all devices must run the same layers for any samples";
 
   std::mutex mutex_;
   Signal<> round_;
@@ -236,7 +236,7 @@ class ShardsInTurns final : public nn::ReplicaGroup {
   /// @throws ConfigError
   [[noreturn]] void refuse() const {
     throw ConfigError("Reproducible: each device computes " + std::to_string(shards_) +
-                      " shards one after the other, and the model has a layer in which all shards meet, as a "
+                      " shards one after the other, but the model has a layer that combines all shards, such as a "
                       "synchronized BatchNorm or nn::all_gather; use as many ranks or devices as shards, or leave out "
                       "Reproducible");
   }

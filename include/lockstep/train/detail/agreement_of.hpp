@@ -87,7 +87,7 @@ inline void add_options(parallel::Agreement& agreement, FitOptions const& option
   agreement.add("timed products", Index{options.timed_products});
   agreement.add("dry run", Index{options.dry_run});
   agreement.add("trace", Index{options.trace != nullptr});
-  agreement.add("what evaluations are judged by", options.judge_by);
+  agreement.add("measure of the best evaluation", options.judge_by);
   agreement.add("steps of warm-up", options.schedule.warmup_steps);
   agreement.add("steps of the schedule", options.schedule.total_steps);
   agreement.add("kind of schedule", static_cast<Index>(options.schedule.kind));

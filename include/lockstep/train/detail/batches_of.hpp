@@ -47,10 +47,10 @@ void check_split([[maybe_unused]] Batches const& from, [[maybe_unused]] data::Sp
     auto const part = [](data::Split const& s) {
       return "from " + std::to_string(s.first) + " on, " + std::to_string(s.count) + " of " + std::to_string(s.all);
     };
-    throw ConfigError("step: the loader was started for the shards " + part(split) + ", and this rank takes those " +
-                      part(own) +
-                      "; start it by loader.start(trainer.split(), epoch, 0, epoch + 1), or, where each rank's loader "
-                      "has samples of its own, pass held.batches() of what next() returned");
+    throw ConfigError("step: the loader was started for the shards " + part(split) +
+                      ", but this rank takes the shards " + part(own) +
+                      "; start it with loader.start(trainer.split(), epoch, 0, epoch + 1), or, if each rank's loader "
+                      "has its own samples, pass held.batches() of the result of next()");
   }
 }
 

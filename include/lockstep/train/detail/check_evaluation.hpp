@@ -69,7 +69,7 @@ Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& 
     throw DataError(
         "evaluate" + which(prefix) +
         ": there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
-        " samples give no step; look at what the dataset found, leave the loader's `tail` at exact, or pass "
+        " samples give no step; check which samples the dataset found, leave the loader's `tail` at exact, or pass "
         "no evaluation");
   return steps;
 }
@@ -80,7 +80,7 @@ inline void check_names(Counted const& counted, char const* what) {
   for (auto const& name : counted.names()) {
     if (std::find(taken.begin(), taken.end(), name) != taken.end())
       throw ConfigError(std::string(what) + ": a metric is called \"" + name +
-                        "\", as another one or a number that is logged beside it; give it another name()");
+                        "\", a name that another metric or logged number has; give it another name()");
     taken.push_back(name);
   }
 }
@@ -91,8 +91,8 @@ void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Spl
   each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
     if (static_cast<void const*>(&each.loader) == &loader)
       throw ConfigError(
-          "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
-          "second one, if need be of the same dataset");
+          "fit: training and evaluation use one loader, which serves one of the two at a time; make a "
+          "second one, if necessary for the same dataset");
     steps_of(prefix, each, split);
   });
 }
@@ -124,7 +124,7 @@ inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptio
           "one, let evaluate_every_epochs be at least 1, or leave the observer out");
   if (!judges)
     throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
-                      "\", which they do not count; name one of " + known);
+                      "\", which they do not measure; name one of " + known);
 }
 
 }}}  // namespace lockstep::train::detail

@@ -20,23 +20,21 @@ inline bool check_learning(AnySession& session, nn::ParameterLayout const& layou
   std::size_t parameters = 0;
   for (auto const& entry : layout.entries()) parameters += entry.size > 0 && !entry.frozen;
   if (parameters == 0 || session.report().unused_parameters.size() < parameters) return true;
-  throw Error(
-      "training: step " + std::to_string(step) +
-      " gave no parameter a gradient, so nothing can be learned: the loss does not lead back to any; none comes "
-      "back through an nn::Frozen block, a loss of your own writes to context.gradient(prediction), and a layer of "
-      "your own calls context.on_backward; see docs/how-to/add-a-layer.md");
+  throw Error("training: step " + std::to_string(step) +
+              " gave no parameter a gradient, so nothing can be learned: the loss depends on none; no gradient passes "
+              "an nn::Frozen block, your own loss must write to context.gradient(prediction), and your own layer must "
+              "call context.on_backward; see docs/how-to/add-a-layer.md");
 }
 
 /// Checks that the loss has a weight, as a step of weight 0 changes nothing.
 /// @throws Error if an epoch, or a run, ends in which nothing had a weight and nothing learned before
 inline void check_weight(bool learns, nn::Loss<HostSpace> const& epoch_loss, Index step) {
   if (learns || epoch_loss.weight != 0) return;
-  throw Error(
-      "training: up to step " + std::to_string(step) + " the losses of the epoch come to the sum " +
-      std::to_string(epoch_loss.sum) +
-      " and the weight 0, so nothing was learned; a loss returns both: the sum over the batch, and as its "
-      "weight how many samples or elements it is of. Labels that are all ignored, or of classes whose weight is "
-      "0, have none; see docs/how-to/add-a-layer.md");
+  throw Error("training: up to step " + std::to_string(step) + " the losses of the epoch have the sum " +
+              std::to_string(epoch_loss.sum) +
+              " and the weight 0, so nothing was learned; a loss returns both: the sum over the batch, and its "
+              "weight, the number of samples or elements. If all labels are ignored, or have classes of weight "
+              "0, the weight is 0; see docs/how-to/add-a-layer.md");
 }
 
 }}}  // namespace lockstep::train::detail

@@ -22,7 +22,7 @@ inline void check_options(FitOptions const& options) {
   if (options.schedule.total_steps > 0 && options.schedule.warmup_steps > options.schedule.total_steps)
     throw ConfigError("fit: schedule.warmup_steps is " + std::to_string(options.schedule.warmup_steps) +
                       "; it must be at most schedule.total_steps, which is " +
-                      std::to_string(options.schedule.total_steps) + " and counts them, too");
+                      std::to_string(options.schedule.total_steps) + " and includes them");
   if (!(options.schedule.min_factor >= 0 && options.schedule.min_factor <= 1))
     throw ConfigError("fit: schedule.min_factor is " + std::to_string(options.schedule.min_factor) +
                       "; it must be at least 0 and at most 1");
@@ -46,7 +46,7 @@ inline void check_options(FitOptions const& options) {
   below_one("factor", options.plateau.factor), below_one("min_factor", options.plateau.min_factor);
   if (!(options.clip_norm >= 0))
     throw ConfigError("fit: clip_norm is " + std::to_string(options.clip_norm) +
-                      "; it must be at least 0, which does not clip");
+                      "; it must be at least 0, and 0 does not clip");
 }
 
 }}}  // namespace lockstep::train::detail

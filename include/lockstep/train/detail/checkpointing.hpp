@@ -91,17 +91,16 @@ class Checkpointing {
     auto const earlier = newest_checkpoint(options_.folder);
     if (earlier.empty()) return;
     if (options_.resume.empty())
-      throw ConfigError("fit: the folder for checkpoints has those of an earlier run, the newest " + earlier +
-                        ", and this run begins anew; name another folder, remove them, or go on with .resume = "
+      throw ConfigError("fit: the checkpoint folder has checkpoints of an earlier run, the newest " + earlier +
+                        ", but this run starts from step 0; name another folder, remove them, or resume with .resume = "
                         "train::newest_checkpoint(folder)");
     if (!lies_in(options_.resume, options_.folder))
-      throw ConfigError("fit: the folder for checkpoints has those of another run, the newest " + earlier +
-                        ", and this run goes on from " + options_.resume + "; name another folder, or remove them");
+      throw ConfigError("fit: the checkpoint folder has checkpoints of another run, the newest " + earlier +
+                        ", but this run resumes from " + options_.resume + "; name another folder, or remove them");
     if (checkpoint_steps(options_.folder).back() > taken_up_)
-      throw ConfigError("fit: the folder for checkpoints has later ones, the newest " + earlier + ", than " +
-                        options_.resume +
-                        ", from which this run goes on, and they would be taken for its "
-                        "own; remove them, or name another folder");
+      throw ConfigError(
+          "fit: the checkpoint folder has later checkpoints, the newest " + earlier + ", than " + options_.resume +
+          ", from which this run resumes, and they would be mistaken for its own; remove them, or name another folder");
   }
 
   /// Saves the run if a checkpoint is due or the run `ends` here. The first rank writes, with the other ranks' parts of
@@ -144,8 +143,8 @@ class Checkpointing {
 
   void check(Progress const& progress, RunRecord const& record) const {
     auto const refuse = [&](std::string const& what, std::string const& was, std::string const& is) {
-      throw ConfigError(options_.resume + ": was saved with " + what + " " + was + " and training would go on with " +
-                        is + "; make them equal, or start anew");
+      throw ConfigError(options_.resume + ": was saved with " + what + " " + was +
+                        ", but training would continue with " + is + "; make them equal, or start a new run");
     };
     if (loader_.resumes())  // with other samples, a batch by tokens differs too
       if (progress.data.samples != loader_.samples()) loader_.check(progress.data);
@@ -156,16 +155,17 @@ class Checkpointing {
     if (!progress.optimizer.empty() && !optimizer.empty() && progress.optimizer != optimizer)
       refuse("the optimizer", progress.optimizer, optimizer);
     if (progress.reproducible != record.reproducible)
-      throw ConfigError(options_.resume + ": was saved " + under(progress.reproducible) + " and training would go on " +
-                        under(record.reproducible) + "; make them equal, or start anew");
+      throw ConfigError(options_.resume + ": was saved " + under(progress.reproducible) +
+                        ", but training would continue " + under(record.reproducible) +
+                        "; make them equal, or start a new run");
     if (progress.seed != seed_) refuse("the seed", std::to_string(progress.seed), std::to_string(seed_));
     if (loader_.resumes()) {
       loader_.check(progress.data);
       if (!(place(progress.steps) == progress.data))
         throw ConfigError(options_.resume + ": was saved at epoch " + std::to_string(progress.data.epoch) +
-                          ", position " + std::to_string(progress.data.position) + ", where step " +
+                          ", position " + std::to_string(progress.data.position) + ", but step " +
                           std::to_string(progress.steps) +
-                          " does not begin with this loader's options; give it the tail of the earlier run");
+                          " does not begin there with this loader's options; use the tail of the earlier run");
     }
   }
 

@@ -50,8 +50,8 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
   } else {
     static_assert(
         sizeof(Prediction) == 0,
-        "Lockstep: Accuracy, TopKAccuracy and Auc look at logits: predict returns a Variable or a Sequence. Where it "
-        "returns several in a struct, train::HeadMetric says of which; see docs/reference/model.md");
+        "Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence. If it "
+        "returns several in a struct, train::HeadMetric names one; see docs/reference/model.md");
   }
 }
 

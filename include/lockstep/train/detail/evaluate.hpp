@@ -52,9 +52,9 @@ void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const
   auto const check = [&](auto const& metric) {
     if (after[i] != before[i])
       throw ConfigError("evaluate: the metric " + std::string(metric.name()) + " had " + std::to_string(before[i]) +
-                        " totals and has " + std::to_string(after[i]) +
-                        " after batches were added; they are added up one by one over devices and ranks, so their "
-                        "number must not change: count in numbers that are there from the start, as train::Auc does");
+                        " totals and now has " + std::to_string(after[i]) +
+                        " after batches were added; totals are summed over devices and ranks, so their "
+                        "number must not change: allocate all of them at the start, as train::Auc does");
     ++i;
   };
   std::apply([&](auto const&... metric) { (check(metric), ...); }, metrics);
@@ -66,10 +66,10 @@ inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const
   if (loss.weight != 0) return;
   throw DataError(
       "evaluate" + which(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
-      " samples come to the sum " + std::to_string(loss.sum) +
-      " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and "
-      "as its weight how many samples or elements it is of. Labels that are all ignored, or of classes whose "
-      "weight is 0, have none; look at those to evaluate on, or pass no evaluation");
+      " samples have the sum " + std::to_string(loss.sum) +
+      " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and its "
+      "weight, the number of samples or elements. If all labels are ignored, or have classes of "
+      "weight 0, the weight is 0; check the evaluation's labels, or pass no evaluation");
 }
 
 /// Returns the mean loss and the metrics over `steps` steps of a started loader, over all shards of all ranks. Calls

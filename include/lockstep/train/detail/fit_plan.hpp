@@ -81,14 +81,15 @@ struct FitPlan {
     throw DataError("fit: there is nothing to train on: " + std::to_string(samples) +
                     " samples make no step of batches of " + std::to_string(record.batch_size) + " for each of " +
                     std::to_string(record.world_size * record.devices) +
-                    " devices; look at what the dataset found, or leave the loader's `tail` at exact");
+                    " devices; check which samples the dataset found, or leave the loader's `tail` at exact");
   FitPlan const plan(samples, micro_steps, micro_samples, options.accumulation, options.epochs, options.max_steps);
   auto const& schedule = options.schedule;
   if (schedule.total_steps == 0 && schedule.warmup_steps > plan.steps)
-    throw ConfigError("fit: schedule.warmup_steps is " + std::to_string(schedule.warmup_steps) + ", and the fit has " +
-                      std::to_string(plan.steps) +
-                      " steps, so that the learning rate would never be reached; warm up for fewer, or, in a part of a "
-                      "longer training, give schedule.total_steps of all of it");
+    throw ConfigError(
+        "fit: schedule.warmup_steps is " + std::to_string(schedule.warmup_steps) + ", and the fit has " +
+        std::to_string(plan.steps) +
+        " steps, so that the learning rate would never be reached; warm up for fewer, or, for a part of a "
+        "longer training, set schedule.total_steps to the steps of the whole training");
   return plan;
 }
 

@@ -14,7 +14,7 @@ consteval bool learns_from() {
   constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
   static_assert(has_loss || !nn::HasPredict<Model, Context, Batch>,
                 "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
-                "nn::LossOf<Context>, the sum over the batch and its weight, to make of what that returns; see "
+                "nn::LossOf<Context>, the sum over the batch and its weight, to compute from its result; see "
                 "docs/reference/model.md");
   static_assert(has_loss || nn::HasPredict<Model, Context, Batch>,
                 "Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context> for the type of "
@@ -26,10 +26,9 @@ consteval bool learns_from() {
 /// Returns whether a trainer's model can be trained with these types; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loader, class Evaluation>
 consteval bool fits() {
-  static_assert(
-      LoadsBatches<Loader>,
-      "Lockstep: the first argument of fit is no data::DataLoader that is not const; a dataset goes into one: "
-      "data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
+  static_assert(LoadsBatches<Loader>,
+                "Lockstep: the first argument of fit is not a non-const data::DataLoader; put a dataset into one: "
+                "data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
   static_assert(is_evaluation<Evaluation>,
                 "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
                 "see docs/reference/trainer.md");

@@ -16,8 +16,8 @@ class OneFit {
   void start(char const* who, std::string const& path, Index resumed) {
     if (std::exchange(begun_, true) && resumed == 0)
       throw ConfigError(std::string(who) + ": " + path +
-                        " is of a fit that came before, and would be lost; give each fit a " + who +
-                        " with a path of its own");
+                        " belongs to an earlier fit, and would be overwritten; give each fit a " + who +
+                        " with its own path");
   }
 
  private:

@@ -39,7 +39,7 @@ class CsvLine {
       add(static_cast<float>(value));
     } else {
       static_assert(sizeof(T) == 0,
-                    "Lockstep: a row of a table of predictions is a number, a text, or a std::tuple, std::array or "
+                    "Lockstep: a row of a table of predictions is a number, a string, or a std::tuple, std::array or "
                     "std::vector of these; see docs/how-to/predict.md");
     }
   }

@@ -59,7 +59,7 @@ inline void take_parameters(NamedNumbers<float const> const& from, NamedNumbers<
       auto const other = others.find(name);
       if (other == others.end())
         throw ConfigError("take: the other model has no \"" + name + "\", to be taken for \"" + entry.name +
-                          "\"; take(other, prefix, in_other) says which names stand for which");
+                          "\"; take(other, prefix, in_other) maps names");
       if (auto const& shape = other->second.entry->shape; shape != entry.shape)
         throw ShapeError("take: \"" + name + "\" of the other model has shape " + to_string(shape) + " and \"" +
                          entry.name + "\" " + to_string(entry.shape) + "; give both models the same sizes");

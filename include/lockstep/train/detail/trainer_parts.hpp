@@ -33,9 +33,9 @@ struct TrainerParts {
   template <class Trainer>
   static void expect_values(Trainer const& trainer, char const* what) {
     if (trainer.averages_in_place_)
-      throw ConfigError(std::string(what) +
-                        ": an evaluation is under way in which the parameters are their averages; do it in an "
-                        "observer's step, or after the fit");
+      throw ConfigError(
+          std::string(what) +
+          ": an evaluation with averaged parameters is running; do it in an observer's step, or after the fit");
   }
   /// Returns the weight of the last step's loss over all shards.
   template <class Trainer>

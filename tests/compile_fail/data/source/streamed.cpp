@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE shuffled: Lockstep: a stream gives its samples in an order of its own; its sampler is SequentialSampler
+// CASE shuffled: Lockstep: a stream has its own sample order; its sampler is SequentialSampler
 // CASE subset: Lockstep: Subset and hold_out choose among samples, and a stream
 // CASE concat: Lockstep: Concat finds samples by number, and a stream
 // CASE without_zstd: Lockstep: unpack_mds decompresses with zstd: link the target lockstep::zstd

@@ -52,7 +52,7 @@ class CsvRow {
   [[noreturn]] void changed() const {
     fail(0,
          "has another number of columns than when it was indexed; leave the file alone while training, and open it "
-         "anew");
+         "again");
   }
 
   TextFile const& file_;
@@ -110,7 +110,7 @@ class CsvTable {
         std::string has;
         for (auto const& other : header) has += (has.empty() ? "" : ", ") + excerpt(other);
         fail(0, (found == header.end() ? "no column is named " : "two columns are named ") + excerpt(name) +
-                    "; the first line has " + has + "; mend the name in CsvOptions::columns or in the file");
+                    "; the first line has " + has + "; correct the name in CsvOptions::columns or in the file");
       }
       named_.push_back(static_cast<std::size_t>(found - header.begin()));
     }
@@ -175,8 +175,8 @@ class CsvTable {
     while (find_row(window)) {
       auto const row = measure(window);
       if (row.columns != columns)
-        fail(rows() - 1, "has " + count(row.columns, "column") + " where " + std::to_string(columns) + which +
-                             " were expected; mend the line, quote fields that hold the separator" + or_else);
+        fail(rows() - 1, "has " + count(row.columns, "column") + ", but " + std::to_string(columns) + which +
+                             " were expected; correct the line, quote fields that hold the separator" + or_else);
       end_ = begins_.back() + row.bytes;
       window.drop(row.bytes);
     }

@@ -55,7 +55,8 @@ class DataFile {
         read_at(file_.get(), reinterpret_cast<char*>(out.data()), out.size(), static_cast<std::size_t>(offset), path_);
     if (got == out.size()) return;
     fail("ends at byte " + std::to_string(size_now()) + ", and " + std::to_string(out.size()) +
-         " bytes are wanted from byte " + std::to_string(offset) + " on; it was cut off or has changed, write it anew");
+         " bytes were requested from byte " + std::to_string(offset) +
+         "; the file was cut off or has changed, write it again");
   }
   template <class T>
   [[nodiscard]] T read_number(std::uint64_t offset) const {
@@ -74,7 +75,7 @@ class DataFile {
   void expect_room(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
     if (offset <= size_ && bytes <= size_ - offset) return;
     fail(std::string(what) + " needs " + std::to_string(bytes) + " bytes from byte " + std::to_string(offset) +
-         " on, and the file has " + std::to_string(size_) + "; it was cut off or is damaged, write it anew");
+         ", but the file has " + std::to_string(size_) + "; it was cut off or is damaged, write it again");
   }
 
   /// Returns a hash that changes with the file's length, beginning or end.

@@ -52,14 +52,14 @@ inline void decompress_zstd(DataFile const& from, std::string const& to, std::ui
       ::ZSTD_outBuffer made{plain.data(), plain.size(), 0};
       expected = ::ZSTD_decompressStream(context.get(), &made, &in);
       if (::ZSTD_isError(expected) != 0)
-        from.fail("cannot be decompressed: " + std::string(::ZSTD_getErrorName(expected)) + "; write it anew");
+        from.fail("cannot be decompressed: " + std::string(::ZSTD_getErrorName(expected)) + "; write it again");
       written += made.pos;
       if (written > bytes) break;
       out.expect(std::fwrite(plain.data(), 1, made.pos, out.file) == made.pos);
       more = made.pos == made.size && expected != 0;
     }
   }
-  if (expected != 0 && written <= bytes) from.fail("ends within its compressed data; it was cut off, write it anew");
+  if (expected != 0 && written <= bytes) from.fail("ends within its compressed data; it was cut off, write it again");
   if (written != bytes)
     from.fail("holds " + std::string(written > bytes ? "more than " : "") + std::to_string(std::min(written, bytes)) +
               " bytes, and the index says " + std::to_string(bytes) + "; one of the two is damaged");

@@ -93,7 +93,7 @@ class FileMapping {
     stream_copy(out.data(), reinterpret_cast<std::byte const*>(head_->begin) + offset, out.size());
     // If only the rest of the last page is missing, it reads as zeros without SIGBUS.
     if (head_->lost.load() == 0 && file_->size_now() >= offset + out.size()) return;
-    file_->fail("was shortened while it was mapped; leave it alone while training, and open it anew");
+    file_->fail("was shortened while it was mapped; leave it alone while training, and open it again");
   }
 
  private:

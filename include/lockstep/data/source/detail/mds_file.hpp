@@ -11,7 +11,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 inline std::string mds_file(std::string const& folder, json::Value const& file) {
   auto const& basename = file.at("basename").string();
   auto const path = folder + "/" + basename;
-  if (basename.find('/') != std::string::npos) throw DataError(path + ": a shard lies beside its index");
+  if (basename.find('/') != std::string::npos)
+    throw DataError(path + ": a shard must be in the same folder as its index");
   return path;
 }
 

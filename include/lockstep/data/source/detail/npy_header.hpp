@@ -27,11 +27,12 @@ class NpyHeader {
       if (key == "descr") {
         descr(quoted());
       } else if (key == "fortran_order") {
-        if (word() != "False") fail("its numbers lie column by column (fortran_order); save np.ascontiguousarray(...)");
+        if (word() != "False")
+          fail("its numbers are stored column by column (fortran_order); save np.ascontiguousarray(...)");
       } else if (key == "shape") {
         tuple();
       } else {
-        fail("its header has the key " + excerpt(key) + ", which none of descr, fortran_order and shape is");
+        fail("its header has the key " + excerpt(key) + ", which is not one of descr, fortran_order and shape");
       }
       if (!try_take(',')) {
         take('}');

@@ -25,7 +25,7 @@ class TarWalk {
   explicit TarWalk(DataFile const& file) : file_(file) {
     for (;;) {
       if (at_ >= file_.size())
-        file_.fail("has no end of the archive after byte " + std::to_string(at_) + ": it was cut off, write it anew");
+        file_.fail("has no end of the archive after byte " + std::to_string(at_) + ": it was cut off, write it again");
       auto const header = file_.read_text(at_, block, "a header");
       if (header.find_first_not_of('\0') == std::string::npos) break;  // the end
       check_sum(header);

@@ -57,7 +57,7 @@ class TextFile {
   /// @throws DataError if the new part is not text, or the window exceeds the maximum length of a line
   void grow(TextWindow& window) {
     if (window.text().size() >= TextWindow::longest)
-      fail(window.offset(), "the line goes on after " + std::to_string(TextWindow::longest) +
+      fail(window.offset(), "the line is longer than " + std::to_string(TextWindow::longest) +
                                 " bytes; give a text file, and close each quote that opens");
     auto const at = window.offset() + window.text().size();
     auto const more = window.grow(file_.descriptor(), path());

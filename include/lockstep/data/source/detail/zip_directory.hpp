@@ -55,7 +55,7 @@ inline std::vector<ZipEntry> read_zip_directory(DataFile const& file) {
     if ((end != std::string::npos && end >= 20) || tail == file.size()) break;  // a Zip64 locator has 20 bytes
   }
   if (end == std::string::npos || text.size() - end < 22)
-    file.fail("is no zip archive, or its end is missing; it was cut off, write it anew");
+    file.fail("is not a zip archive, or its end is missing; it was cut off, write it again");
   std::uint64_t count = number_at<std::uint16_t>(text, end + 10), bytes = number_at<std::uint32_t>(text, end + 12),
                 begin = number_at<std::uint32_t>(text, end + 16);
   if (end >= 20 && text.compare(end - 20, 4, "PK\x06\x07") == 0) {

@@ -40,7 +40,7 @@ class [[nodiscard]] CacheLock {
  public:
   /// Waits for the lock, and shows that it waits. @throws DataError if the file cannot be created
   CacheLock(std::string path, Progress* progress) : path_(std::move(path)), file_(-1) {
-    if (progress) progress->begin("waiting for another process, which prepares the texts", 0);
+    if (progress) progress->begin("waiting for another process that prepares the texts", 0);
     for (;;) {
       file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
       if (file_.get() < 0)

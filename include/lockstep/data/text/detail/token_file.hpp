@@ -79,7 +79,7 @@ class TokenFile {
     header_ = file_.read_number<TokenHeader>(0);
     auto const& h = header_;
     if (h.magic != TokenHeader::magic_of_format || h.self != h.sum() || h.key != key || h.file_bytes != file_.size())
-      file_.fail("is no file of these prepared texts, or was damaged");
+      file_.fail("does not hold these prepared texts, or was damaged");
     auto const sums = read_sums();
     if (h.sums != checksum(std::as_bytes(std::span(sums)))) file_.fail("has damaged checksums");
     texts_ = file_.read_text(h.vocabulary_at, h.vocabulary_bytes + h.classes_bytes, "the vocabulary");
@@ -109,7 +109,7 @@ class TokenFile {
     auto const at = header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);
     auto const out = file_.read_number<TokenRecord>(at);
     if (out.begin > header_.tokens || out.length > header_.tokens - out.begin)
-      file_.fail("was damaged while it was in use; start again, and it is prepared again");
+      file_.fail("was damaged while it was in use; restart the program, which prepares it again");
     return out;
   }
   void read(TokenRecord const& record, std::span<std::int32_t> out) const {
