@@ -6,15 +6,18 @@
 
 #include <doctest/doctest.h>
 
+#include "../temporary_folder.hpp"
+
 using namespace lockstep;
 
 TEST_CASE("--cache names a folder, none means memory, and by default large sources stand in the user's cache") {
-  ::setenv("XDG_CACHE_HOME", "/somewhere", 1);
+  lockstep_test::TemporaryFolder const home;
+  ::setenv("XDG_CACHE_HOME", home.path().c_str(), 1);
   app::Options options;
   options.cores = 3;
   Progress progress;
   auto const standard = app::cache_options(options, "", true, progress);
-  CHECK(standard.folder == "/somewhere/lockstep");
+  CHECK(standard.folder == home / "lockstep");
   CHECK(standard.least_bytes == (8u << 20));
   CHECK(standard.threads == 3);
   CHECK(standard.verifies);
@@ -24,5 +27,8 @@ TEST_CASE("--cache names a folder, none means memory, and by default large sourc
   CHECK(named.least_bytes == 0);
   CHECK_FALSE(named.verifies);
   CHECK(app::cache_options(options, "none", true, progress).folder.empty());
+  lockstep_test::write_file(home / "file", "");
+  ::setenv("XDG_CACHE_HOME", (home / "file").c_str(), 1);  // no folder can be made there: memory
+  CHECK(app::cache_options(options, "", true, progress).folder.empty());
   ::unsetenv("XDG_CACHE_HOME");
 }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/synthetic_data.hpp>
@@ -11,7 +16,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Returns where a trainer keeps preprocessed text, by the value of a flag --cache. It is a folder, "none" for the
-/// memory of each process, or empty for `cache_folder()`, with sources below 8 MiB in memory. The cores of all ranks of
+/// memory of each process, or empty for `cache_folder()`, with sources below 8 MiB in memory, and all sources if that
+/// folder cannot be written. The cores of all ranks of
 /// the host preprocess.
 /// @param verifies whether an existing cache is compared with its checksums; true in the process that checks the input
 [[nodiscard]] inline data::TokenCacheOptions cache_options(Options const& options, std::string const& flag,
@@ -21,8 +27,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
   out.verifies = verifies;
   out.progress = &progress;
   if (flag == "none") return out;
-  out.folder = flag.empty() ? cache_folder().string() : flag;
-  if (flag.empty()) out.least_bytes = std::uint64_t{8} << 20;
+  out.folder = flag;
+  if (!flag.empty()) return out;
+  out.least_bytes = std::uint64_t{8} << 20;
+  auto const folder = cache_folder();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) out.folder = folder.string();
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <sstream>
@@ -238,6 +239,13 @@ TEST_CASE("what a killed process left is removed, and a folder keeps the eight f
   lockstep_test::write_file(path + ".123.456", "partial");
   static_cast<void>(source.prepare());
   CHECK(source.files() == std::vector{path});
+  auto const forgotten = source.cache + "/0-0-0.tokens.1.2";
+  lockstep_test::write_file(forgotten, "of another source");
+  static_cast<void>(source.prepare({}, {"words", 9, 2, 20}));
+  CHECK(fs::exists(forgotten));  // its process may be at work
+  fs::last_write_time(forgotten, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  static_cast<void>(source.prepare({}, {"words", 8, 2, 20}));
+  CHECK_FALSE(fs::exists(forgotten));
   lockstep_test::write_file(source.cache + "/mine.tokens", "not a cache");
   for (Index vocabulary = 10; vocabulary < 22; ++vocabulary) {
     static_cast<void>(source.prepare({}, {"words", vocabulary, 2, 20}));
@@ -246,7 +254,7 @@ TEST_CASE("what a killed process left is removed, and a folder keeps the eight f
   }
   CHECK(source.files().size() == 9);
   CHECK(std::ranges::count(source.files(), path) == 1);
-  CHECK(source.reads == 2 + 12);
+  CHECK(source.reads == 4 + 12);
 }
 
 TEST_CASE("the error of the first text that cannot be read comes through, and leaves no file") {

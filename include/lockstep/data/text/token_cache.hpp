@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -235,6 +236,9 @@ class TokenCache {
     std::vector<std::pair<fs::file_time_type, fs::path>> files;
     for (auto const& entry : fs::directory_iterator(folder, error)) {
       auto const name = entry.path().filename().string();
+      bool const partial = name.find(std::string(ending) + ".") != std::string::npos && !name.ends_with(".lock");
+      if (partial && fs::file_time_type::clock::now() - entry.last_write_time(error) > std::chrono::hours(24))
+        fs::remove(entry.path(), error);  // of a process that was killed
       if (name.size() != 3 * 17 - 1 + std::string_view(ending).size() || !name.ends_with(ending)) continue;
       if (name.starts_with(place) && name.substr(17, 16) != state)
         fs::remove(entry.path(), error);  // the files have changed
