@@ -664,7 +664,7 @@ TEST_CASE(
     auto const fit = [&] { trainer.fit(loader, train::NoEvaluation{}, {.epochs = 1, .check_replicas_every = every}); };
     if (every == 1 || every == 3)
       CHECK_THROWS_WITH_AS(fit(),
-                           doctest::Contains("after step 2 the parameter \"slope\" of device 1 is not device 0's"),
+                           doctest::Contains("after step 2 the parameter \"slope\" of device 1 differs from device 0's"),
                            CollectiveMismatch);
     else
       CHECK_NOTHROW(fit());
