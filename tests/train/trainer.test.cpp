@@ -432,7 +432,7 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
   auto const twice =
       train::Evaluation{again, train::Accuracy{&line::Point::label}, train::Accuracy{&line::Point::label}};
   CHECK_THROWS_WITH_AS(static_cast<void>(trainer.evaluate(train::Evaluation{again, Growing{}})),
-                       doctest::Contains("the metric growing had 0 totals and has "), ConfigError);
+                       doctest::Contains("the metric growing had 0 totals and now has "), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, twice),
                        doctest::Contains("a metric is called \"accuracy\", a name that another"), ConfigError);
   struct Seconds : train::Accuracy<line::Point, int> {
@@ -663,9 +663,9 @@ TEST_CASE(
     Trainer trainer{line::Model{}, sgd(), Faulty{}};
     auto const fit = [&] { trainer.fit(loader, train::NoEvaluation{}, {.epochs = 1, .check_replicas_every = every}); };
     if (every == 1 || every == 3)
-      CHECK_THROWS_WITH_AS(fit(),
-                           doctest::Contains("after step 2 the parameter \"slope\" of device 1 differs from device 0's"),
-                           CollectiveMismatch);
+      CHECK_THROWS_WITH_AS(
+          fit(), doctest::Contains("after step 2 the parameter \"slope\" of device 1 differs from device 0's"),
+          CollectiveMismatch);
     else
       CHECK_NOTHROW(fit());
   }
