@@ -248,10 +248,10 @@ TEST_CASE("a warm-up that is longer than the run is told before it begins") {
         "note: --warmup-epochs 3.5 would be 35 steps, but the run has 30: the learning rate rises until the last step, "
         "and never falls");
   options.warmup_steps = 31;
-  CHECK(says(0).starts_with("note: --warmup-steps would be 31 steps, and the run has 30: "));
+  CHECK(says(0).starts_with("note: --warmup-steps would be 31 steps, but the run has 30: "));
   options.warmup_steps = 0;
   options.max_steps = 4;
-  CHECK(says(1).starts_with("note: --warmup-epochs 1 would be 10 steps, and the run has 4: "));
+  CHECK(says(1).starts_with("note: --warmup-epochs 1 would be 10 steps, but the run has 4: "));
   options.evaluate = true;  // learns nothing
   CHECK(says(1) == "");
 }
@@ -563,7 +563,7 @@ TEST_CASE("a second fit does not take --save-dir for its own; without one it is 
     training.fit(Affine{}, optim::SGD{}, loader);
     if (saves)
       CHECK_THROWS_WITH_AS(training.fit(Affine{}, optim::SGD{}, loader),
-                           doctest::Contains("a second one, and --save-dir has the files of the first"), ConfigError);
+                           doctest::Contains("a second call, but --save-dir has the files of the first"), ConfigError);
     else
       CHECK(training.fit(Affine{}, optim::SGD{}, loader).steps == 10);
   }

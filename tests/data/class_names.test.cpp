@@ -19,7 +19,7 @@ TEST_CASE("labels are found by name, else by number") {
     CAPTURE(unknown);
     CHECK_FALSE(classes.find(unknown).has_value());
   }
-  CHECK(classes.why_unknown("wlak") == "label \"wlak\" is none of the 3 classes; the nearest is \"walk\"");
+  CHECK(classes.why_unknown("wlak") == "label \"wlak\" is not one of the 3 classes; the nearest is \"walk\"");
 }
 
 TEST_CASE("classes of a data set's labels are sorted by name, or by size if all are numbers") {

@@ -425,12 +425,12 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
              {"index.csv:3", "\"later\": must be"});
   with_index(header + a + "b.npy,0,y,v\n", {"nothing can be held out of 1 group"});
   auto const named = with_index(header + a + "b.npy,0,wlak,w\n",
-                                {"index.csv:3: label \"wlak\" is none of the 2 classes; the nearest is \"walk\""});
+                                {"index.csv:3: label \"wlak\" is not one of the 2 classes; the nearest is \"walk\""});
   lockstep_test::write_file(named + "/classes.txt", "x\nwalk\n");
   auto const other = index_of(folder, "other", header + "a.npy,0,z,u\n"),
              shared = index_of(folder, "shared", header + "a.npy,0,x,w\n");
   for (auto const& root : {other, shared}) write_frames(root + "/a.npy", 1, 3);
-  with_index(header + a + b, {"other/index.csv:2: label \"z\" is none of the 2 classes"}, {"--eval-data", other});
+  with_index(header + a + b, {"other/index.csv:2: label \"z\" is not one of the 2 classes"}, {"--eval-data", other});
   with_index(header + a + b, {"the video \"w\" is in --data ", " and in --eval-data "}, {"--eval-data", shared});
   refusals.push_back({{"--eval-data", other}, {"--eval-data", "without --data"}});
   refusals.push_back({{"--augment", "flop"},

@@ -97,7 +97,7 @@ TEST_CASE("replicas that part are found, by name") {
                  if (rank == 2) session.each([&](int, auto& replica) { replica.value_data()[scale.offset] = 0.25f; });
                  session.check_replicas(2);
                }),
-      doctest::Contains("after step 2 the parameter \"scale\" of rank 2 is not rank 0's"), CollectiveMismatch);
+      doctest::Contains("after step 2 the parameter \"scale\" of rank 2 differs from rank 0's"), CollectiveMismatch);
 }
 
 TEST_CASE("moments that part are found while the parameters are still alike") {
@@ -112,7 +112,7 @@ TEST_CASE("moments that part are found while the parameters are still alike") {
                    session.check_replicas(step);
                  }
                }),
-      doctest::Contains("after step 2 the optimizer's moment 1 of \"scale\" of rank 1 is not rank 0's"),
+      doctest::Contains("after step 2 the optimizer's moment 1 of \"scale\" of rank 1 differs from rank 0's"),
       CollectiveMismatch);
 }
 

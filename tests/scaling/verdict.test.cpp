@@ -12,7 +12,7 @@ TEST_CASE("a rank that the others wait for is named, with what keeps it; a small
   auto const verdict = scaling::judge(profile);
   CHECK(verdict.bound == "communication");
   CHECK(
-      verdict.says.ends_with("60 % of a step; the others wait for rank 3, whose data takes 70.2 ms of a step, where "
+      verdict.says.ends_with("60 % of a step; the others wait for rank 3, whose data takes 70.2 ms of a step, while "
                              "the fastest rank's takes 1.5 ms"));
   profile.slowest.lag_ms = 21;
   CHECK(scaling::judge(profile).says.find("wait for rank 3") != std::string::npos);

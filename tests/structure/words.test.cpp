@@ -48,6 +48,26 @@ Rule const* broken_by(std::string const& line) {
   return nullptr;
 }
 
+/// The string literals of a line of code.
+std::vector<std::string> literals_of(std::string const& line) {
+  std::vector<std::string> found;
+  bool inside = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (!inside) found.emplace_back();
+      inside = !inside;
+    } else if (line[i] == '\\' && i + 1 < line.size()) {
+      if (inside) found.back() += line[i + 1];
+      ++i;
+    } else if (inside) {
+      found.back() += line[i];
+    } else if (line.compare(i, 2, "//") == 0) {
+      break;
+    }
+  }
+  return found;
+}
+
 /// Fails for each line of prose that breaks a rule.
 void check_prose(std::string const& place, std::string const& line) {
   if (auto const* const rule = broken_by(line))
@@ -97,4 +117,27 @@ TEST_CASE("docstrings are written in plain English") {
     }
   }
   CHECK(docstrings > 1000);
+}
+
+TEST_CASE("literals are found between quotes and outside comments") {
+  CHECK(literals_of(R"(fail("a \"b\" c" + x + "d");  // "no")") == std::vector<std::string>{"a \"b\" c", "d"});
+  CHECK(literals_of("// \"no\"").empty());
+}
+
+TEST_CASE("messages are written in plain English") {
+  int messages = 0;
+  auto const check = [&](std::string const& file) {
+    int number = 0;
+    for (auto const& line : lines_of(source_root / file)) {
+      ++number;
+      for (auto const& literal : literals_of(line)) {
+        if (literal.find(' ') == std::string::npos) continue;
+        ++messages;
+        check_prose(file + ":" + std::to_string(number), literal);
+      }
+    }
+  };
+  for (auto const& header : library_headers()) check("include/lockstep/" + header);
+  for (auto const& source : files_below(source_root / "examples", {".hpp", ".cpp", ".cu"})) check("examples/" + source);
+  CHECK(messages > 1000);
 }

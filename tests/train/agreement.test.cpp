@@ -258,15 +258,15 @@ TEST_CASE("ranks that were started with other settings are refused before they p
   });
   fails("rank 1 has batch size = 4, but rank 0 has batch size = 8",
         [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
-  fails("rank 1 has samples of the data = 15 where", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
+  fails("rank 1 has samples of the data = 15, but", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
   fails("rank 1 has fingerprint of the order of the data = ", [](Setting& mine, optim::AdamW&) { mine.order = 4; });
   fails("rank 1 has dropout = 0.200000, but rank 0 has dropout = 0.100000",
         [](Setting& mine, optim::AdamW&) { mine.dropout = 0.2; });
   setting.held_out = 9;
-  fails("rank 1 has samples of the evaluation = 8 where", [](Setting& mine, optim::AdamW&) { mine.held_out = 8; });
+  fails("rank 1 has samples of the evaluation = 8, but", [](Setting& mine, optim::AdamW&) { mine.held_out = 8; });
   fails("rank 1 has fingerprint of the order of the evaluation = ",
         [](Setting& mine, optim::AdamW&) { mine.evaluation_order = 1; });
-  fails("rank 1 has batch size of the evaluation = 3 where",
+  fails("rank 1 has batch size of the evaluation = 3, but",
         [](Setting& mine, optim::AdamW&) { mine.evaluated_at_once = 3; });
 }
 

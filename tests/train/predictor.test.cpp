@@ -620,19 +620,19 @@ TEST_CASE("layers that take whole sequences say so token by token") {
         auto const memory = nn::encode_once(context, [&] { return nn::add(context, x, x); });
         return model.causal.forward(context, x, memory);
       },
-      "attention: the model");
+      "attention: Predictor::begin and next");
   refuses([](auto& context, auto x, auto const& model, auto const&) { return model.backwards.forward(context, x); },
           "GRU: Predictor::begin and next predict token by token");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::mean_pool(context, x); },
-          "mean_pool: the model");
+          "mean_pool: Predictor::begin and next");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::first_token(context, x); },
-          "first_token: the model");
+          "first_token: Predictor::begin and next");
   refuses(
       [](auto& context, auto, auto const& model, auto const& given) {
         auto const& tokens = given[&Text::tokens];
         return model.embedding.forward(context, nn::interleave(tokens, tokens), given.positions());
       },
-      "FusedEmbedding of several segments: the model");
+      "FusedEmbedding of several segments: Predictor::begin and next");
   refuses([](auto&, auto x, auto const&, auto const&) { return x; },
           "the model has neither causal attention nor a recurrent layer");
 }

@@ -272,7 +272,7 @@ TEST_CASE("ranks of a loop of one's own that have parted are found when asked fo
     return 0;
   });
   for (auto const& text : said)
-    CHECK_MESSAGE(text.find("after step 2 the parameter \"hidden.weight\" of rank 1 is not rank 0's") != text.npos,
+    CHECK_MESSAGE(text.find("after step 2 the parameter \"hidden.weight\" of rank 1 differs from rank 0's") != text.npos,
                   text);
 }
 

@@ -432,7 +432,7 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
   auto const twice =
       train::Evaluation{again, train::Accuracy{&line::Point::label}, train::Accuracy{&line::Point::label}};
   CHECK_THROWS_WITH_AS(static_cast<void>(trainer.evaluate(train::Evaluation{again, Growing{}})),
-                       doctest::Contains("the metric growing had 0 totals and has "), ConfigError);
+                       doctest::Contains("the metric growing had 0 totals and now has "), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, twice),
                        doctest::Contains("a metric is called \"accuracy\", a name that another"), ConfigError);
   struct Seconds : train::Accuracy<line::Point, int> {
@@ -532,7 +532,7 @@ TEST_CASE("a part is loaded from where it is a model of its own, and a model fro
   CHECK(value_of(both, "teacher.slope") == value_of(alone, "slope"));
   both.save(folder / "both");
   CHECK_THROWS_WITH_AS(alone.load(folder / "both"),
-                       doctest::Contains("it was saved from another model, with \"teacher."), DataError);
+                       doctest::Contains("it was saved from another model, but has \"teacher."), DataError);
   alone.load(folder / "both", [](std::string_view name) { return "teacher." + std::string(name); });
   CHECK(value_of(alone, "slope") == value_of(both, "teacher.slope"));
   alone.fit(loader, {.epochs = 1});
@@ -586,7 +586,7 @@ TEST_CASE("ranks that evaluate on different samples are refused") {
       return 0;
     });
   };
-  CHECK_THROWS_WITH_AS(run(), doctest::Contains("rank 1 has samples of the evaluation = 9 where"), CollectiveMismatch);
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("rank 1 has samples of the evaluation = 9, but"), CollectiveMismatch);
 }
 
 TEST_CASE("ranks that load different parameters are refused") {
@@ -663,9 +663,9 @@ TEST_CASE(
     Trainer trainer{line::Model{}, sgd(), Faulty{}};
     auto const fit = [&] { trainer.fit(loader, train::NoEvaluation{}, {.epochs = 1, .check_replicas_every = every}); };
     if (every == 1 || every == 3)
-      CHECK_THROWS_WITH_AS(fit(),
-                           doctest::Contains("after step 2 the parameter \"slope\" of device 1 is not device 0's"),
-                           CollectiveMismatch);
+      CHECK_THROWS_WITH_AS(
+          fit(), doctest::Contains("after step 2 the parameter \"slope\" of device 1 differs from device 0's"),
+          CollectiveMismatch);
     else
       CHECK_NOTHROW(fit());
   }
@@ -1016,10 +1016,10 @@ TEST_CASE("ranks that would scale the loss differently, or not at all, are refus
     });
   };
   CHECK(with({}).empty());
-  CHECK(with({.start = 8}).find("start of the loss scale = 8 where") != std::string::npos);
-  CHECK(with({.growth = 4}).find("growth of the loss scale = 4 where") != std::string::npos);
-  CHECK(with({.backoff = 0.25}).find("backoff of the loss scale = 0.25 where") != std::string::npos);
-  CHECK(with({.growth_interval = 7}).find("until the loss scale grows = 7 where") != std::string::npos);
+  CHECK(with({.start = 8}).find("start of the loss scale = 8, but") != std::string::npos);
+  CHECK(with({.growth = 4}).find("growth of the loss scale = 4, but") != std::string::npos);
+  CHECK(with({.backoff = 0.25}).find("backoff of the loss scale = 0.25, but") != std::string::npos);
+  CHECK(with({.growth_interval = 7}).find("until the loss scale grows = 7, but") != std::string::npos);
   auto const unlike = refused([](auto policy, int rank) {
     if (rank == 0)
       Trainer{nn::InFloat16{Affine{}}, sgd(), std::move(policy)};

@@ -32,7 +32,7 @@ struct Verdict {
        {"data", profile.data_wait_ms, "batches come too slowly: more --num-workers would help if cores are free"}}};
   double total = 0;
   for (auto const& phase : phases) total += phase.ms;
-  if (total == 0) return {"none", "no step was timed here, so the bottleneck is unknown"};
+  if (total == 0) return {"none", "0 % of the steps were timed here, so the bottleneck is unknown"};
   auto const& largest =
       *std::max_element(phases.begin(), phases.end(), [](Phase const& a, Phase const& b) { return a.ms < b.ms; });
   char share[32];

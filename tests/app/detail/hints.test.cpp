@@ -28,7 +28,7 @@ TEST_CASE("a run that leaves GPUs idle, or shares one, is told") {
   CHECK(on_gpus(4, 1, 4).empty());
   CHECK(on_gpus(4, 1, 1) == "1 of 4 GPUs is used; --parallel ddp --nproc auto uses all, and --gpu-ids chooses");
   CHECK(on_gpus(4, 1, 2).starts_with("2 of 4 GPUs are used; "));
-  CHECK(on_gpus(1, 4, 1).starts_with("4 ranks or devices share 1 GPU, which is slower than one for each; "));
+  CHECK(on_gpus(1, 4, 1).starts_with("4 ranks or devices share 1 GPU, which is slower than one GPU each; "));
   launch::Environment const place{launch::Launcher::slurm, 1, 4, 1, 4, 0, "SLURM_PROCID=1"};
   CHECK(on_gpus(1, 4, 1, place).empty());
   launch::Environment const ours{launch::Launcher::lockstep, 1, 2, 1, 2, 0, {}};

@@ -58,8 +58,8 @@ TEST_CASE("classes that are given number the files of a folder that lacks some")
   CHECK(dogs.get(0).label == 1);
   CHECK(dogs.classes() == training.classes());
   CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "**/*.bin", {"dogs", "cat"}),
-                       doctest::Contains("cats/1.bin: its folder \"cats\" is none of the 2 classes that were given "
-                                         "(\"cat\" is); move the file"),
+                       doctest::Contains("cats/1.bin: its folder \"cats\" is not one of the 2 classes that were given "
+                                         "(the nearest is \"cat\"); move the file"),
                        DataError);
   CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "**/*.bin", {"dogs", "cats", "dogs"}),
                        doctest::Contains("the class \"dogs\" is given twice"), ConfigError);
