@@ -189,7 +189,7 @@ TEST_CASE("pieces that cannot be are refused, and the communicator goes on") {
     auto const device = c.allocate(16);
     float host[4] = {};
     Piece mixed{.data = device.data(), .count = 1, .collective = Collective::all_gather, .in = host};
-    refuses([&] { c.start(mixed); }, "both on the device, or both on the host");
+    refuses([&] { c.start(mixed); }, "must both be on the device, or both on the host");
     refuses([&] { (void)c.split(-1, 0); }, "the color is -1");
   });
 }

@@ -26,7 +26,7 @@ TEST_CASE("options that no run can have are refused before anything is trained")
   };
   refuses({.epochs = -1}, "fit: epochs is -1; it must be at least 0");
   refuses({.accumulation = 0}, "fit: accumulation is 0; it must be at least 1");
-  refuses({.clip_norm = -1}, "fit: clip_norm is -1.000000; it must be at least 0, which does not clip");
+  refuses({.clip_norm = -1}, "fit: clip_norm is -1.000000; it must be at least 0, and 0 does not clip");
   refuses({.schedule = {.warmup_steps = -5}}, "fit: schedule.warmup_steps is -5; it must be at least 0");
   refuses({.schedule = {.min_factor = 1.5}},
           "fit: schedule.min_factor is 1.500000; it must be at least 0 and at most 1");

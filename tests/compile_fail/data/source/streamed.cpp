@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE shuffled: Lockstep: a stream has its own sample order; its sampler is SequentialSampler
-// CASE subset: Lockstep: Subset and hold_out choose among samples, and a stream
-// CASE concat: Lockstep: Concat finds samples by number, and a stream
+// CASE subset: Lockstep: Subset and hold_out choose among samples, but a stream
+// CASE concat: Lockstep: Concat finds samples by number, but a stream
 // CASE without_zstd: Lockstep: unpack_mds decompresses with zstd: link the target lockstep::zstd
 #include <optional>
 #include <string>
