@@ -20,6 +20,7 @@
 #include "../examples/activity_classification/model.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
+#include "python.hpp"
 #include "skip.hpp"
 #include "temporary_folder.hpp"
 
@@ -278,8 +279,7 @@ TEST_CASE("every command of the guide, as docs/explanation/stories/activity-clas
   auto const page = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/explanation/stories/activity-classification.md";
   std::istringstream lines(read_file(page));
   std::regex const row(R"(^\| ([^|]+) \| `([^`]+)` \| (trains|refused)(.*) \|$)"), quoted("`([^`]+)`");
-  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
-  std::string const python = peer ? peer : "python3";
+  auto const& python = lockstep_test::python();
   bool const torch = std::system((python + " -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
   Files const files;
   int commands = 0, skipped = 0;

@@ -10,6 +10,7 @@
 #include <lockstep/core/json.hpp>
 
 #include "examples/program.hpp"
+#include "python.hpp"
 #include "skip.hpp"
 
 using namespace lockstep;
@@ -77,8 +78,7 @@ TEST_CASE("two ranks train to the same bits, whoever started them") {
   by_mpi.insert(by_mpi.end(), {"MPIRUN=mpirun.openmpi --oversubscribe", script("mpirun.sh"), "2"});
   CHECK(training.sha256(by_mpi, {}, "mpi") == ours);
 
-  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
-  std::string const python = peer ? peer : "python3";
+  auto const& python = lockstep_test::python();
   if (!runs(python + " -c 'import torch'")) return skip(Need::torch, "torchrun and torch.distributed.launch");
   auto const path = std::filesystem::path(python).parent_path().string() + ":" + std::getenv("PATH");
   CHECK(training.sha256({"PYTHON=" + python, script("torch_distributed_launch.sh"), "2"}, {}) == ours);

@@ -27,6 +27,7 @@
 #include "../examples/video_classification/synthetic.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
+#include "python.hpp"
 #include "skip.hpp"
 #include "temporary_folder.hpp"
 
@@ -452,8 +453,7 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
 
 TEST_CASE("video: the commands of docs/explanation/stories/video-classification.md") {
   lockstep_test::TemporaryFolder const folder;
-  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
-  std::string const python = peer ? peer : "python3";
+  auto const& python = lockstep_test::python();
   bool const torch = std::system(("'" + python + "' -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
   std::map<std::string, Flags> const meanings{
       {"torchrun", {python, "-m", "torch.distributed.run", "--standalone"}},

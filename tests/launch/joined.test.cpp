@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "launch/ranks.hpp"
+#include "python.hpp"
 #include "skip.hpp"
 
 using namespace lockstep_test;
@@ -777,8 +778,7 @@ TEST_CASE("under a real mpirun") {
 }
 
 TEST_CASE("under a real torchrun") {
-  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
-  std::string const python = peer ? peer : "python3";
+  auto const& python = lockstep_test::python();
   if (!runs(python + " -c 'import torch'")) return skip(Need::torch, "torchrun");
   check_launched({python, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "3"});
 }

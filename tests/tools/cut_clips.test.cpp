@@ -9,6 +9,7 @@
 
 #include "../examples/video_classification/clips.hpp"
 #include "examples/program.hpp"
+#include "python.hpp"
 #include "skip.hpp"
 #include "temporary_folder.hpp"
 
@@ -22,13 +23,8 @@ using Words = std::vector<std::string>;
 
 lockstep_test::Outcome command(Words const& words) { return lockstep_test::Program("/usr/bin/env", words).wait(120); }
 
-std::string python() {
-  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
-  return peer ? peer : "python3";
-}
-
 lockstep_test::Outcome cut(Words more) {
-  more.insert(more.begin(), {python(), LOCKSTEP_SOURCE_DIR "/tools/cut_clips.py"});
+  more.insert(more.begin(), {lockstep_test::python(), LOCKSTEP_SOURCE_DIR "/tools/cut_clips.py"});
   return command(more);
 }
 
@@ -42,7 +38,8 @@ bool made_video(std::string const& path) {
 
 /// Whether the machine has what the script needs; reports the case as skipped if not.
 bool has_tools(lockstep_test::TemporaryFolder const& folder) {
-  bool const ready = made_video(folder / "mouse.mp4") && command({python(), "-c", "import numpy"}).exit_code == 0;
+  bool const ready =
+      made_video(folder / "mouse.mp4") && command({lockstep_test::python(), "-c", "import numpy"}).exit_code == 0;
   if (!ready) lockstep_test::skip(lockstep_test::Need::python, "numpy, and the command ffmpeg");
   return ready;
 }
