@@ -20,6 +20,7 @@ skip='<skipped message="SKIP_RETURN_CODE=77"/>'
   entry nccl "$skip" 'skipped: needs the component nccl: u.test.cu'
   entry cudnn "$skip" 'skipped: needs the component cudnn: t.test.cu'
   entry torch "$skip" 'skipped: needs a Python with torch: y'
+  entry python "$skip" 'skipped: needs a Python with the package: numpy'
   entry libtorch "$skip" 'skipped: needs LibTorch: v'
   entry strace "$skip" 'skipped: needs an strace that may trace: w'
   entry mood "$skip" 'skipped: needs a better mood: z'
@@ -38,6 +39,7 @@ has_nvcc() { false; }
 printf '%s\n' 'note: NCCL is skipped: there is no target lockstep::nccl' \
   'note: cuDNN is skipped: there is no target lockstep::cuda, and so none lockstep::cudnn' >"$root/build/t/dev.notes"
 has_torch() { false; }
+has_python_package() { false; }
 has_libtorch() { false; }
 can_trace() { false; }
 expect 'a machine that has nothing' 'mood silent'
@@ -45,8 +47,9 @@ has_gpu() { true; }
 has_nvcc() { true; }
 : >"$root/build/t/dev.notes"
 has_torch() { true; }
+has_python_package() { [[ $1 == numpy ]]; }
 has_libtorch() { true; }
 can_trace() { true; }
 mkdir "$work/shared"
-expect 'a machine that has everything' 'gpu shared nvcc nccl cudnn torch libtorch strace mood silent'
+expect 'a machine that has everything' 'gpu shared nvcc nccl cudnn torch python libtorch strace mood silent'
 echo 'all as expected'
