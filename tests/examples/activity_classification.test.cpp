@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -20,8 +19,7 @@
 #include "../examples/activity_classification/model.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
-#include "python.hpp"
-#include "skip.hpp"
+#include "examples/story_commands.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -276,49 +274,11 @@ TEST_CASE("--on-failure skip leaves windows out that cannot be read, and says ho
 }
 
 TEST_CASE("every command of the guide, as docs/explanation/stories/activity-classification.md has it") {
-  auto const page = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/explanation/stories/activity-classification.md";
-  std::istringstream lines(read_file(page));
-  std::regex const row(R"(^\| ([^|]+) \| `([^`]+)` \| (trains|refused)(.*) \|$)"), quoted("`([^`]+)`");
-  auto const& python = lockstep_test::python();
-  bool const torch = std::system((python + " -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
   Files const files;
-  int commands = 0, skipped = 0;
-  for (std::string line; std::getline(lines, line);) {
-    std::smatch found;
-    if (!std::regex_match(line, found, row)) continue;
-    ++commands;
-    std::istringstream words(found[2].str());
-    Flags command;
-    bool needs_torch = false;
-    for (std::string word; words >> word;) {
-      if (word == "torchrun") {
-        needs_torch = true;
-        command.insert(command.end(), {python, "-m", "torch.distributed.run", "--standalone"});
-      } else if (word == "activity_classification") {
-        command.push_back(example("activity_classification"));
-      } else if (word == "runs/har") {
-        command.push_back(files / "run");
-      } else if (word == "data/har") {
-        command.push_back(files.data());
-      } else {
-        command.push_back(word);
-      }
-    }
-    if (needs_torch && !torch) {
-      ++skipped;
-      continue;
-    }
-    command = both(command, {"--max-steps", contains(found[2], "--resume") ? "4" : "2", "--threads", "1"});
-    if (!contains(found[2], "--data")) command = both(command, {"--data", files.data()});
-    CAPTURE(line);
-    auto const outcome = Program("/usr/bin/env", command).wait(120);
-    CAPTURE(outcome.out);
-    CAPTURE(outcome.err);
-    auto const rest = found[4].str();
-    CHECK(outcome.exit_code == (found[3] == "trains" ? 0 : 2));
-    for (std::sregex_iterator at(rest.begin(), rest.end(), quoted), end; at != end; ++at)
-      CHECK_MESSAGE(contains(outcome.out + outcome.err, (*at)[1]), "not said: ", (*at)[1].str());
-  }
-  CHECK(commands >= 15);
-  if (skipped > 0) skip(Need::torch, "torchrun");
+  auto const complete = [&](Flags& flags, std::string const& command) {
+    flags = both(flags, {"--max-steps", contains(command, "--resume") ? "4" : "2", "--threads", "1"});
+    if (!contains(command, "--data")) flags = both(flags, {"--data", files.data()});
+  };
+  check_story_commands("activity-classification", "activity_classification",
+                       {{"runs/har", files / "run"}, {"data/har", files.data()}}, complete, 15);
 }

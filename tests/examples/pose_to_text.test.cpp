@@ -11,9 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <regex>
 #include <span>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +31,7 @@
 #include "../examples/pose_to_text/model.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
-#include "python.hpp"
+#include "examples/story_commands.hpp"
 
 using namespace lockstep;
 using namespace lockstep_test;
@@ -491,46 +489,10 @@ TEST_CASE("pose: the commands of docs/explanation/stories/pose-to-text.md") {
       {"test.csv", folder / "test.csv"},
       {"spm.model", model("a", path)},
       {"other.model", model("b", other.path())}};
-  std::istringstream lines(read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/explanation/stories/pose-to-text.md"));
-  std::regex const row(R"(^\| ([^|]+) \| `([^`]+)` \| (trains|evaluates|refused)(.*) \|$)"), quoted("`([^`]+)`");
-  bool const torch = std::system(("'" + python() + "' -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
-  int commands = 0, skipped = 0;
-  for (std::string line; std::getline(lines, line);) {
-    std::smatch found;
-    if (!std::regex_match(line, found, row)) continue;
-    ++commands;
-    Flags words;
-    std::istringstream all(found[2].str());
-    for (std::string word; all >> word;) {
-      auto const meaning = meanings.find(word);
-      words.push_back(meaning == meanings.end() ? word : meaning->second);
-    }
-    Flags command;
-    if (words[0] == "torchrun") {
-      if (!torch) {
-        ++skipped;
-        continue;
-      }
-      command = {python(), "-m", "torch.distributed.run", "--standalone"};
-      words.erase(words.begin());
-    }
-    auto const name = std::find(words.begin(), words.end(), "pose_to_text");
-    REQUIRE(name != words.end());
-    command.insert(command.end(), words.begin(), name);
-    command.push_back(example("pose_to_text"));
-    auto const flags = small(Flags(name + 1, words.end()));
-    command.insert(command.end(), flags.begin(), flags.end());
-    if (!contains(found[2], "--evaluate")) command.insert(command.end(), {"--max-steps", "1"});
-    CAPTURE(line);
-    auto const outcome = Program("/usr/bin/env", command).wait(120);
-    CAPTURE(outcome.out);
-    CAPTURE(outcome.err);
-    CHECK(outcome.exit_code == (found[3] == "refused" ? 2 : 0));
-    auto const rest = found[4].str();
-    for (std::sregex_iterator at(rest.begin(), rest.end(), quoted), end; at != end; ++at)
-      CHECK_MESSAGE(contains(outcome.out + outcome.err, (*at)[1]), "not said: ", (*at)[1].str());
-  }
-  CHECK(commands >= 13);
+  auto const complete = [](Flags& flags, std::string const& command) {
+    flags = small(flags);
+    if (!contains(command, "--evaluate")) flags.insert(flags.end(), {"--max-steps", "1"});
+  };
+  check_story_commands("pose-to-text", "pose_to_text", meanings, complete, 13);
   CHECK(decoded(folder / "test.csv").size() == 6);
-  if (skipped > 0) skip(Need::torch, "torchrun");
 }

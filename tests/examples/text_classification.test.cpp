@@ -11,6 +11,7 @@
 #include <lockstep/core/json.hpp>
 
 #include "examples/program.hpp"
+#include "examples/story_commands.hpp"
 
 using namespace lockstep;
 using namespace lockstep_test;
@@ -423,4 +424,24 @@ TEST_CASE("--doctor measures under every policy, trains nothing, and leaves only
   examined({"--parallel", "dp", "--devices", "2"});
   CHECK(contains(examined({"--nproc", "2"}), "an all-reduce alone"));
   CHECK(contains(examined({"--parallel", "ddp", "--devices", "2", "--num-workers", "0"}), "--num-workers 0"));
+}
+
+TEST_CASE("text: the commands of docs/explanation/stories/text-classification.md") {
+  TemporaryFolder const folder;
+  std::string reviews = "review,sentiment\n";
+  for (int i = 0; i < 300; ++i) reviews += i % 2 == 0 ? "a fine film,positive\n" : "a bad film,negative\n";
+  std::string const configs = LOCKSTEP_SOURCE_DIR "/examples/configs/";
+  auto const complete = [](std::vector<std::string>& flags, std::string const&) {
+    flags.insert(flags.end(), {"--max-steps", "1", "--threads", "1", "--d-model", "16", "--num-heads", "2",
+                               "--num-layers", "1", "--feed-forward", "16"});
+  };
+  check_story_commands("text-classification", "text_classification",
+                       {{"examples/configs/ag_news.yaml", configs + "ag_news.yaml"},
+                        {"examples/configs/imdb.yaml", configs + "imdb.yaml"},
+                        {"ag_news/train.csv", save(folder, "news.csv", news(0, 300))},
+                        {"imdb/train.csv", save(folder, "reviews.csv", reviews)},
+                        {"wrong.csv", save(folder, "wrong.csv", news(0, 9) + "\"9\",\"a\",\"b\"\n")},
+                        {"table.csv", folder / "table.csv"}},
+                       complete, 9);
+  CHECK(std::ranges::count(read_file(folder / "table.csv"), '\n') == 31);
 }

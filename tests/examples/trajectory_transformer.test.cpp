@@ -9,9 +9,7 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <regex>
 #include <span>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +27,7 @@
 #include "data/source/array_files.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
-#include "python.hpp"
+#include "examples/story_commands.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -510,44 +508,11 @@ TEST_CASE("trajectory: the player acts by what was trained") {
 TEST_CASE("trajectory: the commands of docs/explanation/stories/trajectory-transformer.md") {
   TemporaryFolder const folder;
   auto const data = save_joined(folder / "data", episodes(40, Actions::discrete));
-  std::istringstream lines(
-      read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/explanation/stories/trajectory-transformer.md"));
-  std::regex const row(R"(^\| ([^|]+) \| `([^`]+)` \| (trains|refused)(.*) \|$)"), quoted("`([^`]+)`");
-  bool const torch = std::system(("'" + python() + "' -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
-  int commands = 0, skipped = 0;
-  for (std::string line; std::getline(lines, line);) {
-    std::smatch found;
-    if (!std::regex_match(line, found, row)) continue;
-    ++commands;
-    std::map<std::string, Flags> const meanings{{"torchrun", {python(), "-m", "torch.distributed.run", "--standalone"}},
-                                                {"trajectory_transformer", {example("trajectory_transformer")}},
-                                                {"runs/robot", {folder / "run"}},
-                                                {"data/episodes", {data}}};
-    Flags command;
-    std::istringstream words(found[2].str());
-    for (std::string word; words >> word;) {
-      auto const meaning = meanings.find(word);
-      auto const& meant = meaning == meanings.end() ? Flags{word} : meaning->second;
-      command.insert(command.end(), meant.begin(), meant.end());
-    }
-    if (!torch && contains(found[2], "torchrun")) {
-      ++skipped;
-      continue;
-    }
-    for (auto const* const word : {"--threads", "1", "--d-model", "16", "--num-heads", "2", "--num-layers", "1"})
-      command.emplace_back(word);
-    command.insert(command.end(), {"--max-steps", contains(found[2], "--resume") ? "2" : "1"});
-    if (!contains(found[2], "--data")) command.insert(command.end(), {"--data", data});
-    CAPTURE(line);
-    auto const outcome = Program("/usr/bin/env", command).wait(120);
-    CAPTURE(outcome.out);
-    CAPTURE(outcome.err);
-    CHECK(outcome.exit_code == (found[3] == "trains" ? 0 : 2));
-    auto const rest = found[4].str();
-    for (std::sregex_iterator at(rest.begin(), rest.end(), quoted), end; at != end; ++at)
-      if ((*at)[1] != "run.json")
-        CHECK_MESSAGE(contains(outcome.out + outcome.err, (*at)[1]), "not said: ", (*at)[1].str());
-  }
-  CHECK(commands >= 11);
-  if (skipped > 0) skip(Need::torch, "torchrun");
+  auto const complete = [&](Flags& flags, std::string const& command) {
+    flags.insert(flags.end(), {"--threads", "1", "--d-model", "16", "--num-heads", "2", "--num-layers", "1",
+                               "--max-steps", contains(command, "--resume") ? "2" : "1"});
+    if (!contains(command, "--data")) flags.insert(flags.end(), {"--data", data});
+  };
+  check_story_commands("trajectory-transformer", "trajectory_transformer",
+                       {{"runs/robot", folder / "run"}, {"data/episodes", data}}, complete, 11);
 }

@@ -5,9 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <regex>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +24,7 @@
 #include "../examples/video_classification/synthetic.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
-#include "python.hpp"
-#include "skip.hpp"
+#include "examples/story_commands.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -453,43 +449,11 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
 
 TEST_CASE("video: the commands of docs/explanation/stories/video-classification.md") {
   lockstep_test::TemporaryFolder const folder;
-  auto const& python = lockstep_test::python();
-  bool const torch = std::system(("'" + python + "' -c 'import torch' >/dev/null 2>&1").c_str()) == 0;
-  std::map<std::string, Flags> const meanings{
-      {"torchrun", {python, "-m", "torch.distributed.run", "--standalone"}},
-      {"video_classification", {lockstep_test::example("video_classification")}},
-      {"runs/mice", {folder / "run"}},
-      {"clips", {write_clips(folder, "clips")}}};
-  std::regex const row(R"(^\| ([^|]+) \| `([^`]+)` \| (trains|refused)(.*) \|$)"), quoted("`([^`]+)`");
-  std::istringstream lines(
-      lockstep_test::read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/explanation/stories/video-classification.md"));
-  int commands = 0, skipped = 0;
-  for (std::string line; std::getline(lines, line);) {
-    std::smatch found;
-    if (!std::regex_match(line, found, row)) continue;
-    ++commands;
-    Flags command;
-    std::istringstream words(found[2].str());
-    for (std::string word; words >> word;) {
-      auto const meaning = meanings.find(word);
-      auto const& meant = meaning == meanings.end() ? Flags{word} : meaning->second;
-      command.insert(command.end(), meant.begin(), meant.end());
-    }
-    if (!torch && lockstep_test::contains(found[2], "torchrun")) {
-      ++skipped;
-      continue;
-    }
-    auto const* const steps = lockstep_test::contains(found[2], "--resume") ? "2" : "1";
-    command.insert(command.end(), {"--batch-size", "4", "--threads", "1", "--max-steps", steps});
-    CAPTURE(line);
-    auto const outcome = lockstep_test::Program("/usr/bin/env", command).wait(120);
-    CAPTURE(outcome.out);
-    CAPTURE(outcome.err);
-    CHECK(outcome.exit_code == (found[3] == "trains" ? 0 : 2));
-    auto const rest = found[4].str();
-    for (std::sregex_iterator at(rest.begin(), rest.end(), quoted), end; at != end; ++at)
-      CHECK_MESSAGE(lockstep_test::contains(outcome.out + outcome.err, (*at)[1]), "not said: ", (*at)[1].str());
-  }
-  CHECK(commands >= 14);
-  if (skipped > 0) lockstep_test::skip(lockstep_test::Need::torch, "torchrun");
+  auto const complete = [](Flags& flags, std::string const& command) {
+    flags.insert(flags.end(), {"--batch-size", "4", "--threads", "1", "--max-steps",
+                               lockstep_test::contains(command, "--resume") ? "2" : "1"});
+  };
+  lockstep_test::check_story_commands("video-classification", "video_classification",
+                                      {{"runs/mice", folder / "run"}, {"clips", write_clips(folder, "clips")}},
+                                      complete, 14);
 }
