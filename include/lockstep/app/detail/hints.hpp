@@ -42,8 +42,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   if (dynamic_cast<std::bad_alloc const*>(&error) == nullptr) return error.what();
   return "out of memory: the host, or a limit such as ulimit -v, refused memory; a smaller --batch-size with more "
          "--grad-accum-steps, --precision bf16 or a smaller --prefetch need less, and --dry-run prints how much a "
-         "device "
-         "takes";
+         "device takes";
 }
 
 /// Returns f(). Replaces a bad_alloc with an Error with `message_of`.

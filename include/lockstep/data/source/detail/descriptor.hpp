@@ -12,17 +12,22 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-/// An open file that closes itself. Opening never blocks, not even for the other end of a pipe.
+/// An open file that closes itself.
 class [[nodiscard]] Descriptor {
  public:
+  /// Opens a file for reading. Never blocks, not even for the other end of a pipe.
   explicit Descriptor(std::string const& path) noexcept
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+  /// Owns an open file; below 0: none.
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  ~Descriptor() { reset(); }
   Descriptor(Descriptor const&) = delete;
   Descriptor& operator=(Descriptor const&) = delete;
   [[nodiscard]] int get() const noexcept { return fd_; }
+  void reset(int fd = -1) noexcept {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
 
  private:
   int fd_;

@@ -17,23 +17,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-/// Owns a file descriptor and closes it.
-class [[nodiscard]] OwnDescriptor {
- public:
-  explicit OwnDescriptor(int file) noexcept : file_(file) {}
-  OwnDescriptor(OwnDescriptor const&) = delete;
-  OwnDescriptor& operator=(OwnDescriptor const&) = delete;
-  ~OwnDescriptor() { reset(); }
-  [[nodiscard]] int get() const noexcept { return file_; }
-  void reset(int file = -1) noexcept {
-    if (file_ >= 0) ::close(file_);
-    file_ = file;
-  }
-
- private:
-  int file_;
-};
-
 /// A lock that one process or thread of a host holds at a time. Its name is the path of a file that exists while it is
 /// held. The system releases it when a process dies. On a file system without locks, it excludes no one.
 class [[nodiscard]] CacheLock {
@@ -63,7 +46,7 @@ class [[nodiscard]] CacheLock {
 
  private:
   std::string path_;
-  OwnDescriptor file_;
+  Descriptor file_;
 };
 
 }}}  // namespace lockstep::data::detail
