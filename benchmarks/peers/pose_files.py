@@ -15,7 +15,7 @@ import numpy
 import torch
 from torch.utils.data import Dataset
 
-from loader import Forever
+from loader import Forever, answer_with_fastest
 
 
 class Poses(Dataset):
@@ -60,18 +60,11 @@ def fill(samples):
 
 
 def main(folder, batch, kind):
-    best, most = None, 0.0
-    for workers in (4,) if kind == "before" else (0, 1, 2, 4):
-        tried = Forever(Poses(folder, kind), int(batch), workers, append_and_stack if kind == "before" else fill)
-        tried.rate(0.3)
-        rate = tried.rate(0.5)
-        print(f"  poses: PyTorch {kind} with {workers} workers: {rate:.0f} samples/s", file=sys.stderr)
-        if rate > most:
-            best, most = tried, rate
-        del tried
-    print("ready", flush=True)
-    for line in sys.stdin:
-        print(best.rate(float(line)), flush=True)
+    collate = append_and_stack if kind == "before" else fill
+    answer_with_fastest("poses", [
+        (f"{kind} with {workers} workers",
+         lambda workers=workers: Forever(Poses(folder, kind), int(batch), workers, collate))
+        for workers in ((4,) if kind == "before" else (0, 1, 2, 4))])
 
 
 if __name__ == "__main__":

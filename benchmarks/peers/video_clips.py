@@ -12,7 +12,7 @@ import numpy
 import torch
 from torch.utils.data import Dataset
 
-from loader import Forever
+from loader import Forever, answer_with_fastest
 
 
 class Clips(Dataset):
@@ -39,18 +39,11 @@ def stack_bytes(samples):
 
 
 def main(folder, batch, kind):
-    best, most = None, 0.0
-    for workers in (0, 1, 2):
-        tried = Forever(Clips(folder, kind), int(batch), workers, None if kind == "before" else stack_bytes)
-        tried.rate(0.3)
-        rate = tried.rate(0.5)
-        print(f"  clips: PyTorch {kind} with {workers} workers: {rate:.0f} samples/s", file=sys.stderr)
-        if rate > most:
-            best, most = tried, rate
-        del tried
-    print("ready", flush=True)
-    for line in sys.stdin:
-        print(best.rate(float(line)), flush=True)
+    collate = None if kind == "before" else stack_bytes
+    answer_with_fastest("clips", [
+        (f"{kind} with {workers} workers",
+         lambda workers=workers: Forever(Clips(folder, kind), int(batch), workers, collate))
+        for workers in (0, 1, 2)])
 
 
 if __name__ == "__main__":
