@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernel/device_layout.hpp"
 #include "kernel/values.hpp"
@@ -33,25 +34,33 @@ struct Results {
   bool operator==(Results const&) const = default;
 };
 
-template <class T>
+/// Inputs that `Stored` represents exactly.
+template <class T, class Stored = T>
 struct Case {
+  using Sum = Accumulate<T>;
   Setting setting;
   TwinLayout queries{setting.kind, setting.queries}, keys{setting.kind, setting.keys};
   Index width = setting.heads * setting.head_width, key_width = width / setting.sharers, rows = queries.rows();
   Index distances = std::max<Index>(0, queries.host().length + keys.host().length - 1);
   std::vector<T> query = input(queries, width, 1), key = input(keys, key_width, 2), value = input(keys, key_width, 3),
-                 dout = input(queries, width, 4), bias = values<T>(setting.heads * distances, 5);
+                 dout = input(queries, width, 4), bias = rounded(setting.heads * distances, 5, 1);
 
+  [[nodiscard]] static std::vector<T> rounded(Index count, std::uint64_t seed, float scale) {
+    std::vector<T> out;
+    for (float const x : values<float>(count, seed, scale)) out.push_back(static_cast<T>(static_cast<Stored>(x)));
+    return out;
+  }
   /// nan in padding, which must not be read.
   [[nodiscard]] static std::vector<T> input(TwinLayout const& twin, Index across, std::uint64_t seed) {
-    auto x = values<T>(twin.slots() * across, seed, 2);
+    auto x = rounded(twin.slots() * across, seed, 2);
     for (Index i = 0; i < twin.slots() * across; ++i)
-      if (!twin.host().is_token(i / across)) x[static_cast<std::size_t>(i)] = std::numeric_limits<T>::quiet_NaN();
+      if (!twin.host().is_token(i / across)) x[static_cast<std::size_t>(i)] = nan();
     return x;
   }
+  [[nodiscard]] static T nan() { return static_cast<T>(std::numeric_limits<Sum>::quiet_NaN()); }
   [[nodiscard]] Results<T> start(Write write) const {
     auto const filled = [&](auto const& like) {
-      return std::vector<T>(like.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN());
+      return std::vector<T>(like.size(), write == Write::add ? T(1) : nan());
     };
     return {filled(query), filled(query), filled(key), filled(key), filled(bias)};
   }
@@ -74,7 +83,7 @@ struct Case {
         .sharers = setting.sharers,
         .bias = setting.biased ? view(bias, setting.heads, distances) : TensorView<T const, 2, HostSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
-    std::vector<T> log_sums(static_cast<std::size_t>(rows * setting.heads * in.queries.length)),
+    std::vector<Sum> log_sums(static_cast<std::size_t>(rows * setting.heads * in.queries.length)),
         memory(static_cast<std::size_t>(Kernel::template scratch<T>(stream, in)));
     auto const sums = view(log_sums, rows * setting.heads, in.queries.length);
     auto const scratch = view(memory, static_cast<Index>(memory.size()));
@@ -106,8 +115,8 @@ struct Case {
         .sharers = setting.sharers,
         .bias = setting.biased ? b.view(setting.heads, distances) : TensorView<T, 2, CudaSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
-    OnDevice<T> const log_sums(std::vector<T>(static_cast<std::size_t>(rows * setting.heads * in.queries.length))),
-        memory(std::vector<T>(static_cast<std::size_t>(Kernel::template scratch<T>(stream.view(), in)), T{7}));
+    OnDevice<Sum> const log_sums(std::vector<Sum>(static_cast<std::size_t>(rows * setting.heads * in.queries.length))),
+        memory(std::vector<Sum>(static_cast<std::size_t>(Kernel::template scratch<T>(stream.view(), in)), Sum{7}));
     auto const sums = log_sums.view(rows * setting.heads, in.queries.length);
     auto const scratch = memory.view(Kernel::template scratch<T>(stream.view(), in));
     Kernel::template forward<T>(stream.view(), in, out.view(q, width), sums, scratch);
@@ -158,7 +167,80 @@ double gradient_bound(Setting const& s) {
   return static_cast<double>(s.sharers) * output_bound(s) * (2 + std::sqrt(static_cast<double>(s.head_width)));
 }
 
+/// Errors in units of T's rounding error: of the whole tensor in the Euclidean norm, and the largest of an element,
+/// relative to the largest element.
+template <class T>
+struct Errors {
+  double norm = 0, largest = 0;
+
+  Errors(std::vector<T> const& got, std::vector<double> const& exact) {
+    double const unit = std::is_same_v<T, bfloat16> ? 0x1p-8 : 0x1p-11;
+    double errors = 0, squares = 0, most = 0;
+    if (got.size() != exact.size()) norm = largest = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      if (std::isnan(exact[i]) && std::isnan(static_cast<float>(got[i]))) continue;  // untouched
+      double const error = std::abs(static_cast<double>(got[i]) - exact[i]);
+      errors += error * error;
+      squares += exact[i] * exact[i];
+      most = std::max(most, std::abs(exact[i]));
+      if (!(error <= largest)) largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+    }
+    if (errors == 0) return;
+    norm = std::sqrt(errors / squares) / unit;
+    largest /= most * unit;
+  }
+};
+
+/// Head widths for each number of channels of the kernels; more than one tile of queries, of keys, or of both.
+template <class T>
+std::vector<Setting> tensor_core_settings() {
+  using enum TwinLayout::Kind;
+  if constexpr (std::is_same_v<T, float16>) {
+    auto all = settings();
+    all.push_back({padded, {129}, {129}, 1, 64, true, false, 0.1});
+    all.push_back({ragged, {65, 3}, {40, 70}, 2, 128, false, false, 0.1, 2});
+    return all;
+  } else {
+    return {{padded, {130, 64, 1}, {130, 64, 1}, 2, 32, false, false, 0.1},
+            {ragged, {65, 129}, {65, 129}, 1, 32, true},
+            {padded, {70, 128}, {130, 3}, 2, 64, false, true, 0.2},
+            {padded, {33, 66}, {33, 66}, 1, 80, true, true, 0.1}};
+  }
+}
+
 }  // namespace
+
+TEST_CASE_TEMPLATE("attention on tensor cores differs from the host's by roundings", T, bfloat16, float16) {
+  if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  auto write = Write::overwrite;
+  for (auto const& setting : tensor_core_settings<T>()) {
+    Case<T> const c{setting};
+    auto const got = c.on_device(stream, write);
+    auto const exact = Case<double, T>{setting}.on_host(write);
+    CAPTURE(setting.heads);
+    CAPTURE(setting.head_width);
+    CAPTURE(setting.causal);
+    CAPTURE(setting.biased);
+    CAPTURE(setting.dropout);
+    CAPTURE(write == Write::add);
+    // Each term of an output or of a value's gradient is rounded, and so is the sum. The other gradients contain the
+    // difference of two products, which the rounded output makes inexact. It is small where a query has few keys.
+    Errors<T> const out(got.out, exact.out), dquery(got.dquery, exact.dquery), dkey(got.dkey, exact.dkey),
+        dvalue(got.dvalue, exact.dvalue), dbias(got.dbias, exact.dbias);
+    CHECK(out.norm <= 2);
+    CHECK(out.largest <= 4);
+    CHECK(dvalue.norm <= 2);
+    CHECK(dvalue.largest <= 4);
+    CHECK(dquery.norm <= 12);
+    CHECK(dquery.largest <= 15);
+    CHECK(dkey.norm <= 12);
+    CHECK(dkey.largest <= 15);
+    CHECK(dbias.norm <= 12);
+    if (write == Write::add) CHECK(c.on_device(stream, write).dkey == got.dkey);
+    write = write == Write::overwrite ? Write::add : Write::overwrite;
+  }
+}
 
 TEST_CASE_TEMPLATE("attention on CUDA is the host's, but for roundings", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
@@ -214,6 +296,9 @@ TEST_CASE("attention on CUDA: heads of more than 32 channels, and those that are
   CHECK(worst(got.dkey, exact.dkey) <= gradient_bound(setting));
   CHECK(worst(got.dvalue, exact.dvalue) <= gradient_bound(setting));
   CHECK(worst(got.dbias, exact.dbias) <= gradient_bound(setting));
+  setting.head_width = 129;
+  CHECK_THROWS_WITH_AS(static_cast<void>(Case<bfloat16>{setting}.on_device(stream, Write::overwrite)),
+                       doctest::Contains("a head is 129 channels wide, but CUDA supports at most 128"), ShapeError);
   setting.head_width = 65;
   CHECK_THROWS_WITH_AS(static_cast<void>(Case<float>{setting}.on_device(stream, Write::overwrite)),
                        doctest::Contains("a head is 65 channels wide, but CUDA supports at most 64"), ShapeError);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include <lockstep/core/bfloat16.hpp>
@@ -7,13 +11,16 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/detail/attention_backward.cuh>
+#include <lockstep/kernel/detail/attention_backward_tensor_core.cuh>
 #include <lockstep/kernel/detail/attention_forward.cuh>
+#include <lockstep/kernel/detail/attention_forward_tensor_core.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes, masks and formulas, queued on the stream. The forward kernel passes
 /// over the keys once and corrects the softmax as it proceeds. The backward kernels pass over queries and keys once
-/// each, so that each gradient has one writer.
+/// each, so that each gradient has one writer. In bfloat16 and float16, products run on tensor cores and are added in
+/// float; probabilities and the scores' gradients are rounded to that type before their product.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
@@ -29,7 +36,9 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
 
   /// The widest head whose queries and keys fit into a block's shared memory.
   template <class T>
-  static constexpr Index most_head_width = sizeof(Accumulate<T>) == 8 ? 32 : 64;
+  static constexpr Index most_head_width = detail::on_tensor_cores<T>   ? 128
+                                           : sizeof(Accumulate<T>) == 8 ? 32
+                                                                        : 64;
 
   template <class T>
   [[nodiscard]] static Index forward_scratch(Stream, Inputs<T> const&) {
@@ -45,10 +54,19 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<Accumulate<T>, 2> log_sums,
                       View<Accumulate<T>, 1>) {
     check(in, out.extent);
-    with_channels<T>(in.head_width(), [&](auto per_lane) {
-      using Shape = detail::AttentionShape<T, decltype(per_lane)::value>;
-      launch<Shape>("kernel::Attention::forward", stream, in, in.heads, in.queries.length,
-                    detail::attend<T, Shape::per_lane>, out.data, log_sums.data);
+    auto const name = "kernel::Attention::forward";
+    with_channels<T>(in.head_width(), [&](auto channels) {
+      constexpr int n = decltype(channels)::value;
+      if constexpr (detail::on_tensor_cores<T>) {
+        constexpr int row_tiles = forward_row_tiles(n);
+        bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data});
+        launch<detail::FragmentShape<T, n, row_tiles>>(name, stream, in, in.heads, in.queries.length,
+                                                       detail::attend_on_tensor_cores<T, n, row_tiles>, wide, out.data,
+                                                       log_sums.data);
+      } else {
+        launch<detail::AttentionShape<T, n>>(name, stream, in, in.heads, in.queries.length, detail::attend<T, n>,
+                                             out.data, log_sums.data);
+      }
     });
   }
 
@@ -66,16 +84,29 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
                                          static_cast<std::size_t>(blocks * in.distances()) * sizeof(Sum), stream.get()),
                          "cudaMemsetAsync");
     auto const arguments = arguments_of(in);
-    detail::launch(name, stream, heads * in.queries.length * detail::warp, detail::attention_means<T>, arguments,
-                   out.data, dout.data, means);
-    with_channels<T>(in.head_width(), [&](auto per_lane) {
-      using Shape = detail::AttentionShape<T, decltype(per_lane)::value>;
-      launch<Shape>(name, stream, in, in.heads, in.queries.length,
-                    detail::differentiate_attention<T, Shape::per_lane, detail::Side::queries>, dout.data,
-                    log_sums.data, means, to.query, Target<T>{}, by_distance);
-      launch<Shape>(name, stream, in, in.key_heads(), in.keys.length,
-                    detail::differentiate_attention<T, Shape::per_lane, detail::Side::keys>, dout.data, log_sums.data,
-                    means, to.key, to.value, static_cast<Sum*>(nullptr));
+    with_channels<T>(in.head_width(), [&](auto channels) {
+      constexpr int n = decltype(channels)::value;
+      if constexpr (detail::on_tensor_cores<T>) {
+        constexpr int of_queries = query_row_tiles(n), of_keys = key_row_tiles(n);
+        bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data, dout.data, to.query.data,
+                                       to.key.data, to.value.data});
+        launch<detail::FragmentShape<T, n, of_queries>>(name, stream, in, in.heads, in.queries.length,
+                                                        detail::differentiate_queries<T, n, of_queries>, wide, out.data,
+                                                        dout.data, log_sums.data, means, to.query, by_distance);
+        launch<detail::FragmentShape<T, n, of_keys>>(name, stream, in, in.key_heads(), in.keys.length,
+                                                     detail::differentiate_keys<T, n, of_keys>, wide, dout.data,
+                                                     log_sums.data, means, to.key, to.value);
+      } else {
+        using Shape = detail::AttentionShape<T, n>;
+        detail::launch(name, stream, heads * in.queries.length * detail::warp, detail::attention_means<T>, arguments,
+                       out.data, dout.data, means);
+        launch<Shape>(name, stream, in, in.heads, in.queries.length,
+                      detail::differentiate_attention<T, n, detail::Side::queries>, dout.data, log_sums.data, means,
+                      to.query, Target<T>{}, by_distance);
+        launch<Shape>(name, stream, in, in.key_heads(), in.keys.length,
+                      detail::differentiate_attention<T, n, detail::Side::keys>, dout.data, log_sums.data, means,
+                      to.key, to.value, static_cast<Sum*>(nullptr));
+      }
     });
     if (to.bias.data)
       detail::launch_grid(
@@ -85,14 +116,35 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
 
  private:
   template <int n>
-  struct PerLane {
+  struct Constant {
     static constexpr int value = n;
   };
 
+  /// Number of tiles of 16 rows that a warp owns, by a head's channels: as many as its registers hold.
+  static constexpr int forward_row_tiles(int channels) { return channels <= 64 ? 2 : 1; }
+  static constexpr int query_row_tiles(int channels) { return channels <= 32 ? 2 : 1; }
+  static constexpr int key_row_tiles(int channels) { return channels <= 32 ? 2 : 1; }
+
+  /// Returns the number of blocks that the backward pass has for the queries of one head.
   template <class T>
   [[nodiscard]] static Index query_tiles(Inputs<T> const& in) {
-    constexpr Index own = detail::AttentionShape<T, 1>::own;  // equal for all head widths
+    Index own = 0;
+    with_channels<T>(in.head_width(), [&](auto channels) {
+      constexpr int n = decltype(channels)::value;
+      if constexpr (detail::on_tensor_cores<T>)
+        own = detail::FragmentShape<T, n, query_row_tiles(n)>::own;
+      else
+        own = detail::AttentionShape<T, n>::own;
+    });
     return (in.queries.length + own - 1) / own;
+  }
+
+  /// Returns whether kernels may access 8 channels of a head at once.
+  template <class T>
+  [[nodiscard]] static bool is_wide(Inputs<T> const& in, std::initializer_list<void const*> arrays) {
+    return in.head_width() % 8 == 0 && std::all_of(arrays.begin(), arrays.end(), [](void const* array) {
+             return reinterpret_cast<std::uintptr_t>(array) % 16 == 0;
+           });
   }
 
   template <class T>
@@ -119,17 +171,23 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   static void launch(char const* name, Stream stream, Inputs<T> const& in, Index heads, Index length,
                      void (*kernel)(Parameters...), Arguments const&... arguments) {
     auto const tiles = (length + Shape::own - 1) / Shape::own;
-    detail::launch_grid(name, stream, static_cast<unsigned>(in.rows() * heads * tiles), detail::threads_per_block,
-                        kernel, arguments_of(in), arguments...);
+    detail::launch_grid(name, stream, static_cast<unsigned>(in.rows() * heads * tiles), Shape::threads, kernel,
+                        arguments_of(in), arguments...);
   }
 
-  /// Calls f(per_lane) with the number of a head's channels per lane.
+  /// Calls f with a constant: the head's channels, rounded up; without tensor cores, the number of them per lane.
   template <class T, class F>
   static void with_channels(Index head_width, F const& f) {
-    if constexpr (most_head_width < T >> 32) {
-      if (head_width > 32) return f(PerLane<2>{});
+    if constexpr (detail::on_tensor_cores<T>) {
+      if (head_width > 64) return f(Constant<128>{});
+      if (head_width > 32) return f(Constant<64>{});
+      f(Constant<32>{});
+    } else {
+      if constexpr (most_head_width < T >> 32) {
+        if (head_width > 32) return f(Constant<2>{});
+      }
+      f(Constant<1>{});
     }
-    f(PerLane<1>{});
   }
 
   template <class T>

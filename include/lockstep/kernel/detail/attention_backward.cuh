@@ -9,14 +9,7 @@
 #include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/write.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
-
-enum class Side {
-  queries,  ///< a block owns queries, and computes the gradients of queries and bias
-  keys,     ///< a block owns keys, and computes the gradients of keys and values
-};
-
-inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Computes means[head, i] = out[i] . dout[i]. One warp processes one query.
 template <class T>

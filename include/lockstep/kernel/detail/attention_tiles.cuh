@@ -21,6 +21,11 @@ struct AttentionArguments {
   DropoutMask mask;
 };
 
+enum class Side {
+  queries,  ///< a block owns queries, and computes their results, or the gradients of queries and bias
+  keys,     ///< a block owns keys, and computes the gradients of keys and values
+};
+
 /// Shape of a block's work: 8 warps with `rows` rows each of the block's own side. The other side is processed `tile`
 /// rows at a time, one lane each. When values are added, a lane processes `per_lane` channels of a head.
 template <class T, int per_lane_>

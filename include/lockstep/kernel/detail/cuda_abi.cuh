@@ -42,3 +42,10 @@
 #define LOCKSTEP_CUDA_ABI LOCKSTEP_CUDA_JOIN(__CUDA_ARCH_LIST__)
 
 #define LOCKSTEP_CUDA_KERNEL __global__ __attribute__((visibility("hidden")))
+
+/// Before a loop in a kernel: nvcc repeats the body, so that arrays indexed by the loop's counter stay in registers.
+#ifdef __CUDACC__
+#define LOCKSTEP_UNROLL _Pragma("unroll")
+#else
+#define LOCKSTEP_UNROLL
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <limits>
+
+#include <lockstep/kernel/detail/attention_fragments.cuh>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Computes attention for a block's queries of a head in one pass over the keys, with products on tensor cores. The
+/// probabilities are rounded to T for the product with the values. Their sums, the scores and the results are float.
+template <class T, int channels, int row_tiles>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, channels > 32 ? 2 : 3)
+    attend_on_tensor_cores(AttentionArguments<T> in, bool wide, T* out, float* log_sums) {
+  using Shape = FragmentShape<T, channels, row_tiles>;
+  constexpr auto nothing = -std::numeric_limits<float>::infinity();
+  constexpr int tile = Shape::tile;
+  static_assert(Shape::own <= Shape::buffer_rows);
+  __shared__ __align__(16) typename Shape::Memory memory;
+
+  auto const blocks = (in.queries.length + Shape::own - 1) / Shape::own;
+  AttentionHead<T> const head(in, Index{blockIdx.x} / blocks);
+  auto const first = (blocks - 1 - Index{blockIdx.x} % blocks) * Shape::own;  // the longest of a causal head first
+  auto const slots = in.queries.end(head.row) - in.queries.start(head.row);
+  if (first >= slots) return;
+  auto const head_width = static_cast<int>(in.head_width);
+  auto const query = head.query_start(in) + first * in.width, key = head.key_start(in);
+  auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
+  auto const copy_tile = [&](Index at, typename Shape::Row* to) {
+    copy_rows<Shape, tile>(in.key + key + at * in.key_width, in.key_width, end - at, head_width, wide, to);
+    copy_rows<Shape, tile>(in.value + key + at * in.key_width, in.key_width, end - at, head_width, wide, to + tile);
+  };
+  auto* const own = memory + Shape::buffer_rows;
+  copy_rows<Shape, Shape::own>(in.query + query, in.width, head.queries - first, head_width, wide, own);
+  copy_tile(0, memory);
+  wait_for_copies();
+  __syncthreads();
+  typename Shape::Left queries;
+  load_left<Shape>(own, queries);
+
+  auto const scale = in.scale * log2_of_e;  // exponentials are powers of two
+  auto const own_row = first + warp_row<Shape>();
+  bool const dropping = head.mask.active();
+  float most[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
+  typename Shape::Sums sums = {};
+  for (auto& m : most) m[0] = m[1] = nothing;
+  for (Index at = 0; at < end; at += tile) {
+    auto* const keys = memory + at / tile % 2 * Shape::buffer_rows;
+    if (at > 0) wait_for_copies();
+    __syncthreads();  // this tile has arrived, and the last one was read
+    if (at + tile < end) copy_tile(at + tile, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
+    if (in.causal && at >= own_row + Shape::warp_rows) continue;
+    typename Shape::Products scores[Shape::template extent<tile / 16>];
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < tile / 16; ++n) multiply_channels<Shape>(queries, keys + 16 * n, scores[n]);
+    bool const all = at + tile <= end && (!in.causal || at + tile <= own_row + 1) && !in.bias;
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < row_tiles; ++m)
+      for (int h = 0; h < 2; ++h) {
+        auto larger = most[m][h];
+        auto const i = own_row + 16 * m + 8 * h + fragment_row();
+        LOCKSTEP_UNROLL
+        for (int n = 0; n < tile / 8; ++n)
+          for (int e = 0; e < 2; ++e) {
+            auto& score = scores[n / 2][m][n % 2][2 * h + e];
+            score *= scale;
+            if (!all) {
+              auto const j = at + 8 * n + fragment_column() + e;
+              score = head.meets(in, i, j) ? score + log2_of_e * head.bias(in, i, j) : nothing;
+            }
+            larger = max(larger, score);
+          }
+        larger = max(larger, __shfl_xor_sync(~0u, larger, 1));
+        larger = max(larger, __shfl_xor_sync(~0u, larger, 2));
+        auto const base = larger == nothing ? 0.0f : larger, correction = fast_exp2(most[m][h] - base);
+        float sum = 0;
+        LOCKSTEP_UNROLL
+        for (int n = 0; n < tile / 8; ++n)
+          for (int e = 0; e < 2; ++e) {
+            auto& score = scores[n / 2][m][n % 2][2 * h + e];
+            score = fast_exp2(score - base);
+            sum += score;
+          }
+        total[m][h] = total[m][h] * correction + sum;
+        most[m][h] = larger;
+        for (auto& tile_sums : sums[m])
+          for (int e = 0; e < 2; ++e) tile_sums[2 * h + e] *= correction;
+      }
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < tile / 16; ++n) {
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < row_tiles; ++m) {
+        if (!dropping) break;
+        auto const kept = keep_tile<Side::queries>(in, head, own_row + 16 * m, at + 16 * n);
+        for (int half = 0; half < 2; ++half)
+          for (int i = 0; i < 4; ++i)
+            if (!kept_bit<Side::queries>(kept, half, i)) scores[n][m][half][i] = 0;
+      }
+      add_weighted<Shape>(scores[n], keys + tile + 16 * n, sums);
+    }
+  }
+  float factors[Shape::template extent<row_tiles>][2];
+  LOCKSTEP_UNROLL
+  for (int m = 0; m < row_tiles; ++m)
+    for (int h = 0; h < 2; ++h) {
+      auto sum = total[m][h];
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
+      factors[m][h] = sum > 0 || sum != sum ? head.kept_scale() / sum : 0.0f;
+      auto const i = own_row + 16 * m + 8 * h + fragment_row();
+      if (fragment_column() == 0 && i < head.queries)
+        log_sums[head.index * in.queries.length + i] = (most[m][h] + std::log2(sum)) / log2_of_e;
+    }
+  __syncthreads();  // the tiles were read
+  auto const ahead = static_cast<Index>(warp_row<Shape>());
+  write_rows<Shape>({out, Write::overwrite}, query + ahead * in.width, in.width, head.queries - own_row,
+                    slots - own_row, head_width, wide, factors, sums, memory);
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}}}  // namespace lockstep::kernel::detail

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/attention_inputs.hpp>
+#include <lockstep/kernel/detail/attention_tiles.cuh>
+#include <lockstep/kernel/detail/tensor_core.cuh>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+inline constexpr float log2_of_e = 1.44269504088896340736f;
+
+/// Shape of a block's work in attention on tensor cores. Each of 4 warps owns `row_tiles` times 16 rows of the block's
+/// own side. The other side is processed `tile` rows at a time, in shared memory, while the next tile is copied there.
+template <class T_, int channels_, int row_tiles_>
+struct FragmentShape {
+  using T = T_;
+  static constexpr int channels = channels_;  // of a head, which may be narrower
+  static constexpr int row_tiles = row_tiles_, warps = 4, threads = 32 * warps;
+  static constexpr int warp_rows = 16 * row_tiles, own = warps * warp_rows;
+  static constexpr int tile = channels > 64 ? 32 : 64;
+  static constexpr int steps = channels / 16, groups = channels / 8;  // groups are copied in one access
+  static constexpr int stride = channels + 8;  // so that eight rows of 16 bytes lie in different banks
+  /// Rows of shared memory: two tiles of two arrays of the other side, or two arrays of the own side.
+  static constexpr int buffer_rows = 2 * tile, memory_rows = own > buffer_rows ? 2 * own : 2 * buffer_rows;
+
+  template <int n>
+  static constexpr auto extent = static_cast<std::size_t>(n);
+  using Row = std::uint16_t[extent<stride>];
+  using Memory = Row[extent<memory_rows>];
+  /// The left factor's rows of a warp, and sums for them.
+  using Left = ElementPair[extent<row_tiles>][extent<steps>][4];
+  using Sums = float[extent<row_tiles>][extent<2 * steps>][4];
+  /// Products of a warp's rows with 16 rows of the other side.
+  using Products = float[extent<row_tiles>][2][4];
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// This thread's position in a fragment: its first row and its first pair of columns.
+__device__ inline int fragment_row() noexcept { return static_cast<int>(threadIdx.x) % 32 / 4; }
+__device__ inline int fragment_column() noexcept { return static_cast<int>(threadIdx.x) % 4 * 2; }
+/// This warp's first row of a block's own rows.
+template <class Shape>
+[[nodiscard]] __device__ int warp_row() noexcept {
+  return static_cast<int>(threadIdx.x) / 32 * Shape::warp_rows;
+}
+
+/// Starts to copy `rows` rows of one head, `stride` apart, to shared memory. Missing rows and channels become zero.
+/// `wide`: each group of 8 channels is aligned to 16 bytes and lies inside the head or outside.
+template <class Shape, int rows>
+__device__ void copy_rows(typename Shape::T const* from, Index stride, Index count, int head_width, bool wide,
+                          typename Shape::Row* to) noexcept {
+  using T = typename Shape::T;
+  static_assert(rows * Shape::groups % Shape::threads == 0);
+  LOCKSTEP_UNROLL
+  for (int n = 0; n < rows * Shape::groups / Shape::threads; ++n) {
+    auto const i = n * Shape::threads + static_cast<int>(threadIdx.x);
+    auto const row = i / Shape::groups, c = i % Shape::groups * 8;
+    T const* const at = from + row * stride + c;
+    if (wide) {
+      bool const there = row < count && c < head_width;
+      copy_async<16>(&to[row][c], there ? at : from, there);
+    } else {
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < 8; ++k) to[row][c + k] = row < count && c + k < head_width ? at[k].bits : std::uint16_t{0};
+    }
+  }
+}
+
+/// Loads the warp's rows as the left factor of products over channels.
+template <class Shape>
+__device__ void load_left(typename Shape::Row const* own, typename Shape::Left& left) noexcept {
+  auto const lane = static_cast<int>(threadIdx.x) % 32;
+  LOCKSTEP_UNROLL
+  for (int m = 0; m < Shape::row_tiles; ++m)
+    for (int k = 0; k < Shape::steps; ++k)
+      load_matrices<Transposed::no>(left[m][k], &own[warp_row<Shape>() + 16 * m + lane % 16][16 * k + lane / 16 * 8]);
+}
+
+/// Computes the products over channels of the warp's rows with 16 rows in shared memory.
+template <class Shape>
+__device__ void multiply_channels(typename Shape::Left const& left, typename Shape::Row const* rows,
+                                  typename Shape::Products& products) noexcept {
+  auto const lane = static_cast<int>(threadIdx.x) % 32;
+  for (auto& tile : products)
+    for (auto& half : tile)
+      for (auto& p : half) p = 0;
+  LOCKSTEP_UNROLL
+  for (int k = 0; k < Shape::steps; ++k) {
+    ElementPair b[4];
+    load_matrices<Transposed::no>(b, &rows[lane / 16 * 8 + lane % 8][16 * k + lane / 8 % 2 * 8]);
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::row_tiles; ++m) {
+      multiply_add<typename Shape::T>(products[m][0], left[m][k], b[0], b[1]);
+      multiply_add<typename Shape::T>(products[m][1], left[m][k], b[2], b[3]);
+    }
+  }
+}
+
+/// Adds weights times 16 rows in shared memory to the sums of the warp's rows. The weights are rounded to T.
+template <class Shape>
+__device__ void add_weighted(typename Shape::Products const& weights, typename Shape::Row const* rows,
+                             typename Shape::Sums& sums) noexcept {
+  using T = typename Shape::T;
+  auto const lane = static_cast<int>(threadIdx.x) % 32;
+  ElementPair a[Shape::template extent<Shape::row_tiles>][4];
+  LOCKSTEP_UNROLL
+  for (int m = 0; m < Shape::row_tiles; ++m)
+    for (int i = 0; i < 4; ++i) a[m][i] = pack<T>(weights[m][i / 2][i % 2 * 2], weights[m][i / 2][i % 2 * 2 + 1]);
+  LOCKSTEP_UNROLL
+  for (int k = 0; k < Shape::steps; ++k) {
+    ElementPair b[4];
+    load_matrices<Transposed::yes>(b, &rows[lane % 16][16 * k + lane / 16 * 8]);
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::row_tiles; ++m) {
+      multiply_add<T>(sums[m][2 * k], a[m], b[0], b[1]);
+      multiply_add<T>(sums[m][2 * k + 1], a[m], b[2], b[3]);
+    }
+  }
+}
+
+/// Writes the warp's rows of a result, in units of 16 bytes where alignment permits: `tokens` rows of sums, each times
+/// its row's factor, then zeros up to `slots`. Rows are counted from the warp's first, at `to`. Uses the warp's rows of
+/// `shared`, which no other warp may still read. All threads of the warp must call it.
+template <class Shape>
+__device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, Index stride, Index tokens, Index slots,
+                           int head_width, bool wide,
+                           float const (&factors)[Shape::template extent<Shape::row_tiles>][2],
+                           typename Shape::Sums const& sums, typename Shape::Row* shared) noexcept {
+  using T = typename Shape::T;
+  auto* const to = target.data + at;
+  if (target.write == Write::add) {  // the sum is rounded once
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::row_tiles; ++m)
+      for (int n = 0; n < 2 * Shape::steps; ++n)
+        for (int i = 0; i < 4; ++i) {
+          auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
+          if (row >= tokens || c >= head_width) continue;
+          auto& element = to[row * stride + c];
+          element = static_cast<T>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
+        }
+    return;
+  }
+  auto* const mine = shared + warp_row<Shape>();
+  LOCKSTEP_UNROLL
+  for (int m = 0; m < Shape::row_tiles; ++m)
+    for (int n = 0; n < 2 * Shape::steps; ++n)
+      for (int h = 0; h < 2; ++h) {
+        auto const row = 16 * m + h * 8 + fragment_row();
+        auto const factor = factors[m][h];
+        ElementPair const pair = row < tokens ? pack<T>(factor * sums[m][n][2 * h], factor * sums[m][n][2 * h + 1]) : 0;
+        *reinterpret_cast<ElementPair*>(&mine[row][8 * n + fragment_column()]) = pair;
+      }
+  __syncwarp();
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < Shape::warp_rows * Shape::groups; i += 32) {
+    auto const row = i / Shape::groups, c = i % Shape::groups * 8;
+    if (row >= slots || c >= head_width) continue;
+    auto* const element = to + row * stride + c;
+    if (wide) {
+      *reinterpret_cast<uint4*>(element) = *reinterpret_cast<uint4 const*>(&mine[row][c]);
+    } else {
+      LOCKSTEP_UNROLL
+      for (int k = 0; k < 8 && c + k < head_width; ++k) element[k].bits = mine[row][c + k];
+    }
+  }
+  __syncwarp();
+}
+
+/// Returns which of this thread's probabilities dropout keeps, of a tile of 16 queries and 16 keys: the bit of
+/// kept_bit(). The lanes evaluate one block of random bits each, and exchange the results. All lanes must call it.
+template <Side side, class T>
+[[nodiscard]] __device__ unsigned keep_tile(AttentionArguments<T> const& in, AttentionHead<T> const& head, Index query,
+                                            Index key) noexcept {
+  auto const lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (side == Side::queries) {  // the four lanes that share two queries exchange the bits of 16 keys
+    auto const t = lane % 4;
+    auto bits = head.kept(in, query + lane / 4 + t / 2 * 8, key + t % 2 * 8) << 8 * t;
+    bits |= __shfl_xor_sync(~0u, bits, 1);
+    return bits | __shfl_xor_sync(~0u, bits, 2);
+  } else {  // a lane has one query and 8 of the keys
+    auto bits = head.kept(in, query + lane % 16, key + lane / 16 * 8) << lane / 16 * 8;
+    bits |= __shfl_xor_sync(~0u, bits, 16);
+    unsigned mine = 0;
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < 4; ++n) {  // 2 keys of each of 4 queries
+      auto const there = __shfl_sync(~0u, bits, n / 2 * 8 + lane % 4 * 2 + n % 2);
+      mine |= (there >> lane / 4 & 1u) << 2 * n | (there >> (8 + lane / 4) & 1u) << (2 * n + 1);
+    }
+    return mine;
+  }
+}
+/// Returns whether dropout keeps element i of half n of the thread's products, by the result of keep_tile.
+template <Side side>
+[[nodiscard]] __device__ bool kept_bit(unsigned bits, int n, int i) noexcept {
+  auto const bit =
+      side == Side::queries ? 16 * (i / 2) + 8 * n + fragment_column() + i % 2 : 2 * (2 * n + i % 2) + i / 2;
+  return (bits >> bit & 1u) != 0;
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}}}  // namespace lockstep::kernel::detail

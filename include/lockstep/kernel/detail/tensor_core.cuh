@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/float16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+
+/// Instructions of tensor cores and asynchronous copies, from compute capability 8.0 on. Older devices and the tests'
+/// emulation execute the same operations by exchanging values between lanes.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define LOCKSTEP_HAS_TENSOR_CORES 1
+#else
+#define LOCKSTEP_HAS_TENSOR_CORES 0
+#endif
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// Whether products of this type run on tensor cores.
+template <class T>
+inline constexpr bool on_tensor_cores = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
+
+/// Two adjacent elements of 16 bits, the first in the low half.
+using ElementPair = std::uint32_t;
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Rounds two numbers to T, to nearest.
+template <class T>
+[[nodiscard]] __device__ ElementPair pack(float first, float second) noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  ElementPair pair;
+  if constexpr (std::is_same_v<T, float16>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+#else
+  return ElementPair{T(first).bits} | ElementPair{T(second).bits} << 16;
+#endif
+}
+
+/// Returns element 0 or 1 of a pair.
+template <class T>
+[[nodiscard]] __device__ float element(ElementPair pair, int which) noexcept {
+  T value;
+  value.bits = static_cast<std::uint16_t>(pair >> 16 * which);
+  return value;
+}
+
+/// Returns 2^x, with a relative error of about 2^-22; 0 for a result below 2^-126.
+[[nodiscard]] __device__ inline float fast_exp2(float x) noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return std::exp2(x);
+#endif
+}
+
+/// Computes C += A B for A [16, 16], B [16, 8], C [16, 8], by all lanes of a warp. With g = lane / 4 and t = lane % 4,
+/// a lane holds these elements:
+/// a[0] = A[g][2t, 2t + 1], a[1] = A[g + 8][…], a[2] = A[g][2t + 8, 2t + 9], a[3] = A[g + 8][…];
+/// b0 = B[2t, 2t + 1][g], b1 = B[2t + 8, 2t + 9][g]; c[0, 1] = C[g][2t, 2t + 1], c[2, 3] = C[g + 8][2t, 2t + 1].
+/// @source PTX ISA, mma.sync.aligned.m16n8k16
+template <class T>
+__device__ void multiply_add(float (&c)[4], ElementPair const (&a)[4], ElementPair b0, ElementPair b1) noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  if constexpr (std::is_same_v<T, float16>)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  auto const g = static_cast<int>(lane()) / 4, t = static_cast<int>(lane()) % 4;
+  auto const both = [](ElementPair first, ElementPair second) {
+    return std::uint64_t{first} | std::uint64_t{second} << 32;
+  };
+  for (int k = 0; k < 4; ++k) {
+    std::uint64_t const rows[2] = {__shfl_sync(~0u, both(a[0], a[1]), 4 * g + k),
+                                   __shfl_sync(~0u, both(a[2], a[3]), 4 * g + k)},
+                        columns[2] = {__shfl_sync(~0u, both(b0, b1), 8 * t + k),
+                                      __shfl_sync(~0u, both(b0, b1), 8 * t + 4 + k)};
+    for (int half = 0; half < 2; ++half)
+      for (int i = 0; i < 2; ++i)
+        for (int n = 0; n < 4; ++n)
+          c[n] += element<T>(static_cast<ElementPair>(rows[half] >> 32 * (n / 2)), i) *
+                  element<T>(static_cast<ElementPair>(columns[n % 2] >> 32 * half), i);
+  }
+#endif
+}
+
+enum class Transposed { no, yes };
+
+/// Loads four 8 x 8 matrices of 16-bit elements from shared memory, by all lanes of a warp. Lane l passes the address
+/// of row l % 8 of matrix l / 8, aligned to 16 bytes. to[m] receives elements [lane / 4][2 * (lane % 4) + {0, 1}] of
+/// matrix m, or of its transpose.
+/// @source PTX ISA, ldmatrix.sync.aligned.m8n8.x4
+template <Transposed transposed>
+__device__ void load_matrices(ElementPair (&to)[4], std::uint16_t const* row) noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  auto const address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  if constexpr (transposed == Transposed::yes)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+#else
+  auto const g = static_cast<int>(lane()) / 4, t = static_cast<int>(lane()) % 4;
+  for (int m = 0; m < 4; ++m) {
+    if constexpr (transposed == Transposed::yes) {
+      auto const *const first = __shfl_sync(~0u, row, 8 * m + 2 * t), *const second =
+                                                                          __shfl_sync(~0u, row, 8 * m + 2 * t + 1);
+      to[m] = ElementPair{first[g]} | ElementPair{second[g]} << 16;
+    } else {
+      auto const* const from = __shfl_sync(~0u, row, 8 * m + g);
+      to[m] = ElementPair{from[2 * t]} | ElementPair{from[2 * t + 1]} << 16;
+    }
+  }
+#endif
+}
+
+/// Starts a copy of `bytes` (4 or 16, aligned) from global to shared memory, or of zeros if not `there`; `from` is then
+/// not read. The thread sees the copy after `wait_for_copies`, other threads after the next barrier.
+template <int bytes>
+__device__ void copy_async(void* shared, void const* from, bool there) noexcept {
+  static_assert(bytes == 4 || bytes == 16);
+#if LOCKSTEP_HAS_TENSOR_CORES
+  auto const address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  auto const size = there ? bytes : 0;
+  if constexpr (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(size) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(size) : "memory");
+#else
+  if (there)
+    std::memcpy(shared, from, bytes);
+  else
+    std::memset(shared, 0, bytes);
+#endif
+}
+
+/// Waits for all copies that this thread has started.
+__device__ inline void wait_for_copies() noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}}}  // namespace lockstep::kernel::detail
+
+#undef LOCKSTEP_HAS_TENSOR_CORES
