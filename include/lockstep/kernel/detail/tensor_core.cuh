@@ -119,13 +119,15 @@ __device__ void load_matrices(ElementPair (&to)[4], std::uint16_t const* row) no
                  : "memory");
 #else
   auto const g = static_cast<int>(lane()) / 4, t = static_cast<int>(lane()) % 4;
+  auto const row_of = [&](int lane) {
+    return reinterpret_cast<std::uint16_t const*>(__shfl_sync(~0u, reinterpret_cast<std::uintptr_t>(row), lane));
+  };
   for (int m = 0; m < 4; ++m) {
     if constexpr (transposed == Transposed::yes) {
-      auto const *const first = __shfl_sync(~0u, row, 8 * m + 2 * t), *const second =
-                                                                          __shfl_sync(~0u, row, 8 * m + 2 * t + 1);
+      auto const *const first = row_of(8 * m + 2 * t), *const second = row_of(8 * m + 2 * t + 1);
       to[m] = ElementPair{first[g]} | ElementPair{second[g]} << 16;
     } else {
-      auto const* const from = __shfl_sync(~0u, row, 8 * m + g);
+      auto const* const from = row_of(8 * m + g);
       to[m] = ElementPair{from[2 * t]} | ElementPair{from[2 * t + 1]} << 16;
     }
   }
