@@ -121,9 +121,9 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   };
 
   /// Number of tiles of 16 rows that a warp owns, by a head's channels: as many as its registers hold.
-  static constexpr int forward_row_tiles(int channels) { return channels <= 64 ? 2 : 1; }
-  static constexpr int query_row_tiles(int channels) { return channels <= 32 ? 2 : 1; }
-  static constexpr int key_row_tiles(int channels) { return channels <= 32 ? 2 : 1; }
+  static constexpr int forward_row_tiles(int) { return 1; }
+  static constexpr int query_row_tiles(int) { return 1; }
+  static constexpr int key_row_tiles(int) { return 1; }
 
   /// Returns the number of blocks that the backward pass has for the queries of one head.
   template <class T>
@@ -163,7 +163,8 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
             in.distances(),
             static_cast<Accumulate<T>>(in.scale),
             in.causal,
-            in.mask};
+            in.mask,
+            static_cast<Accumulate<T>>(in.mask.scale())};
   }
 
   /// Queues one block for each tile of `length` rows, for each head of each row.

@@ -110,7 +110,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
         Sum ds = 0, dropped = 0;
         if (other < end && head.meets(in, i, j)) {
           auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - logs[i]);
-          auto const factor = kept[a] ? head.kept_scale() : Sum{0};
+          auto const factor = kept[a] ? in.kept_scale : Sum{0};
           ds = probability * (dp[a] * factor - mean[i]);
           dropped = probability * factor;
         }

@@ -54,7 +54,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
       total[a] = total[a] * correction + warp_sum(p[a]);
       most[a] = larger;
       for (auto& sum : sums[a]) sum *= correction;
-      scores[lane()][own_row + a] = met && kept[a] ? p[a] * head.kept_scale() : Sum{0};
+      scores[lane()][own_row + a] = met && kept[a] ? p[a] * in.kept_scale : Sum{0};
     }
     __syncwarp();
     add_rows<Shape>(scores, values, count, sums);

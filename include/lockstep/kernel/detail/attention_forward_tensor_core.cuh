@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
 #include <limits>
 
 #include <lockstep/kernel/detail/attention_fragments.cuh>
@@ -10,7 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 /// Computes attention for a block's queries of a head in one pass over the keys, with products on tensor cores. The
 /// probabilities are rounded to T for the product with the values. Their sums, the scores and the results are float.
 template <class T, int channels, int row_tiles>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, channels > 32 ? 2 : 3)
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, forward_blocks(channels))
     attend_on_tensor_cores(AttentionArguments<T> in, bool wide, T* out, float* log_sums) {
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
@@ -18,33 +17,37 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, channels > 32 ? 2 : 3)
   static_assert(Shape::own <= Shape::buffer_rows);
   __shared__ __align__(16) typename Shape::Memory memory;
 
-  auto const blocks = (in.queries.length + Shape::own - 1) / Shape::own;
-  AttentionHead<T> const head(in, Index{blockIdx.x} / blocks);
-  auto const first = (blocks - 1 - Index{blockIdx.x} % blocks) * Shape::own;  // the longest of a causal head first
-  auto const slots = in.queries.end(head.row) - in.queries.start(head.row);
-  if (first >= slots) return;
+  auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
+  FragmentHead<T> const head(in, blocks, static_cast<int>(in.heads), 1);
+  auto const first = (blocks - 1 - head.block) * Shape::own;  // the longest of a causal head first
+  if (first >= head.query_slots) return;
   auto const head_width = static_cast<int>(in.head_width);
-  auto const query = head.query_start(in) + first * in.width, key = head.key_start(in);
+  auto const query = head.query_start + first * in.width;
   auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
-  auto const copy_tile = [&](Index at, typename Shape::Row* to) {
-    copy_rows<Shape, tile>(in.key + key + at * in.key_width, in.key_width, end - at, head_width, wide, to);
-    copy_rows<Shape, tile>(in.value + key + at * in.key_width, in.key_width, end - at, head_width, wide, to + tile);
+  auto const copy_tile = [&](int at, typename Shape::Row* to) {
+    auto const from = head.key_start + at * in.key_width;
+    copy_rows<Shape, tile>(in.key + from, in.key_width, end - at, head_width, wide, to);
+    copy_rows<Shape, tile>(in.value + from, in.key_width, end - at, head_width, wide, to + tile);
   };
   auto* const own = memory + Shape::buffer_rows;
   copy_rows<Shape, Shape::own>(in.query + query, in.width, head.queries - first, head_width, wide, own);
   copy_tile(0, memory);
+  FragmentDropout<T> const dropout(in, head.row);
   wait_for_copies();
   __syncthreads();
   typename Shape::Left queries;
   load_left<Shape>(own, queries);
 
-  auto const scale = in.scale * log2_of_e;  // exponentials are powers of two
+  // Exponentials are powers of two. Where no bias is added, the scale is multiplied together with the subtraction of
+  // the largest score; it must then be positive, so that the largest product is the largest score.
+  auto const scale = in.scale * log2_of_e;
+  bool const scaled = in.bias || !(scale > 0);
+  auto const factor = scaled ? 1.0f : scale;
   auto const own_row = first + warp_row<Shape>();
-  bool const dropping = head.mask.active();
   float most[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
   typename Shape::Sums sums = {};
   for (auto& m : most) m[0] = m[1] = nothing;
-  for (Index at = 0; at < end; at += tile) {
+  for (int at = 0; at < end; at += tile) {
     auto* const keys = memory + at / tile % 2 * Shape::buffer_rows;
     if (at > 0) wait_for_copies();
     __syncthreads();  // this tile has arrived, and the last one was read
@@ -53,32 +56,43 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, channels > 32 ? 2 : 3)
     typename Shape::Products scores[Shape::template extent<tile / 16>];
     LOCKSTEP_UNROLL
     for (int n = 0; n < tile / 16; ++n) multiply_channels<Shape>(queries, keys + 16 * n, scores[n]);
-    bool const all = at + tile <= end && (!in.causal || at + tile <= own_row + 1) && !in.bias;
+    if (scaled || at + tile > end || (in.causal && at + tile > own_row + 1)) {
+      auto const* const bias = in.bias ? head.bias(in) : nullptr;
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < row_tiles; ++m)
+        for (int h = 0; h < 2; ++h) {
+          auto const i = own_row + 16 * m + 8 * h + fragment_row();
+          auto const limit = i < head.queries ? in.causal ? min(end, i + 1) : end : 0;
+          LOCKSTEP_UNROLL
+          for (int n = 0; n < tile / 8; ++n)
+            for (int e = 0; e < 2; ++e) {
+              auto& score = scores[n / 2][m][n % 2][2 * h + e];
+              auto const j = at + 8 * n + fragment_column() + e;
+              if (scaled) score *= scale;
+              if (j >= limit)
+                score = nothing;
+              else if (bias)
+                score += log2_of_e * static_cast<float>(bias[j - i]);
+            }
+        }
+    }
     LOCKSTEP_UNROLL
     for (int m = 0; m < row_tiles; ++m)
       for (int h = 0; h < 2; ++h) {
         auto larger = most[m][h];
-        auto const i = own_row + 16 * m + 8 * h + fragment_row();
         LOCKSTEP_UNROLL
         for (int n = 0; n < tile / 8; ++n)
-          for (int e = 0; e < 2; ++e) {
-            auto& score = scores[n / 2][m][n % 2][2 * h + e];
-            score *= scale;
-            if (!all) {
-              auto const j = at + 8 * n + fragment_column() + e;
-              score = head.meets(in, i, j) ? score + log2_of_e * head.bias(in, i, j) : nothing;
-            }
-            larger = max(larger, score);
-          }
+          for (int e = 0; e < 2; ++e) larger = max(larger, scores[n / 2][m][n % 2][2 * h + e]);
         larger = max(larger, __shfl_xor_sync(~0u, larger, 1));
         larger = max(larger, __shfl_xor_sync(~0u, larger, 2));
-        auto const base = larger == nothing ? 0.0f : larger, correction = fast_exp2(most[m][h] - base);
+        auto const base = larger == nothing ? 0.0f : larger * factor;
+        auto const correction = fast_exp2(most[m][h] * factor - base);
         float sum = 0;
         LOCKSTEP_UNROLL
         for (int n = 0; n < tile / 8; ++n)
           for (int e = 0; e < 2; ++e) {
             auto& score = scores[n / 2][m][n % 2][2 * h + e];
-            score = fast_exp2(score - base);
+            score = fast_exp2(score * factor - base);
             sum += score;
           }
         total[m][h] = total[m][h] * correction + sum;
@@ -88,13 +102,14 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, channels > 32 ? 2 : 3)
       }
     LOCKSTEP_UNROLL
     for (int n = 0; n < tile / 16; ++n) {
-      LOCKSTEP_UNROLL
-      for (int m = 0; m < row_tiles; ++m) {
-        if (!dropping) break;
-        auto const kept = keep_tile<Side::queries>(in, head, own_row + 16 * m, at + 16 * n);
-        for (int half = 0; half < 2; ++half)
-          for (int i = 0; i < 4; ++i)
-            if (!kept_bit<Side::queries>(kept, half, i)) scores[n][m][half][i] = 0;
+      if (dropout.mask.active()) {
+        LOCKSTEP_UNROLL
+        for (int m = 0; m < row_tiles; ++m) {
+          auto const kept = dropout.template keep_tile<Side::queries>(head, own_row + 16 * m, at + 16 * n);
+          for (int half = 0; half < 2; ++half)
+            for (int i = 0; i < 4; ++i)
+              if (!kept_bit<Side::queries>(kept, half, i)) scores[n][m][half][i] = 0;
+        }
       }
       add_weighted<Shape>(scores[n], keys + tile + 16 * n, sums);
     }
@@ -106,15 +121,14 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, channels > 32 ? 2 : 3)
       auto sum = total[m][h];
       sum += __shfl_xor_sync(~0u, sum, 1);
       sum += __shfl_xor_sync(~0u, sum, 2);
-      factors[m][h] = sum > 0 || sum != sum ? head.kept_scale() / sum : 0.0f;
+      factors[m][h] = sum > 0 || sum != sum ? in.kept_scale / sum : 0.0f;
       auto const i = own_row + 16 * m + 8 * h + fragment_row();
       if (fragment_column() == 0 && i < head.queries)
-        log_sums[head.index * in.queries.length + i] = (most[m][h] + std::log2(sum)) / log2_of_e;
+        log_sums[head.index * in.queries.length + i] = (most[m][h] * factor + fast_log2(sum)) * (1 / log2_of_e);
     }
   __syncthreads();  // the tiles were read
-  auto const ahead = static_cast<Index>(warp_row<Shape>());
-  write_rows<Shape>({out, Write::overwrite}, query + ahead * in.width, in.width, head.queries - own_row,
-                    slots - own_row, head_width, wide, factors, sums, memory);
+  write_rows<Shape>({out, Write::overwrite}, query + warp_row<Shape>() * in.width, in.width, head.queries - own_row,
+                    head.query_slots - own_row, head_width, wide, factors, sums, memory);
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI

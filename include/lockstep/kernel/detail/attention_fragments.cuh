@@ -5,14 +5,21 @@
 #include <limits>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/philox.hpp>
 #include <lockstep/kernel/detail/attention_inputs.hpp>
 #include <lockstep/kernel/detail/attention_tiles.cuh>
 #include <lockstep/kernel/detail/tensor_core.cuh>
+#include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 inline constexpr float log2_of_e = 1.44269504088896340736f;
+
+/// Blocks that a multiprocessor is to hold at once, by a head's channels: a limit of the kernels' registers.
+constexpr int forward_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
+constexpr int query_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
+constexpr int key_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
 
 /// Shape of a block's work in attention on tensor cores. Each of 4 warps owns `row_tiles` times 16 rows of the block's
 /// own side. The other side is processed `tile` rows at a time, in shared memory, while the next tile is copied there.
@@ -50,24 +57,65 @@ template <class Shape>
   return static_cast<int>(threadIdx.x) / 32 * Shape::warp_rows;
 }
 
+/// One head of one sequence, as used by a block whose number is head * blocks + block.
+template <class T>
+struct FragmentHead {
+  int index, row, number, block;
+  int queries, keys;  // tokens
+  int query_slots, key_slots;
+  Index query_start, key_start;  // offsets of the head's first elements
+
+  /// `heads`: of each sequence, on the side that the blocks divide; `sharers`: heads of queries for each of them.
+  __device__ FragmentHead(AttentionArguments<T> const& in, int blocks, int heads, int sharers) noexcept {
+    auto const of_side = static_cast<int>(blockIdx.x / static_cast<unsigned>(blocks));
+    block = static_cast<int>(blockIdx.x) - of_side * blocks;
+    row = static_cast<int>(static_cast<unsigned>(of_side) / static_cast<unsigned>(heads));
+    number = (of_side - row * heads) * sharers;
+    index = row * heads * sharers + number;
+    queries = static_cast<int>(in.queries.tokens(row));
+    keys = static_cast<int>(in.keys.tokens(row));
+    auto const query_slot = in.queries.start(row), key_slot = in.keys.start(row);
+    query_slots = static_cast<int>(in.queries.end(row) - query_slot);
+    key_slots = static_cast<int>(in.keys.end(row) - key_slot);
+    query_start = query_slot * in.width + number * in.head_width;
+    key_start = key_slot * in.key_width +
+                static_cast<int>(static_cast<unsigned>(number) / static_cast<unsigned>(in.sharers)) * in.head_width;
+  }
+  /// Returns the bias of distance zero; that of (query, key) is key - query elements after it.
+  [[nodiscard]] __device__ T const* bias(AttentionArguments<T> const& in) const noexcept {
+    return in.bias + number * in.distances + in.queries.length - 1;
+  }
+  /// Advances to the next head of queries that shares the keys.
+  __device__ void advance(AttentionArguments<T> const& in) noexcept {
+    ++index, ++number;
+    query_start += in.head_width;
+  }
+};
+
 /// Starts to copy `rows` rows of one head, `stride` apart, to shared memory. Missing rows and channels become zero.
 /// `wide`: each group of 8 channels is aligned to 16 bytes and lies inside the head or outside.
 template <class Shape, int rows>
-__device__ void copy_rows(typename Shape::T const* from, Index stride, Index count, int head_width, bool wide,
+__device__ void copy_rows(typename Shape::T const* from, Index stride, int count, int head_width, bool wide,
                           typename Shape::Row* to) noexcept {
-  using T = typename Shape::T;
-  static_assert(rows * Shape::groups % Shape::threads == 0);
-  LOCKSTEP_UNROLL
-  for (int n = 0; n < rows * Shape::groups / Shape::threads; ++n) {
-    auto const i = n * Shape::threads + static_cast<int>(threadIdx.x);
-    auto const row = i / Shape::groups, c = i % Shape::groups * 8;
-    T const* const at = from + row * stride + c;
-    if (wide) {
+  constexpr int accesses = rows * Shape::groups / Shape::threads, rows_apart = Shape::threads / Shape::groups;
+  static_assert(accesses * Shape::threads == rows * Shape::groups);
+  auto const first = static_cast<int>(threadIdx.x) / Shape::groups,
+             c = static_cast<int>(threadIdx.x) % Shape::groups * 8;
+  if (wide) {
+    auto const* at = from + first * stride + c;
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < accesses; ++n) {
+      auto const row = first + n * rows_apart;
       bool const there = row < count && c < head_width;
       copy_async<16>(&to[row][c], there ? at : from, there);
-    } else {
-      LOCKSTEP_UNROLL
-      for (int k = 0; k < 8; ++k) to[row][c + k] = row < count && c + k < head_width ? at[k].bits : std::uint16_t{0};
+      at += rows_apart * stride;
+    }
+  } else {
+    LOCKSTEP_LOOP
+    for (int row = first; row < rows; row += rows_apart) {
+      LOCKSTEP_LOOP
+      for (int k = c; k < c + 8; ++k)
+        to[row][k] = row < count && k < head_width ? from[row * stride + k].bits : std::uint16_t{0};
     }
   }
 }
@@ -128,7 +176,7 @@ __device__ void add_weighted(typename Shape::Products const& weights, typename S
 /// its row's factor, then zeros up to `slots`. Rows are counted from the warp's first, at `to`. Uses the warp's rows of
 /// `shared`, which no other warp may still read. All threads of the warp must call it.
 template <class Shape>
-__device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, Index stride, Index tokens, Index slots,
+__device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, Index stride, int tokens, int slots,
                            int head_width, bool wide,
                            float const (&factors)[Shape::template extent<Shape::row_tiles>][2],
                            typename Shape::Sums const& sums, typename Shape::Row* shared) noexcept {
@@ -171,29 +219,50 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
   __syncwarp();
 }
 
-/// Returns which of this thread's probabilities dropout keeps, of a tile of 16 queries and 16 keys: the bit of
-/// kept_bit(). The lanes evaluate one block of random bits each, and exchange the results. All lanes must call it.
-template <Side side, class T>
-[[nodiscard]] __device__ unsigned keep_tile(AttentionArguments<T> const& in, AttentionHead<T> const& head, Index query,
-                                            Index key) noexcept {
-  auto const lane = static_cast<int>(threadIdx.x) % 32;
-  if constexpr (side == Side::queries) {  // the four lanes that share two queries exchange the bits of 16 keys
-    auto const t = lane % 4;
-    auto bits = head.kept(in, query + lane / 4 + t / 2 * 8, key + t % 2 * 8) << 8 * t;
-    bits |= __shfl_xor_sync(~0u, bits, 1);
-    return bits | __shfl_xor_sync(~0u, bits, 2);
-  } else {  // a lane has one query and 8 of the keys
-    auto bits = head.kept(in, query + lane % 16, key + lane / 16 * 8) << lane / 16 * 8;
-    bits |= __shfl_xor_sync(~0u, bits, 16);
-    unsigned mine = 0;
-    LOCKSTEP_UNROLL
-    for (int n = 0; n < 4; ++n) {  // 2 keys of each of 4 queries
-      auto const there = __shfl_sync(~0u, bits, n / 2 * 8 + lane % 4 * 2 + n % 2);
-      mine |= (there >> lane / 4 & 1u) << 2 * n | (there >> (8 + lane / 4) & 1u) << (2 * n + 1);
-    }
-    return mine;
+/// Dropout of one head's probabilities.
+template <class T>
+struct FragmentDropout {
+  Philox random;
+  std::uint64_t position;
+  DropoutMask mask;
+
+  __device__ explicit FragmentDropout(AttentionArguments<T> const& in, int row) noexcept
+      : random(in.mask.resolved().key), position(0), mask(in.mask) {
+    if (mask.active()) position = static_cast<std::uint64_t>(in.queries.positions.data[row]);
   }
-}
+  /// Returns whether dropout keeps the probabilities of a query and 8 keys, a bit for each; `key` is a multiple of 8.
+  [[nodiscard]] __device__ unsigned kept(FragmentHead<T> const& head, int query, int key) const noexcept {
+    auto const groups = static_cast<std::uint64_t>(head.keys + 7) / 8;
+    auto const words = random(position, static_cast<std::uint64_t>(head.number * Index{head.queries} + query) * groups +
+                                            static_cast<std::uint64_t>(key) / 8);
+    unsigned bits = 0;
+    LOCKSTEP_UNROLL
+    for (unsigned k = 0; k < 8; ++k) bits |= static_cast<unsigned>(mask.keeps(words, k)) << k;
+    return bits;
+  }
+  /// Returns which of this thread's probabilities dropout keeps, of a tile of 16 queries and 16 keys: the bit of
+  /// kept_bit(). The lanes evaluate one block of random bits each, and exchange the results. All lanes must call it.
+  template <Side side>
+  [[nodiscard]] __device__ unsigned keep_tile(FragmentHead<T> const& head, int query, int key) const noexcept {
+    auto const lane = static_cast<int>(threadIdx.x) % 32;
+    if constexpr (side == Side::queries) {  // the four lanes that share two queries exchange the bits of 16 keys
+      auto const t = lane % 4;
+      auto bits = kept(head, query + lane / 4 + t / 2 * 8, key + t % 2 * 8) << 8 * t;
+      bits |= __shfl_xor_sync(~0u, bits, 1);
+      return bits | __shfl_xor_sync(~0u, bits, 2);
+    } else {  // a lane has one query and 8 of the keys
+      auto bits = kept(head, query + lane % 16, key + lane / 16 * 8) << lane / 16 * 8;
+      bits |= __shfl_xor_sync(~0u, bits, 16);
+      unsigned mine = 0;
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < 4; ++n) {  // 2 keys of each of 4 queries
+        auto const there = __shfl_sync(~0u, bits, n / 2 * 8 + lane % 4 * 2 + n % 2);
+        mine |= (there >> lane / 4 & 1u) << 2 * n | (there >> (8 + lane / 4) & 1u) << (2 * n + 1);
+      }
+      return mine;
+    }
+  }
+};
 /// Returns whether dropout keeps element i of half n of the thread's products, by the result of keep_tile.
 template <Side side>
 [[nodiscard]] __device__ bool kept_bit(unsigned bits, int n, int i) noexcept {

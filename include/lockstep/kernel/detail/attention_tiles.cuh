@@ -19,6 +19,7 @@ struct AttentionArguments {
   Accumulate<T> scale;
   bool causal;
   DropoutMask mask;
+  Accumulate<T> kept_scale;  // dropout's factor of kept elements
 };
 
 enum class Side {
@@ -84,8 +85,6 @@ struct AttentionHead {
     for (unsigned k = 0; k < 8; ++k) bits |= static_cast<unsigned>(mask.keeps(words, k)) << k;
     return bits;
   }
-  /// Returns dropout's factor for kept elements.
-  [[nodiscard]] __device__ Accumulate<T> kept_scale() const { return static_cast<Accumulate<T>>(mask.scale()); }
 };
 
 /// Sets kept[a] to whether dropout keeps the probability of query + a and the lane's key. Lanes whose keys share a

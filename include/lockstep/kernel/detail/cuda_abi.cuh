@@ -43,9 +43,12 @@
 
 #define LOCKSTEP_CUDA_KERNEL __global__ __attribute__((visibility("hidden")))
 
-/// Before a loop in a kernel: nvcc repeats the body, so that arrays indexed by the loop's counter stay in registers.
+/// Before a loop in a kernel: nvcc repeats the body, so that arrays indexed by the counter stay in registers; or does
+/// not repeat it, so that rarely executed code stays short.
 #ifdef __CUDACC__
 #define LOCKSTEP_UNROLL _Pragma("unroll")
+#define LOCKSTEP_LOOP _Pragma("unroll 1")
 #else
 #define LOCKSTEP_UNROLL
+#define LOCKSTEP_LOOP
 #endif

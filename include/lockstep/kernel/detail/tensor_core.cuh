@@ -62,6 +62,17 @@ template <class T>
 #endif
 }
 
+/// Returns the logarithm to base 2, with an absolute error of about 2^-22 for x near 1, else a relative one.
+[[nodiscard]] __device__ inline float fast_log2(float x) noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  float logarithm;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(logarithm) : "f"(x));
+  return logarithm;
+#else
+  return std::log2(x);
+#endif
+}
+
 /// Computes C += A B for A [16, 16], B [16, 8], C [16, 8], by all lanes of a warp. With g = lane / 4 and t = lane % 4,
 /// a lane holds these elements:
 /// a[0] = A[g][2t, 2t + 1], a[1] = A[g + 8][…], a[2] = A[g][2t + 8, 2t + 9], a[3] = A[g + 8][…];
