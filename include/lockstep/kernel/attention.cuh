@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
@@ -46,7 +47,8 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
   template <class T>
   [[nodiscard]] static Index scratch(Stream, Inputs<T> const& in) {
-    return in.rows() * in.heads * (in.queries.length + (in.bias.data ? query_tiles(in) * in.distances() : 0));
+    return in.rows() * in.heads *
+           (statistics<T> * in.queries.length + (in.bias.data ? query_tiles(in) * in.distances() : 0));
   }
 
   /// @throws ShapeError as on the host, and for a head wider than most_head_width
@@ -58,11 +60,19 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     with_channels<T>(in.head_width(), [&](auto channels) {
       constexpr int n = decltype(channels)::value;
       if constexpr (detail::on_tensor_cores<T>) {
-        constexpr int row_tiles = forward_row_tiles(n);
         bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data});
-        launch<detail::FragmentShape<T, n, row_tiles>>(name, stream, in, in.heads, in.queries.length,
-                                                       detail::attend_on_tensor_cores<T, n, row_tiles>, wide, out.data,
-                                                       log_sums.data);
+        with_flag(in.mask.active(), [&](auto drops) {
+          auto const run = [&](auto row_tiles) {
+            constexpr int tiles = decltype(row_tiles)::value;
+            launch<detail::FragmentShape<T, n, tiles>>(
+                name, stream, in, in.heads, in.queries.length,
+                detail::attend_on_tensor_cores<T, n, tiles, decltype(drops)::value>, wide, out.data, log_sums.data);
+          };
+          if constexpr (n == 64) {  // more queries per block read keys less often, but leave short sequences few blocks
+            if (in.queries.length >= 256) return run(Constant<2>{});
+          }
+          run(Constant<1>{});
+        });
       } else {
         launch<detail::AttentionShape<T, n>>(name, stream, in, in.heads, in.queries.length, detail::attend<T, n>,
                                              out.data, log_sums.data);
@@ -76,8 +86,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     using Sum = Accumulate<T>;
     auto const name = "kernel::Attention::backward";
     auto const heads = in.rows() * in.heads;
-    auto* const means = memory.data;
-    auto* const by_distance = to.bias.data ? means + heads * in.queries.length : nullptr;
+    auto* const by_distance = to.bias.data ? memory.data + statistics<T> * heads * in.queries.length : nullptr;
     auto const blocks = heads * query_tiles(in);
     if (by_distance && blocks > 0)
       memory::check_cuda(cudaMemsetAsync(by_distance, 0,
@@ -87,17 +96,21 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     with_channels<T>(in.head_width(), [&](auto channels) {
       constexpr int n = decltype(channels)::value;
       if constexpr (detail::on_tensor_cores<T>) {
-        constexpr int of_queries = query_row_tiles(n), of_keys = key_row_tiles(n);
+        using Shape = detail::FragmentShape<T, n, 1>;
+        auto* const statistics = reinterpret_cast<detail::QueryStatistics*>(memory.data);
         bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data, dout.data, to.query.data,
                                        to.key.data, to.value.data});
-        launch<detail::FragmentShape<T, n, of_queries>>(name, stream, in, in.heads, in.queries.length,
-                                                        detail::differentiate_queries<T, n, of_queries>, wide, out.data,
-                                                        dout.data, log_sums.data, means, to.query, by_distance);
-        launch<detail::FragmentShape<T, n, of_keys>>(name, stream, in, in.key_heads(), in.keys.length,
-                                                     detail::differentiate_keys<T, n, of_keys>, wide, dout.data,
-                                                     log_sums.data, means, to.key, to.value);
+        with_flag(in.mask.active(), [&](auto drops) {
+          launch<Shape>(name, stream, in, in.heads, in.queries.length,
+                        detail::differentiate_queries<T, n, 1, decltype(drops)::value>, wide, out.data, dout.data,
+                        log_sums.data, statistics, to.query, by_distance);
+          launch<Shape>(name, stream, in, in.key_heads(), in.keys.length,
+                        detail::differentiate_keys<T, n, 1, decltype(drops)::value>, wide, dout.data, statistics,
+                        to.key, to.value);
+        });
       } else {
         using Shape = detail::AttentionShape<T, n>;
+        auto* const means = memory.data;
         detail::launch(name, stream, heads * in.queries.length * detail::warp, detail::attention_means<T>, arguments,
                        out.data, dout.data, means);
         launch<Shape>(name, stream, in, in.heads, in.queries.length,
@@ -120,10 +133,16 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     static constexpr int value = n;
   };
 
-  /// Number of tiles of 16 rows that a warp owns, by a head's channels: as many as its registers hold.
-  static constexpr int forward_row_tiles(int) { return 1; }
-  static constexpr int query_row_tiles(int) { return 1; }
-  static constexpr int key_row_tiles(int) { return 1; }
+  /// Numbers that the backward pass stores for each query of a head.
+  template <class T>
+  static constexpr Index statistics =
+      detail::on_tensor_cores<T> ? Index{sizeof(detail::QueryStatistics) / sizeof(float)} : 1;
+
+  /// Calls f with the flag as a constant.
+  template <class F>
+  static void with_flag(bool flag, F const& f) {
+    flag ? f(std::true_type{}) : f(std::false_type{});
+  }
 
   /// Returns the number of blocks that the backward pass has for the queries of one head.
   template <class T>
@@ -132,7 +151,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     with_channels<T>(in.head_width(), [&](auto channels) {
       constexpr int n = decltype(channels)::value;
       if constexpr (detail::on_tensor_cores<T>)
-        own = detail::FragmentShape<T, n, query_row_tiles(n)>::own;
+        own = detail::FragmentShape<T, n, 1>::own;
       else
         own = detail::AttentionShape<T, n>::own;
     });

@@ -2,47 +2,69 @@
 #pragma once
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include <lockstep/kernel/detail/attention_fragments.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Computes means[row] = out[row] . dout[row] for the warp's own rows, in shared memory and, for the head's queries, in
-/// `all`. dout is in shared memory.
-template <class Shape>
-__device__ void compute_means(typename Shape::T const* out, Index stride, int tokens, int head_width, bool wide,
-                              typename Shape::Row const* dout, float* means, float* all) noexcept {
-  using T = typename Shape::T;
-  constexpr int lanes = Shape::groups < 8 ? Shape::groups : 8;  // of a row
-  auto const lane = static_cast<int>(threadIdx.x) % 32;
-  for (int n = 0; n < Shape::warp_rows; n += 32 / lanes) {
-    auto const row = warp_row<Shape>() + n + lane / lanes;
-    float sum = 0;
-    if (row < tokens)
-      for (auto c = lane % lanes * 8; c < head_width; c += lanes * 8) {
-        auto const* const from = out + row * stride + c;
-        ElementPair x[4] = {}, y[4];
-        if (wide)
-          *reinterpret_cast<uint4*>(x) = *reinterpret_cast<uint4 const*>(from);
-        else
-          LOCKSTEP_UNROLL
-        for (int k = 0; k < 8; ++k)
-          if (c + k < head_width) x[k / 2] |= ElementPair{from[k].bits} << 16 * (k % 2);
-        std::memcpy(y, &dout[row][c], sizeof y);
-        for (int k = 0; k < 8; ++k) sum += element<T>(x[k / 2], k % 2) * element<T>(y[k / 2], k % 2);
-      }
-    for (unsigned distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
-    if (lane % lanes != 0) continue;
-    means[row] = sum;
-    if (row < tokens) all[row] = sum;
-  }
-  __syncwarp();
-}
+/// What the backward pass needs to know of a query.
+struct alignas(8) QueryStatistics {
+  float log2_sum;  // logarithm to base 2 of the sum of exponentials; any number if the query has no key
+  float mean;      // out . dout
+};
 
-/// Returns the logarithm to base 2 of a query's sum of exponentials: any number if the query has no key.
-__device__ inline float log2_sum(float log_sum) noexcept {
-  return log_sum == -std::numeric_limits<float>::infinity() ? 0.0f : log_sum * log2_of_e;
-}
+/// The warp's own rows of `out`, eight channels per lane, loaded ahead of their use.
+template <class Shape>
+struct OwnOutputs {
+  using T = typename Shape::T;
+  static constexpr int lanes = Shape::groups < 8 ? Shape::groups : 8;  // of a row
+  static constexpr int rows = 32 / lanes, passes = Shape::warp_rows / rows, pieces = Shape::groups / lanes;
+  ElementPair pairs[Shape::template extent<passes>][Shape::template extent<pieces>][4];
+
+  __device__ OwnOutputs(T const* out, Index stride, int tokens, int head_width, bool wide) noexcept {
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < passes; ++n) LOCKSTEP_UNROLL
+    for (int p = 0; p < pieces; ++p) {
+      auto const row = row_of(n), c = channel_of(p);
+      auto const* const from = out + row * stride + c;
+      auto& to = pairs[n][p];
+      to[0] = to[1] = to[2] = to[3] = 0;
+      if (row >= tokens || c >= head_width) continue;
+      if (wide) {
+        auto const piece = *reinterpret_cast<uint4 const*>(from);
+        to[0] = piece.x, to[1] = piece.y, to[2] = piece.z, to[3] = piece.w;
+      } else {
+        LOCKSTEP_UNROLL
+        for (int k = 0; k < 8; ++k)
+          if (c + k < head_width) to[k / 2] |= ElementPair{from[k].bits} << 16 * (k % 2);
+      }
+    }
+  }
+  [[nodiscard]] static __device__ int row_of(int pass) noexcept {
+    return warp_row<Shape>() + pass * rows + static_cast<int>(threadIdx.x) % 32 / lanes;
+  }
+  [[nodiscard]] static __device__ int channel_of(int piece) noexcept {
+    return (piece * lanes + static_cast<int>(threadIdx.x) % lanes) * 8;
+  }
+  /// Computes the mean of each own row, with dout from shared memory, and completes `statistics`.
+  __device__ void multiply(typename Shape::Row const* dout, QueryStatistics* statistics) const noexcept {
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < passes; ++n) {
+      float sum = 0;
+      LOCKSTEP_UNROLL
+      for (int p = 0; p < pieces; ++p) {
+        ElementPair gradients[4];
+        std::memcpy(gradients, __builtin_assume_aligned(&dout[row_of(n)][channel_of(p)], 16), sizeof gradients);
+        LOCKSTEP_UNROLL
+        for (int k = 0; k < 8; ++k) sum += element<T>(pairs[n][p][k / 2], k % 2) * element<T>(gradients[k / 2], k % 2);
+      }
+      for (unsigned distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+      if (threadIdx.x % lanes == 0) statistics[row_of(n)].mean = sum;
+    }
+    __syncwarp();
+  }
+};
 
 /// Adds the bias's gradient by distance for 16 keys from `key` on: the diagonals of ds. The whole block must call it.
 template <class Shape, class T>
@@ -66,18 +88,18 @@ __device__ void add_by_distance(AttentionArguments<T> const& in, int query, int 
 }
 
 /// Computes the gradient of a block's queries in one pass over the keys, with products on tensor cores. Also writes
-/// means [heads of all rows, queries.length], which the keys' kernel reads. The bias's gradient goes to by_distance
-/// [blocks, distances], which the caller sets to zero; null: skipped.
-template <class T, int channels, int row_tiles>
+/// `statistics` [heads of all rows, queries.length], which the keys' kernel reads. The bias's gradient goes to
+/// by_distance [blocks, distances], which the caller sets to zero; null: skipped.
+template <class T, int channels, int row_tiles, bool drops>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
     differentiate_queries(AttentionArguments<T> in, bool wide, T const* out, T const* dout, float const* log_sums,
-                          float* means, AttentionTarget<T> target, float* by_distance) {
+                          QueryStatistics* statistics, AttentionTarget<T> target, float* by_distance) {
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   constexpr bool apart = Shape::own <= tile;  // the own rows and the first tile fit together
   __shared__ __align__(16) typename Shape::Memory memory;
-  __shared__ float own_means[Shape::template extent<Shape::own>];
+  __shared__ QueryStatistics own_statistics[Shape::template extent<Shape::own>];
   __shared__ float diagonals[Shape::template extent<Shape::own>][17];
 
   auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
@@ -96,12 +118,15 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
   copy_rows<Shape, Shape::own>(in.query + query, in.width, tokens, head_width, wide, own);
   copy_rows<Shape, Shape::own>(dout + query, in.width, tokens, head_width, wide, own + Shape::own);
   if (apart) copy_tile(0, memory);
-  FragmentDropout<T> const dropout(in, head.row);
+  OwnOutputs<Shape> const outputs(out + query, in.width, tokens, head_width, wide);
+  auto const first_statistic = head.index * in.queries.length + first;
+  for (auto i = static_cast<int>(threadIdx.x); i < Shape::own; i += Shape::threads) {
+    auto const log_sum = i < tokens ? log_sums[first_statistic + i] : nothing;
+    own_statistics[i].log2_sum = log_sum == nothing ? 0.0f : log_sum * log2_of_e;
+  }
   wait_for_copies();
   __syncthreads();
-  auto const statistics = head.index * in.queries.length + first;
-  compute_means<Shape>(out + query, in.width, tokens, head_width, wide, own + Shape::own, own_means,
-                       means + statistics);
+  outputs.multiply(own + Shape::own, own_statistics);
   typename Shape::Left queries, gradients;
   load_left<Shape>(own, queries);
   load_left<Shape>(own + Shape::own, gradients);
@@ -113,13 +138,15 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
 
   auto const scale = in.scale * log2_of_e, kept_scale = in.kept_scale;
   auto const own_row = first + warp_row<Shape>();
+  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
   float mean[Shape::template extent<row_tiles>][2], logs[Shape::template extent<row_tiles>][2];
   LOCKSTEP_UNROLL
   for (int m = 0; m < row_tiles; ++m)
     for (int h = 0; h < 2; ++h) {
       auto const row = warp_row<Shape>() + 16 * m + 8 * h + fragment_row();
-      mean[m][h] = own_means[row];
-      logs[m][h] = row < tokens ? log2_sum(log_sums[statistics + row]) : 0.0f;
+      auto const statistic = own_statistics[row];
+      mean[m][h] = statistic.mean, logs[m][h] = statistic.log2_sum;
+      if (fragment_column() == 0 && row < tokens) statistics[first_statistic + row] = statistic;
     }
   typename Shape::Sums sums = {};
   for (int at = 0; at < end; at += tile) {
@@ -129,6 +156,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
     if (at + tile < end) copy_tile(at + tile, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
     if (!by_distance && in.causal && at >= own_row + Shape::warp_rows) continue;
     bool const masked = in.bias || at + tile > end || (in.causal && at + tile > own_row + 1);
+    LOCKSTEP_UNROLL
     for (int n = 0; n < tile / 16; ++n) {
       typename Shape::Products scores, ds;
       multiply_channels<Shape>(queries, keys + 16 * n, scores);
@@ -150,11 +178,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
                 scores[m][half][i] += log2_of_e * static_cast<float>(bias[j - row]);
             }
         }
-        if (dropout.mask.active()) {
-          auto const kept = dropout.template keep_tile<Side::queries>(head, own_row + 16 * m, at + 16 * n);
+        if constexpr (drops) {
+          auto const kept = dropout.template kept_tile<Side::queries>(own_row + 16 * m, at + 16 * n);
           for (int half = 0; half < 2; ++half)
             for (int i = 0; i < 4; ++i)
-              ds[m][half][i] = kept_bit<Side::queries>(kept, half, i) ? ds[m][half][i] * kept_scale : 0.0f;
+              ds[m][half][i] = (kept >> (4 * half + i) & 1u) != 0 ? ds[m][half][i] * kept_scale : 0.0f;
         }
         for (int half = 0; half < 2; ++half)
           for (int i = 0; i < 4; ++i)
@@ -173,15 +201,15 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
 
 /// Computes the gradients of a block's keys and values in one pass over the queries, with products on tensor cores. The
 /// block passes over all heads of queries that share the keys, in order.
-template <class T, int channels, int row_tiles>
+template <class T, int channels, int row_tiles, bool drops>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
-    differentiate_keys(AttentionArguments<T> in, bool wide, T const* dout, float const* log_sums, float const* means,
+    differentiate_keys(AttentionArguments<T> in, bool wide, T const* dout, QueryStatistics const* statistics,
                        AttentionTarget<T> key_target, AttentionTarget<T> value_target) {
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   __shared__ __align__(16) typename Shape::Memory memory;
-  __shared__ float statistics[2][2][Shape::template extent<tile>];  // logarithms and means of two tiles
+  __shared__ QueryStatistics tile_statistics[2][Shape::template extent<tile>];
 
   auto const blocks = static_cast<int>((in.keys.length + Shape::own - 1) / Shape::own);
   auto const sharers = static_cast<int>(in.sharers);
@@ -192,7 +220,6 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
   auto const key = head.key_start + first * in.key_width;
   copy_rows<Shape, Shape::own>(in.key + key, in.key_width, tokens, head_width, wide, memory);
   copy_rows<Shape, Shape::own>(in.value + key, in.key_width, tokens, head_width, wide, memory + Shape::own);
-  FragmentDropout<T> const dropout(in, head.row);
   wait_for_copies();
   __syncthreads();
   typename Shape::Left keys, values;
@@ -202,6 +229,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
 
   auto const scale = in.scale * log2_of_e, kept_scale = in.kept_scale;
   auto const own_row = first + warp_row<Shape>();
+  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> dropout(in, head);
   typename Shape::Sums key_sums = {}, value_sums = {};
   auto const begin = in.causal ? first : 0, end = tokens > 0 ? head.queries : 0;
   auto next = head;  // the head of the next tile
@@ -211,10 +239,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
     auto* const to = memory + buffer * Shape::buffer_rows;
     copy_rows<Shape, tile>(in.query + from, in.width, end - next_at, head_width, wide, to);
     copy_rows<Shape, tile>(dout + from, in.width, end - next_at, head_width, wide, to + tile);
-    if (auto const i = static_cast<int>(threadIdx.x); i < 2 * tile) {
-      auto const query = next_at + i % tile;
-      auto const* const statistic = (i < tile ? log_sums : means) + next.index * in.queries.length + query;
-      copy_async<4>(&statistics[buffer][i / tile][i % tile], query < end ? statistic : log_sums, query < end);
+    if (auto const i = static_cast<int>(threadIdx.x); i < tile) {
+      bool const there = next_at + i < end;
+      copy_async<8>(&tile_statistics[buffer][i],
+                    statistics + (there ? next.index * in.queries.length + next_at + i : Index{0}), there);
     }
     next_at += tile;
     if (next_at >= end) next_at = begin, next.advance(in);
@@ -222,22 +250,23 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
   auto const last_head = head.index + sharers;
   if (begin < end) copy_next(0);
   auto buffer = 0;
-  for (int turn = 0; turn < sharers; ++turn, head.advance(in))
+  for (int turn = 0; turn < sharers; ++turn, head.advance(in)) {
+    if constexpr (drops) dropout.use(head);
     for (auto at = begin; at < end; at += tile, buffer = 1 - buffer) {
       auto* const queries = memory + buffer * Shape::buffer_rows;
       wait_for_copies();
       __syncthreads();  // this tile has arrived, and the last one was read
       if (next.index < last_head) copy_next(1 - buffer);
       bool const masked = in.bias || (in.causal && at + 1 < own_row + Shape::warp_rows);
+      LOCKSTEP_UNROLL
       for (int n = 0; n < tile / 16; ++n) {
         typename Shape::Products scores, ds;
         multiply_channels<Shape>(keys, queries + 16 * n, scores);
         multiply_channels<Shape>(values, queries + tile + 16 * n, ds);
         float logs[4], mean[4];  // of queries 2t, 2t + 1, 2t + 8, 2t + 9
         for (int q = 0; q < 4; ++q) {
-          auto const place = 16 * n + q / 2 * 8 + fragment_column() + q % 2;
-          logs[q] = log2_sum(statistics[buffer][0][place]);
-          mean[q] = statistics[buffer][1][place];
+          auto const statistic = tile_statistics[buffer][16 * n + q / 2 * 8 + fragment_column() + q % 2];
+          logs[q] = statistic.log2_sum, mean[q] = statistic.mean;
         }
         LOCKSTEP_UNROLL
         for (int m = 0; m < row_tiles; ++m) {
@@ -257,12 +286,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
           }
           for (int half = 0; half < 2; ++half)
             for (int i = 0; i < 4; ++i) scores[m][half][i] = fast_exp2(scores[m][half][i]);
-          if (dropout.mask.active()) {
-            auto const kept = dropout.template keep_tile<Side::keys>(head, at + 16 * n, own_row + 16 * m);
+          if constexpr (drops) {
+            auto const kept = dropout.template kept_tile<Side::keys>(at + 16 * n, own_row + 16 * m);
             for (int half = 0; half < 2; ++half)
               for (int i = 0; i < 4; ++i) {
                 auto &probability = scores[m][half][i], &d = ds[m][half][i];
-                bool const keep = kept_bit<Side::keys>(kept, half, i);
+                bool const keep = (kept >> (4 * half + i) & 1u) != 0;
                 d = probability * ((keep ? d * kept_scale : 0.0f) - mean[2 * half + i % 2]);
                 if (!keep) probability = 0;
               }
@@ -276,6 +305,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
         add_weighted<Shape>(ds, queries + 16 * n, key_sums);
       }
     }
+  }
   __syncthreads();  // the tiles were read
   auto const at = key + warp_row<Shape>() * in.key_width;
   float factors[Shape::template extent<row_tiles>][2];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <limits>
+#include <type_traits>
 
 #include <lockstep/kernel/detail/attention_fragments.cuh>
 
@@ -8,8 +9,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 
 /// Computes attention for a block's queries of a head in one pass over the keys, with products on tensor cores. The
 /// probabilities are rounded to T for the product with the values. Their sums, the scores and the results are float.
-template <class T, int channels, int row_tiles>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, forward_blocks(channels))
+template <class T, int channels, int row_tiles, bool drops>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, forward_blocks(channels, row_tiles))
     attend_on_tensor_cores(AttentionArguments<T> in, bool wide, T* out, float* log_sums) {
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
@@ -32,7 +33,6 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, forward_blocks(channels))
   auto* const own = memory + Shape::buffer_rows;
   copy_rows<Shape, Shape::own>(in.query + query, in.width, head.queries - first, head_width, wide, own);
   copy_tile(0, memory);
-  FragmentDropout<T> const dropout(in, head.row);
   wait_for_copies();
   __syncthreads();
   typename Shape::Left queries;
@@ -44,6 +44,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, forward_blocks(channels))
   bool const scaled = in.bias || !(scale > 0);
   auto const factor = scaled ? 1.0f : scale;
   auto const own_row = first + warp_row<Shape>();
+  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
   float most[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
   typename Shape::Sums sums = {};
   for (auto& m : most) m[0] = m[1] = nothing;
@@ -102,13 +103,13 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, forward_blocks(channels))
       }
     LOCKSTEP_UNROLL
     for (int n = 0; n < tile / 16; ++n) {
-      if (dropout.mask.active()) {
+      if constexpr (drops) {
         LOCKSTEP_UNROLL
         for (int m = 0; m < row_tiles; ++m) {
-          auto const kept = dropout.template keep_tile<Side::queries>(head, own_row + 16 * m, at + 16 * n);
+          auto const kept = dropout.template kept_tile<Side::queries>(own_row + 16 * m, at + 16 * n);
           for (int half = 0; half < 2; ++half)
             for (int i = 0; i < 4; ++i)
-              if (!kept_bit<Side::queries>(kept, half, i)) scores[n][m][half][i] = 0;
+              if ((kept >> (4 * half + i) & 1u) == 0) scores[n][m][half][i] = 0;
         }
       }
       add_weighted<Shape>(scores[n], keys + tile + 16 * n, sums);

@@ -17,7 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 inline constexpr float log2_of_e = 1.44269504088896340736f;
 
 /// Blocks that a multiprocessor is to hold at once, by a head's channels: a limit of the kernels' registers.
-constexpr int forward_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
+constexpr int forward_blocks(int channels, int row_tiles) {
+  return row_tiles > 1 ? 2 : channels <= 32 ? 4 : channels <= 64 ? 3 : 2;
+}
 constexpr int query_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
 constexpr int key_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
 
@@ -219,57 +221,72 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
   __syncwarp();
 }
 
-/// Dropout of one head's probabilities.
+/// Takes the place of FragmentDropout in kernels without dropout.
+struct NoDropout {
+  template <class Arguments, class Head>
+  __device__ constexpr NoDropout(Arguments const&, Head const&) noexcept {}
+};
+
+/// Dropout of one head's probabilities: DropoutMask's bits for element (number * queries + query) * groups * 8 + key,
+/// with `groups` of 8 keys. A group takes one block of random bits.
 template <class T>
 struct FragmentDropout {
   Philox random;
-  std::uint64_t position;
-  DropoutMask mask;
+  std::uint64_t position, first;  // the counter of this head's first group is (position, first)
+  std::uint32_t groups, dropped;
 
-  __device__ explicit FragmentDropout(AttentionArguments<T> const& in, int row) noexcept
-      : random(in.mask.resolved().key), position(0), mask(in.mask) {
-    if (mask.active()) position = static_cast<std::uint64_t>(in.queries.positions.data[row]);
+  __device__ FragmentDropout(AttentionArguments<T> const& in, FragmentHead<T> const& head) noexcept
+      : random(in.mask.resolved().key),
+        position(static_cast<std::uint64_t>(in.queries.positions.data[head.row])),
+        groups(static_cast<std::uint32_t>(head.keys + 7) / 8),
+        dropped(in.mask.dropped << 16) {
+    use(head);
+  }
+  /// Turns to another head of the same sequence.
+  __device__ void use(FragmentHead<T> const& head) noexcept {
+    first = static_cast<std::uint64_t>(head.number) * static_cast<std::uint32_t>(head.queries) * groups;
   }
   /// Returns whether dropout keeps the probabilities of a query and 8 keys, a bit for each; `key` is a multiple of 8.
-  [[nodiscard]] __device__ unsigned kept(FragmentHead<T> const& head, int query, int key) const noexcept {
-    auto const groups = static_cast<std::uint64_t>(head.keys + 7) / 8;
-    auto const words = random(position, static_cast<std::uint64_t>(head.number * Index{head.queries} + query) * groups +
-                                            static_cast<std::uint64_t>(key) / 8);
+  [[nodiscard]] __device__ unsigned kept(int query, int key) const noexcept {
+    auto const group =
+        static_cast<std::uint64_t>(static_cast<std::uint32_t>(query)) * groups + static_cast<std::uint32_t>(key) / 8;
+    auto const words = random(position, first + group);
     unsigned bits = 0;
     LOCKSTEP_UNROLL
-    for (unsigned k = 0; k < 8; ++k) bits |= static_cast<unsigned>(mask.keeps(words, k)) << k;
+    for (unsigned k = 0; k < 4; ++k) {  // a half-word is compared in the upper half
+      bits |= words[k] << 16 >= dropped ? 1u << 2 * k : 0u;
+      bits |= words[k] >= dropped ? 2u << 2 * k : 0u;
+    }
     return bits;
   }
-  /// Returns which of this thread's probabilities dropout keeps, of a tile of 16 queries and 16 keys: the bit of
-  /// kept_bit(). The lanes evaluate one block of random bits each, and exchange the results. All lanes must call it.
+  /// Returns which of this thread's probabilities dropout keeps, of a tile of 16 queries and 16 keys: bit 4 * n + i is
+  /// for element i of half n of its products. The lanes evaluate one block of random bits each, and exchange the
+  /// results. All lanes must call it.
   template <Side side>
-  [[nodiscard]] __device__ unsigned keep_tile(FragmentHead<T> const& head, int query, int key) const noexcept {
+  [[nodiscard]] __device__ unsigned kept_tile(int query, int key) const noexcept {
     auto const lane = static_cast<int>(threadIdx.x) % 32;
+    unsigned mine = 0;
     if constexpr (side == Side::queries) {  // the four lanes that share two queries exchange the bits of 16 keys
       auto const t = lane % 4;
-      auto bits = kept(head, query + lane / 4 + t / 2 * 8, key + t % 2 * 8) << 8 * t;
+      auto bits = kept(query + lane / 4 + t / 2 * 8, key + t % 2 * 8) << 8 * t;
       bits |= __shfl_xor_sync(~0u, bits, 1);
-      return bits | __shfl_xor_sync(~0u, bits, 2);
-    } else {  // a lane has one query and 8 of the keys
-      auto bits = kept(head, query + lane % 16, key + lane / 16 * 8) << lane / 16 * 8;
-      bits |= __shfl_xor_sync(~0u, bits, 16);
-      unsigned mine = 0;
+      bits |= __shfl_xor_sync(~0u, bits, 2);
+      bits >>= fragment_column();
       LOCKSTEP_UNROLL
-      for (int n = 0; n < 4; ++n) {  // 2 keys of each of 4 queries
-        auto const there = __shfl_sync(~0u, bits, n / 2 * 8 + lane % 4 * 2 + n % 2);
-        mine |= (there >> lane / 4 & 1u) << 2 * n | (there >> (8 + lane / 4) & 1u) << (2 * n + 1);
+      for (int n = 0; n < 2; ++n) mine |= (bits >> 8 * n & 3u) << 4 * n | (bits >> (16 + 8 * n) & 3u) << (4 * n + 2);
+    } else {  // a lane has one query and 8 of the keys
+      auto bits = kept(query + lane % 16, key + lane / 16 * 8) << lane / 16 * 8;
+      bits |= __shfl_xor_sync(~0u, bits, 16);
+      LOCKSTEP_UNROLL
+      for (int q = 0; q < 4; ++q) {  // 2 keys of each of 4 queries
+        auto const there = __shfl_sync(~0u, bits, q / 2 * 8 + fragment_column() + q % 2) >> lane / 4;
+        auto const place = q / 2 * 4 + q % 2;
+        mine |= (there & 1u) << place | (there >> 8 & 1u) << (place + 2);
       }
-      return mine;
     }
+    return mine;
   }
 };
-/// Returns whether dropout keeps element i of half n of the thread's products, by the result of keep_tile.
-template <Side side>
-[[nodiscard]] __device__ bool kept_bit(unsigned bits, int n, int i) noexcept {
-  auto const bit =
-      side == Side::queries ? 16 * (i / 2) + 8 * n + fragment_column() + i % 2 : 2 * (2 * n + i % 2) + i / 2;
-  return (bits >> bit & 1u) != 0;
-}
 
 }  // namespace LOCKSTEP_CUDA_ABI
 }}}  // namespace lockstep::kernel::detail
