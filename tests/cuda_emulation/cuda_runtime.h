@@ -77,8 +77,14 @@ enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76
 };
+namespace cuda_emulation {
+inline int compute_capability = 9;  // its first number; a test may choose an older device
+}
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  return *value = which == cudaDevAttrMultiProcessorCount ? 2 : 0, cudaSuccess;
+  *value = which == cudaDevAttrMultiProcessorCount      ? 2
+           : which == cudaDevAttrComputeCapabilityMajor ? cuda_emulation::compute_capability
+                                                        : 0;
+  return cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetPCIBusId(char* to, int bytes, int device) {
   return std::snprintf(to, static_cast<std::size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device)),

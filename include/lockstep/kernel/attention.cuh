@@ -20,8 +20,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions, shapes, masks and formulas, queued on the stream. The forward kernel passes
 /// over the keys once and corrects the softmax as it proceeds. The backward kernels pass over queries and keys once
-/// each, so that each gradient has one writer. In bfloat16 and float16, products run on tensor cores and are added in
-/// float; probabilities and the scores' gradients are rounded to that type before their product.
+/// each, so that each gradient has one writer. Products run on tensor cores, except in double and on GPUs older than
+/// compute capability 8.0; sums are float. In bfloat16 and float16, probabilities and the scores' gradients are rounded
+/// to that type before their product. A product of floats is the sum of three TF32 products, which loses less than
+/// 2^-20 of it.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
@@ -35,11 +37,11 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   using Gradients = detail::AttentionGradients<T>;
 
-  /// The widest head whose queries and keys fit into a block's shared memory.
+  /// The widest head whose queries and keys fit into a block's shared memory; without tensor cores, at most 64.
   template <class T>
-  static constexpr Index most_head_width = detail::on_tensor_cores<T>   ? 128
-                                           : sizeof(Accumulate<T>) == 8 ? 32
-                                                                        : 64;
+  static constexpr Index most_head_width = sizeof(T) == sizeof(double)  ? 32
+                                           : sizeof(T) == sizeof(float) ? 64
+                                                                        : 128;
 
   template <class T>
   [[nodiscard]] static Index forward_scratch(Stream, Inputs<T> const&) {
@@ -55,11 +57,10 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<Accumulate<T>, 2> log_sums,
                       View<Accumulate<T>, 1>) {
-    check(in, out.extent);
     auto const name = "kernel::Attention::forward";
-    with_channels<T>(in.head_width(), [&](auto channels) {
+    with_shape<T>(in, out.extent, [&](auto on_tensor_cores, auto channels) {
       constexpr int n = decltype(channels)::value;
-      if constexpr (detail::on_tensor_cores<T>) {
+      if constexpr (decltype(on_tensor_cores)::value) {
         bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data});
         with_flag(in.mask.active(), [&](auto drops) {
           auto const run = [&](auto row_tiles) {
@@ -68,7 +69,8 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
                 name, stream, in, in.heads, in.queries.length,
                 detail::attend_on_tensor_cores<T, n, tiles, decltype(drops)::value>, wide, out.data, log_sums.data);
           };
-          if constexpr (n == 64) {  // more queries per block read keys less often, but leave short sequences few blocks
+          if constexpr (n == 64 && sizeof(T) < sizeof(float)) {
+            // More queries per block read keys less often, but leave short sequences few blocks.
             if (in.queries.length >= 256) return run(Constant<2>{});
           }
           run(Constant<1>{});
@@ -93,9 +95,9 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
                                          static_cast<std::size_t>(blocks * in.distances()) * sizeof(Sum), stream.get()),
                          "cudaMemsetAsync");
     auto const arguments = arguments_of(in);
-    with_channels<T>(in.head_width(), [&](auto channels) {
+    with_shape<T>(in, out.extent, [&](auto on_tensor_cores, auto channels) {
       constexpr int n = decltype(channels)::value;
-      if constexpr (detail::on_tensor_cores<T>) {
+      if constexpr (decltype(on_tensor_cores)::value) {
         using Shape = detail::FragmentShape<T, n, 1>;
         auto* const statistics = reinterpret_cast<detail::QueryStatistics*>(memory.data);
         bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data, dout.data, to.query.data,
@@ -147,23 +149,19 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// Returns the number of blocks that the backward pass has for the queries of one head.
   template <class T>
   [[nodiscard]] static Index query_tiles(Inputs<T> const& in) {
-    Index own = 0;
-    with_channels<T>(in.head_width(), [&](auto channels) {
-      constexpr int n = decltype(channels)::value;
-      if constexpr (detail::on_tensor_cores<T>)
-        own = detail::FragmentShape<T, n, 1>::own;
-      else
-        own = detail::AttentionShape<T, n>::own;
+    Index own = detail::AttentionShape<T, 1>::own;  // equal for all head widths
+    with_path<T>([&](auto on_tensor_cores) {
+      if constexpr (decltype(on_tensor_cores)::value) own = detail::FragmentShape<T, 32, 1>::own;
     });
     return (in.queries.length + own - 1) / own;
   }
 
-  /// Returns whether kernels may access 8 channels of a head at once.
+  /// Returns whether kernels may access 16 bytes of a head at once.
   template <class T>
   [[nodiscard]] static bool is_wide(Inputs<T> const& in, std::initializer_list<void const*> arrays) {
-    return in.head_width() % 8 == 0 && std::all_of(arrays.begin(), arrays.end(), [](void const* array) {
-             return reinterpret_cast<std::uintptr_t>(array) % 16 == 0;
-           });
+    return in.head_width() % (16 / Index{sizeof(T)}) == 0 &&
+           std::all_of(arrays.begin(), arrays.end(),
+                       [](void const* array) { return reinterpret_cast<std::uintptr_t>(array) % 16 == 0; });
   }
 
   template <class T>
@@ -195,27 +193,44 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
                         arguments_of(in), arguments...);
   }
 
-  /// Calls f with a constant: the head's channels, rounded up; without tensor cores, the number of them per lane.
+  /// Calls f with true if the current GPU computes attention in T on tensor cores, or else with false, as a constant.
   template <class T, class F>
-  static void with_channels(Index head_width, F const& f) {
-    if constexpr (detail::on_tensor_cores<T>) {
-      if (head_width > 64) return f(Constant<128>{});
-      if (head_width > 32) return f(Constant<64>{});
-      f(Constant<32>{});
-    } else {
-      if constexpr (most_head_width < T >> 32) {
-        if (head_width > 32) return f(Constant<2>{});
-      }
-      f(Constant<1>{});
-    }
+  static void with_path(F const& f) {
+    if constexpr (!detail::on_tensor_cores<T>)
+      f(std::false_type{});
+    else if constexpr (detail::always_tensor_cores)
+      f(std::true_type{});
+    else
+      with_flag(detail::has_tensor_cores(), f);
   }
 
-  template <class T>
-  static void check(Inputs<T> const& in, Extents<2> out) {
+  /// Checks the shapes, and calls f with with_path's constant and a second one: the head's channels, rounded up;
+  /// without tensor cores, the number of them per lane.
+  template <class T, class F>
+  static void with_shape(Inputs<T> const& in, Extents<2> out, F const& f) {
     in.check(out);
-    expect<ShapeError>(in.head_width() <= most_head_width<T>, [&] {
-      return "Attention: a head is " + std::to_string(in.head_width()) + " channels wide, but CUDA supports at most " +
-             std::to_string(most_head_width<T>) + "; use more heads";
+    auto const head_width = in.head_width();
+    auto const most = [&](Index widest) {
+      expect<ShapeError>(head_width <= widest, [&] {
+        return "Attention: a head is " + std::to_string(head_width) + " channels wide, but CUDA supports at most " +
+               std::to_string(widest) + "; use more heads";
+      });
+    };
+    with_path<T>([&](auto on_tensor_cores) {
+      if constexpr (decltype(on_tensor_cores)::value) {
+        most(most_head_width<T>);
+        if constexpr (most_head_width < T >> 64) {
+          if (head_width > 64) return f(on_tensor_cores, Constant<128>{});
+        }
+        if (head_width > 32) return f(on_tensor_cores, Constant<64>{});
+        f(on_tensor_cores, Constant<32>{});
+      } else {
+        most(std::min<Index>(64, most_head_width<T>));
+        if constexpr (most_head_width < T >> 32) {
+          if (head_width > 32) return f(on_tensor_cores, Constant<2>{});
+        }
+        f(on_tensor_cores, Constant<1>{});
+      }
     });
   }
 };

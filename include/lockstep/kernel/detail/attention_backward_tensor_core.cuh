@@ -14,13 +14,13 @@ struct alignas(8) QueryStatistics {
   float mean;      // out . dout
 };
 
-/// The warp's own rows of `out`, eight channels per lane, loaded ahead of their use.
+/// The warp's own rows of `out`, 16 bytes per lane, loaded ahead of their use.
 template <class Shape>
 struct OwnOutputs {
   using T = typename Shape::T;
   static constexpr int lanes = Shape::groups < 8 ? Shape::groups : 8;  // of a row
   static constexpr int rows = 32 / lanes, passes = Shape::warp_rows / rows, pieces = Shape::groups / lanes;
-  ElementPair pairs[Shape::template extent<passes>][Shape::template extent<pieces>][4];
+  T outputs[Shape::template extent<passes>][Shape::template extent<pieces>][Shape::template extent<Shape::access>];
 
   __device__ OwnOutputs(T const* out, Index stride, int tokens, int head_width, bool wide) noexcept {
     LOCKSTEP_UNROLL
@@ -28,16 +28,15 @@ struct OwnOutputs {
     for (int p = 0; p < pieces; ++p) {
       auto const row = row_of(n), c = channel_of(p);
       auto const* const from = out + row * stride + c;
-      auto& to = pairs[n][p];
-      to[0] = to[1] = to[2] = to[3] = 0;
-      if (row >= tokens || c >= head_width) continue;
+      auto& to = outputs[n][p];
+      bool const here = row < tokens;
       if (wide) {
-        auto const piece = *reinterpret_cast<uint4 const*>(from);
-        to[0] = piece.x, to[1] = piece.y, to[2] = piece.z, to[3] = piece.w;
+        uint4 piece{0, 0, 0, 0};
+        if (here && c < head_width) piece = *reinterpret_cast<uint4 const*>(from);
+        std::memcpy(static_cast<void*>(to), &piece, sizeof piece);
       } else {
         LOCKSTEP_UNROLL
-        for (int k = 0; k < 8; ++k)
-          if (c + k < head_width) to[k / 2] |= ElementPair{from[k].bits} << 16 * (k % 2);
+        for (int k = 0; k < Shape::access; ++k) to[k] = here && c + k < head_width ? from[k] : T{};
       }
     }
   }
@@ -45,7 +44,7 @@ struct OwnOutputs {
     return warp_row<Shape>() + pass * rows + static_cast<int>(threadIdx.x) % 32 / lanes;
   }
   [[nodiscard]] static __device__ int channel_of(int piece) noexcept {
-    return (piece * lanes + static_cast<int>(threadIdx.x) % lanes) * 8;
+    return (piece * lanes + static_cast<int>(threadIdx.x) % lanes) * Shape::access;
   }
   /// Computes the mean of each own row, with dout from shared memory, and completes `statistics`.
   __device__ void multiply(typename Shape::Row const* dout, QueryStatistics* statistics) const noexcept {
@@ -54,10 +53,12 @@ struct OwnOutputs {
       float sum = 0;
       LOCKSTEP_UNROLL
       for (int p = 0; p < pieces; ++p) {
-        ElementPair gradients[4];
-        std::memcpy(gradients, __builtin_assume_aligned(&dout[row_of(n)][channel_of(p)], 16), sizeof gradients);
+        T gradients[Shape::template extent<Shape::access>];
+        auto const piece = *reinterpret_cast<uint4 const*>(&dout[row_of(n)][channel_of(p)]);
+        std::memcpy(static_cast<void*>(gradients), &piece, sizeof piece);
         LOCKSTEP_UNROLL
-        for (int k = 0; k < 8; ++k) sum += element<T>(pairs[n][p][k / 2], k % 2) * element<T>(gradients[k / 2], k % 2);
+        for (int k = 0; k < Shape::access; ++k)
+          sum += static_cast<float>(outputs[n][p][k]) * static_cast<float>(gradients[k]);
       }
       for (unsigned distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
       if (threadIdx.x % lanes == 0) statistics[row_of(n)].mean = sum;
@@ -91,7 +92,7 @@ __device__ void add_by_distance(AttentionArguments<T> const& in, int query, int 
 /// `statistics` [heads of all rows, queries.length], which the keys' kernel reads. The bias's gradient goes to
 /// by_distance [blocks, distances], which the caller sets to zero; null: skipped.
 template <class T, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
     differentiate_queries(AttentionArguments<T> in, bool wide, T const* out, T const* dout, float const* log_sums,
                           QueryStatistics* statistics, AttentionTarget<T> target, float* by_distance) {
   using Shape = FragmentShape<T, channels, row_tiles>;
@@ -202,7 +203,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, query_blocks(channels))
 /// Computes the gradients of a block's keys and values in one pass over the queries, with products on tensor cores. The
 /// block passes over all heads of queries that share the keys, in order.
 template <class T, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, key_blocks(channels))
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
     differentiate_keys(AttentionArguments<T> in, bool wide, T const* dout, QueryStatistics const* statistics,
                        AttentionTarget<T> key_target, AttentionTarget<T> value_target) {
   using Shape = FragmentShape<T, channels, row_tiles>;

@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 /// Computes attention for a block's queries of a head in one pass over the keys, with products on tensor cores. The
 /// probabilities are rounded to T for the product with the values. Their sums, the scores and the results are float.
 template <class T, int channels, int row_tiles, bool drops>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, forward_blocks(channels, row_tiles))
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
     attend_on_tensor_cores(AttentionArguments<T> in, bool wide, T* out, float* log_sums) {
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();

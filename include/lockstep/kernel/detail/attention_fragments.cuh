@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/philox.hpp>
@@ -16,36 +17,46 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 inline constexpr float log2_of_e = 1.44269504088896340736f;
 
-/// Blocks that a multiprocessor is to hold at once, by a head's channels: a limit of the kernels' registers.
-constexpr int forward_blocks(int channels, int row_tiles) {
-  return row_tiles > 1 ? 2 : channels <= 32 ? 4 : channels <= 64 ? 3 : 2;
+/// Blocks that a multiprocessor is to hold at once: a limit of the kernels' registers.
+template <class T>
+constexpr int resident_blocks(int channels, int row_tiles) {
+  auto const row_bytes = channels * static_cast<int>(sizeof(T));
+  return row_tiles > 1 ? 2 : row_bytes <= 64 ? 4 : row_bytes <= 128 ? 3 : 2;
 }
-constexpr int query_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
-constexpr int key_blocks(int channels) { return channels <= 32 ? 4 : channels <= 64 ? 3 : 2; }
 
 /// Shape of a block's work in attention on tensor cores. Each of 4 warps owns `row_tiles` times 16 rows of the block's
 /// own side. The other side is processed `tile` rows at a time, in shared memory, while the next tile is copied there.
 template <class T_, int channels_, int row_tiles_>
 struct FragmentShape {
   using T = T_;
+  static constexpr bool in_float = std::is_same_v<T, float>;
   static constexpr int channels = channels_;  // of a head, which may be narrower
   static constexpr int row_tiles = row_tiles_, warps = 4, threads = 32 * warps;
   static constexpr int warp_rows = 16 * row_tiles, own = warps * warp_rows;
-  static constexpr int tile = channels > 64 ? 32 : 64;
-  static constexpr int steps = channels / 16, groups = channels / 8;  // groups are copied in one access
-  static constexpr int stride = channels + 8;  // so that eight rows of 16 bytes lie in different banks
+  static constexpr int tile = channels * static_cast<int>(sizeof(T)) > 128 ? 32 : 64;
+  static constexpr int access = 16 / static_cast<int>(sizeof(T)), groups = channels / access;  // copied at once
+  static constexpr int stride = channels + access;  // so that eight rows of 16 bytes lie in different banks
+  static constexpr int depth = in_float ? 8 : 16, steps = channels / depth;  // of products over channels
   /// Rows of shared memory: two tiles of two arrays of the other side, or two arrays of the own side.
   static constexpr int buffer_rows = 2 * tile, memory_rows = own > buffer_rows ? 2 * own : 2 * buffer_rows;
 
   template <int n>
   static constexpr auto extent = static_cast<std::size_t>(n);
-  using Row = std::uint16_t[extent<stride>];
+  using Element = std::conditional_t<in_float, float, std::uint16_t>;
+  using Row = Element[extent<stride>];
   using Memory = Row[extent<memory_rows>];
   /// The left factor's rows of a warp, and sums for them.
-  using Left = ElementPair[extent<row_tiles>][extent<steps>][4];
-  using Sums = float[extent<row_tiles>][extent<2 * steps>][4];
+  using Left = std::conditional_t<in_float, float, ElementPair>[extent<row_tiles>][extent<steps>][4];
+  using Sums = float[extent<row_tiles>][extent<channels / 8>][4];
   /// Products of a warp's rows with 16 rows of the other side.
   using Products = float[extent<row_tiles>][2][4];
+
+  [[nodiscard]] static __device__ Element element(T x) noexcept {
+    if constexpr (in_float)
+      return x;
+    else
+      return x.bits;
+  }
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
@@ -102,7 +113,7 @@ __device__ void copy_rows(typename Shape::T const* from, Index stride, int count
   constexpr int accesses = rows * Shape::groups / Shape::threads, rows_apart = Shape::threads / Shape::groups;
   static_assert(accesses * Shape::threads == rows * Shape::groups);
   auto const first = static_cast<int>(threadIdx.x) / Shape::groups,
-             c = static_cast<int>(threadIdx.x) % Shape::groups * 8;
+             c = static_cast<int>(threadIdx.x) % Shape::groups * Shape::access;
   if (wide) {
     auto const* at = from + first * stride + c;
     LOCKSTEP_UNROLL
@@ -116,8 +127,9 @@ __device__ void copy_rows(typename Shape::T const* from, Index stride, int count
     LOCKSTEP_LOOP
     for (int row = first; row < rows; row += rows_apart) {
       LOCKSTEP_LOOP
-      for (int k = c; k < c + 8; ++k)
-        to[row][k] = row < count && k < head_width ? from[row * stride + k].bits : std::uint16_t{0};
+      for (int k = c; k < c + Shape::access; ++k)
+        to[row][k] =
+            row < count && k < head_width ? Shape::element(from[row * stride + k]) : typename Shape::Element{0};
     }
   }
 }
@@ -127,9 +139,16 @@ template <class Shape>
 __device__ void load_left(typename Shape::Row const* own, typename Shape::Left& left) noexcept {
   auto const lane = static_cast<int>(threadIdx.x) % 32;
   LOCKSTEP_UNROLL
-  for (int m = 0; m < Shape::row_tiles; ++m)
-    for (int k = 0; k < Shape::steps; ++k)
-      load_matrices<Transposed::no>(left[m][k], &own[warp_row<Shape>() + 16 * m + lane % 16][16 * k + lane / 16 * 8]);
+  for (int m = 0; m < Shape::row_tiles; ++m) {
+    auto const* const row = &own[warp_row<Shape>() + 16 * m + lane % 16][lane / 16 * Shape::access];
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < Shape::steps; ++k) {
+      if constexpr (Shape::in_float)
+        load_matrices(left[m][k], row + Shape::depth * k);
+      else
+        load_matrices<Transposed::no>(left[m][k], row + Shape::depth * k);
+    }
+  }
 }
 
 /// Computes the products over channels of the warp's rows with 16 rows in shared memory.
@@ -140,36 +159,64 @@ __device__ void multiply_channels(typename Shape::Left const& left, typename Sha
   for (auto& tile : products)
     for (auto& half : tile)
       for (auto& p : half) p = 0;
+  auto const* const row = &rows[lane / 16 * 8 + lane % 8][lane / 8 % 2 * Shape::access];
   LOCKSTEP_UNROLL
   for (int k = 0; k < Shape::steps; ++k) {
-    ElementPair b[4];
-    load_matrices<Transposed::no>(b, &rows[lane / 16 * 8 + lane % 8][16 * k + lane / 8 % 2 * 8]);
-    LOCKSTEP_UNROLL
-    for (int m = 0; m < Shape::row_tiles; ++m) {
-      multiply_add<typename Shape::T>(products[m][0], left[m][k], b[0], b[1]);
-      multiply_add<typename Shape::T>(products[m][1], left[m][k], b[2], b[3]);
+    if constexpr (Shape::in_float) {
+      float b[4];
+      load_matrices(b, row + Shape::depth * k);
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < Shape::row_tiles; ++m) {
+        multiply_add(products[m][0], left[m][k], b[0], b[1]);
+        multiply_add(products[m][1], left[m][k], b[2], b[3]);
+      }
+    } else {
+      ElementPair b[4];
+      load_matrices<Transposed::no>(b, row + Shape::depth * k);
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < Shape::row_tiles; ++m) {
+        multiply_add<typename Shape::T>(products[m][0], left[m][k], b[0], b[1]);
+        multiply_add<typename Shape::T>(products[m][1], left[m][k], b[2], b[3]);
+      }
     }
   }
 }
 
-/// Adds weights times 16 rows in shared memory to the sums of the warp's rows. The weights are rounded to T.
+/// Adds weights times 16 rows in shared memory to the sums of the warp's rows. 16-bit types: the weights are rounded.
 template <class Shape>
 __device__ void add_weighted(typename Shape::Products const& weights, typename Shape::Row const* rows,
                              typename Shape::Sums& sums) noexcept {
   using T = typename Shape::T;
   auto const lane = static_cast<int>(threadIdx.x) % 32;
-  ElementPair a[Shape::template extent<Shape::row_tiles>][4];
-  LOCKSTEP_UNROLL
-  for (int m = 0; m < Shape::row_tiles; ++m)
-    for (int i = 0; i < 4; ++i) a[m][i] = pack<T>(weights[m][i / 2][i % 2 * 2], weights[m][i / 2][i % 2 * 2 + 1]);
-  LOCKSTEP_UNROLL
-  for (int k = 0; k < Shape::steps; ++k) {
-    ElementPair b[4];
-    load_matrices<Transposed::yes>(b, &rows[lane % 16][16 * k + lane / 16 * 8]);
+  if constexpr (Shape::in_float) {
+    // A product's rows 0 to 3 and 4 to 7 are here the even and the odd rows: a lane holds their weights already.
     LOCKSTEP_UNROLL
-    for (int m = 0; m < Shape::row_tiles; ++m) {
-      multiply_add<T>(sums[m][2 * k], a[m], b[0], b[1]);
-      multiply_add<T>(sums[m][2 * k + 1], a[m], b[2], b[3]);
+    for (int half = 0; half < 2; ++half) {
+      auto const* const even = &rows[8 * half + fragment_column()][lane / 4];
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < Shape::channels / 8; ++n) {
+        LOCKSTEP_UNROLL
+        for (int m = 0; m < Shape::row_tiles; ++m) {
+          auto const& w = weights[m][half];
+          float const a[4] = {w[0], w[2], w[1], w[3]};
+          multiply_add(sums[m][n], a, even[8 * n], even[8 * n + Shape::stride]);
+        }
+      }
+    }
+  } else {
+    ElementPair a[Shape::template extent<Shape::row_tiles>][4];
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::row_tiles; ++m)
+      for (int i = 0; i < 4; ++i) a[m][i] = pack<T>(weights[m][i / 2][i % 2 * 2], weights[m][i / 2][i % 2 * 2 + 1]);
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < Shape::steps; ++k) {
+      ElementPair b[4];
+      load_matrices<Transposed::yes>(b, &rows[lane % 16][16 * k + lane / 16 * 8]);
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < Shape::row_tiles; ++m) {
+        multiply_add<T>(sums[m][2 * k], a[m], b[0], b[1]);
+        multiply_add<T>(sums[m][2 * k + 1], a[m], b[2], b[3]);
+      }
     }
   }
 }
@@ -186,36 +233,40 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
   auto* const to = target.data + at;
   if (target.write == Write::add) {  // the sum is rounded once
     LOCKSTEP_UNROLL
-    for (int m = 0; m < Shape::row_tiles; ++m)
-      for (int n = 0; n < 2 * Shape::steps; ++n)
-        for (int i = 0; i < 4; ++i) {
-          auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
-          if (row >= tokens || c >= head_width) continue;
-          auto& element = to[row * stride + c];
-          element = static_cast<T>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
-        }
+    for (int m = 0; m < Shape::row_tiles; ++m) LOCKSTEP_UNROLL
+    for (int n = 0; n < Shape::channels / 8; ++n)
+      for (int i = 0; i < 4; ++i) {
+        auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
+        if (row >= tokens || c >= head_width) continue;
+        auto& element = to[row * stride + c];
+        element = static_cast<T>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
+      }
     return;
   }
   auto* const mine = shared + warp_row<Shape>();
   LOCKSTEP_UNROLL
-  for (int m = 0; m < Shape::row_tiles; ++m)
-    for (int n = 0; n < 2 * Shape::steps; ++n)
-      for (int h = 0; h < 2; ++h) {
-        auto const row = 16 * m + h * 8 + fragment_row();
-        auto const factor = factors[m][h];
-        ElementPair const pair = row < tokens ? pack<T>(factor * sums[m][n][2 * h], factor * sums[m][n][2 * h + 1]) : 0;
-        *reinterpret_cast<ElementPair*>(&mine[row][8 * n + fragment_column()]) = pair;
-      }
+  for (int m = 0; m < Shape::row_tiles; ++m) LOCKSTEP_UNROLL
+  for (int n = 0; n < Shape::channels / 8; ++n)
+    for (int h = 0; h < 2; ++h) {
+      auto const row = 16 * m + h * 8 + fragment_row();
+      auto const first = row < tokens ? factors[m][h] * sums[m][n][2 * h] : 0.0f,
+                 second = row < tokens ? factors[m][h] * sums[m][n][2 * h + 1] : 0.0f;
+      auto* const element = &mine[row][8 * n + fragment_column()];
+      if constexpr (Shape::in_float)
+        element[0] = first, element[1] = second;
+      else
+        *reinterpret_cast<ElementPair*>(element) = pack<T>(first, second);
+    }
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < Shape::warp_rows * Shape::groups; i += 32) {
-    auto const row = i / Shape::groups, c = i % Shape::groups * 8;
+    auto const row = i / Shape::groups, c = i % Shape::groups * Shape::access;
     if (row >= slots || c >= head_width) continue;
     auto* const element = to + row * stride + c;
     if (wide) {
       *reinterpret_cast<uint4*>(element) = *reinterpret_cast<uint4 const*>(&mine[row][c]);
     } else {
-      LOCKSTEP_UNROLL
-      for (int k = 0; k < 8 && c + k < head_width; ++k) element[k].bits = mine[row][c + k];
+      auto* const raw = reinterpret_cast<typename Shape::Element*>(element);
+      for (int k = 0; k < Shape::access && c + k < head_width; ++k) raw[k] = mine[row][c + k];
     }
   }
   __syncwarp();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -19,9 +20,25 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// Whether products of this type run on tensor cores.
+/// Whether products of this type run on tensor cores: those of 16-bit types, and those of float as three products.
 template <class T>
-inline constexpr bool on_tensor_cores = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
+inline constexpr bool on_tensor_cores = sizeof(T) < sizeof(double);
+
+/// Whether all GPUs that this file is compiled for have these instructions.
+inline constexpr bool always_tensor_cores = [] {
+  for (int const architecture : {__CUDA_ARCH_LIST__})
+    if (architecture < 800) return false;
+  return true;
+}();
+
+/// Returns whether the current GPU has them. @throws CudaError
+[[nodiscard]] inline bool has_tensor_cores() {
+  int device = 0, major = 0;
+  memory::check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  memory::check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+                     "cudaDeviceGetAttribute");
+  return major >= 8;
+}
 
 /// Two adjacent elements of 16 bits, the first in the low half.
 using ElementPair = std::uint32_t;
@@ -108,11 +125,50 @@ __device__ void multiply_add(float (&c)[4], ElementPair const (&a)[4], ElementPa
 #endif
 }
 
+/// Computes C += A B for A [16, 8], B [8, 8], C [16, 8] of floats, by all lanes of a warp. A lane holds a[0] = A[g][t],
+/// a[1] = A[g + 8][t], a[2] = A[g][t + 4], a[3] = A[g + 8][t + 4]; b0 = B[t][g], b1 = B[t + 4][g]; c as above.
+/// Each factor is the sum of two TF32 numbers of 11 bits. Three of their four products are computed; the fourth, and
+/// the bits after the second number, are below 2^-21 of the product.
+/// @source PTX ISA, mma.sync.aligned.m16n8k8
+__device__ inline void multiply_add(float (&c)[4], float const (&a)[4], float b0, float b1) noexcept {
+#if LOCKSTEP_HAS_TENSOR_CORES
+  auto const upper = [](float x) { return __float_as_uint(x) & 0xffffe000u; };  // the bits that tensor cores read
+  auto const rest = [&](float x) { return __float_as_uint(x - __uint_as_float(upper(x))); };
+  auto const add = [&](std::uint32_t x0, std::uint32_t x1, std::uint32_t x2, std::uint32_t x3, std::uint32_t y0,
+                       std::uint32_t y1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(x0), "r"(x1), "r"(x2), "r"(x3), "r"(y0), "r"(y1));
+  };
+  add(rest(a[0]), rest(a[1]), rest(a[2]), rest(a[3]), upper(b0), upper(b1));
+  add(upper(a[0]), upper(a[1]), upper(a[2]), upper(a[3]), rest(b0), rest(b1));
+  add(upper(a[0]), upper(a[1]), upper(a[2]), upper(a[3]), upper(b0), upper(b1));
+#else
+  auto const g = static_cast<int>(lane()) / 4, t = static_cast<int>(lane()) % 4;
+  auto const both = [](float first, float second) {
+    return std::uint64_t{std::bit_cast<std::uint32_t>(first)} | std::uint64_t{std::bit_cast<std::uint32_t>(second)}
+                                                                    << 32;
+  };
+  auto const number = [](std::uint64_t pair, int which) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(pair >> 32 * which));
+  };
+  for (int k = 0; k < 4; ++k) {
+    std::uint64_t const rows[2] = {__shfl_sync(~0u, both(a[0], a[1]), 4 * g + k),
+                                   __shfl_sync(~0u, both(a[2], a[3]), 4 * g + k)},
+                        columns[2] = {__shfl_sync(~0u, both(b0, b1), 8 * t + k),
+                                      __shfl_sync(~0u, both(b0, b1), 8 * t + 4 + k)};
+    for (int half = 0; half < 2; ++half)
+      for (int n = 0; n < 4; ++n) c[n] += number(rows[half], n / 2) * number(columns[n % 2], half);
+  }
+#endif
+}
+
 enum class Transposed { no, yes };
 
 /// Loads four 8 x 8 matrices of 16-bit elements from shared memory, by all lanes of a warp. Lane l passes the address
 /// of row l % 8 of matrix l / 8, aligned to 16 bytes. to[m] receives elements [lane / 4][2 * (lane % 4) + {0, 1}] of
 /// matrix m, or of its transpose.
+/// A matrix of 8 x 4 floats is loaded likewise, without transposition: to[m] receives element [lane / 4][lane % 4].
 /// @source PTX ISA, ldmatrix.sync.aligned.m8n8.x4
 template <Transposed transposed>
 __device__ void load_matrices(ElementPair (&to)[4], std::uint16_t const* row) noexcept {
@@ -143,6 +199,12 @@ __device__ void load_matrices(ElementPair (&to)[4], std::uint16_t const* row) no
     }
   }
 #endif
+}
+
+__device__ inline void load_matrices(float (&to)[4], float const* row) noexcept {
+  ElementPair words[4];
+  load_matrices<Transposed::no>(words, reinterpret_cast<std::uint16_t const*>(row));
+  std::memcpy(to, words, sizeof to);
 }
 
 /// Starts a copy of `bytes` (8 or 16, aligned) from global to shared memory, or of zeros if not `there`; `from` is then
