@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernel/values.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep;
@@ -35,6 +36,20 @@ __global__ void multiply(T const* a, T const* b, bool by_rows, float* c) {
     load_matrices<Transposed::no>(right, &columns[lane % 8][lane / 8 % 2 * 8]);
   float sums[4] = {0, 0, 0, static_cast<float>(rows[lane / 2][16 + lane % 8])};  // zeros
   multiply_add<T>(sums, left, right[0], right[1]);
+  for (int i = 0; i < 4; ++i) c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sums[i];
+}
+
+/// One warp computes c = a b for floats, a [16, 8] and b [8, 8] by columns.
+__global__ void multiply_floats(float const* a, float const* b, float* c) {
+  using namespace kernel::detail;
+  __shared__ __align__(16) float rows[16][12];
+  auto const lane = static_cast<int>(threadIdx.x);
+  copy_async<16>(&rows[lane / 2][lane % 2 * 4], a + lane * 4, true);
+  wait_for_copies();
+  __syncthreads();
+  float left[4], sums[4] = {};
+  load_matrices(left, &rows[lane % 16][lane / 16 * 4]);
+  multiply_add(sums, left, b[lane / 4 * 8 + lane % 4], b[lane / 4 * 8 + lane % 4 + 4]);
   for (int i = 0; i < 4; ++i) c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sums[i];
 }
 
@@ -77,6 +92,28 @@ TEST_CASE_TEMPLATE("tensor cores multiply matrices from shared memory", T, bfloa
         CHECK(got[static_cast<std::size_t>(m * 8 + n)] == sum);
       }
   }
+}
+
+TEST_CASE("tensor cores multiply floats as three products: the error is that of float") {
+  if (!lockstep_test::has_gpu("tensor cores")) return;
+  memory::CudaStream const stream;
+  auto const a = lockstep_test::values<float>(128, 1), b = lockstep_test::values<float>(64, 2);
+  OnDevice<float> const left(a), right(b), product(std::vector<float>(128, -1));
+  kernel::detail::launch_grid("multiply_floats", stream.view(), 1, 32, multiply_floats, left.view(128).data,
+                              right.view(64).data, product.view(128).data);
+  auto const got = product.values();
+  for (std::size_t m = 0; m < 16; ++m)
+    for (std::size_t n = 0; n < 8; ++n) {
+      double sum = 0, magnitude = 0;
+      for (std::size_t k = 0; k < 8; ++k) {
+        double const term = double{a[m * 8 + k]} * b[n * 8 + k];
+        sum += term, magnitude += std::abs(term);
+      }
+      CAPTURE(m);
+      CAPTURE(n);
+      // 2^-20 of each product is lost, and each of 8 sums is rounded; with 11 bits, TF32 alone would lose 2^-11.
+      CHECK(std::abs(got[m * 8 + n] - sum) <= magnitude * (0x1p-20 + 8 * 0x1p-23));
+    }
 }
 
 TEST_CASE_TEMPLATE("pairs are rounded like single numbers; powers and logarithms are accurate", T, bfloat16, float16) {
