@@ -27,7 +27,14 @@ add_compile_definitions(DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS DOCTEST_CONFIG_SUPE
 add_library(lockstep_test_main OBJECT main.cpp)
 target_link_libraries(lockstep_test_main PUBLIC lockstep::lockstep doctest::doctest rapidcheck PRIVATE lockstep_warnings)
 target_include_directories(lockstep_test_main PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
-target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+# A kit of programs (`./dev gpu build`) runs elsewhere, in a folder with the files that tests read.
+option(LOCKSTEP_KIT "Build tests that read their files from the working directory" OFF)
+if(LOCKSTEP_KIT)
+  set(lockstep_test_files ".")
+else()
+  set(lockstep_test_files "${PROJECT_SOURCE_DIR}")
+endif()
+target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${lockstep_test_files}")
 
 # Parses the common headers of tests once per optimization level instead of once per test. This hides missing includes
 # of standard headers, which `./dev check alone` finds, as it compiles headers without it.
@@ -47,7 +54,7 @@ endif()
 option(LOCKSTEP_TEST_PTX "Run tests of CUDA code without a GPU, by an interpreter of what nvcc makes" OFF)
 if(LOCKSTEP_TEST_PTX)
   set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
-elseif(NOT lockstep_gpus AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+elseif(NOT lockstep_gpus AND NOT LOCKSTEP_KIT AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max>)
 endif()
 if(TARGET lockstep::cuda AND TARGET lockstep::zstd)
@@ -124,6 +131,8 @@ function(lockstep_cuda_test name)
     target_compile_options(${target} PRIVATE ${lockstep_cuda_test_options})
     add_dependencies(cuda_tests ${target})
     lockstep_cuda_test_entry(cuda)
+    set_property(GLOBAL APPEND_STRING PROPERTY lockstep_cuda_tests
+                 "${name} $<TARGET_FILE_NAME:${target}> --source-file=*/${name}.test.cu\n")
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
     if(TARGET lockstep_ptx AND NOT test_WITH AND (LOCKSTEP_TEST_PTX OR name MATCHES "^memory/"))
       add_dependencies(${target} lockstep_ptx)
@@ -138,8 +147,13 @@ function(lockstep_cuda_test name)
   set_property(TEST cuda/${name} PROPERTY SKIP_REGULAR_EXPRESSION "^skipped: needs ")
 endfunction()
 
-# Programs compiled by nvcc: the only tests that `./dev gpu` builds.
+# Programs compiled by nvcc: the only tests that `./dev gpu` builds. cuda.txt lists the tests: name, program, argument.
 add_custom_target(cuda_tests)
+function(lockstep_list_cuda_tests)
+  get_property(tests GLOBAL PROPERTY lockstep_cuda_tests)
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/cuda.txt" CONTENT "${tests}")
+endfunction()
+cmake_language(DEFER CALL lockstep_list_cuda_tests)
 
 # Creates the program that ${name}.test.cu is IN, for lockstep_cuda_test.
 function(lockstep_cuda_test_program way extension)

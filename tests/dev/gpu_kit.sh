@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Whether a kit of fake programs is packed, unpacked and run on a fake GPU: a check that fails, hangs or is skipped does
+# not stop the others, the total time is bounded, and a machine without a GPU is refused by a sentence.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/../../dev"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() {
+  printf '%s\n' "$1"
+  shift
+  for file; do echo "--- $file" && cat "$file"; done
+  exit 1
+}
+
+# A tree as `./dev gpu build` leaves it, with scripts as programs.
+source_root=$root
+tree=$work/build/gpu
+mkdir -p "$tree"/{tests,examples,benchmarks/gpu} "$work/bin" "$work/docs" "$work/unpacked"
+ln -s "$source_root"/{tests,benchmarks,tools} "$work"
+ln -s "$source_root"/docs/{how-to,reference,explanation,decisions} "$work/docs"
+program() {
+  cat >"$1"
+  chmod +x "$1"
+}
+program "$tree/tests/test.cuda.fake" <<'TEXT'
+#!/usr/bin/env bash
+case $1 in
+  *good*) [[ -f tests/golden/layers.json ]] && echo '[doctest] test cases: 1 | 1 passed' ;;
+  *bad*) echo 'ERROR: CHECK( 1 == 2 ) is NOT correct!' && exit 1 ;;
+  *hanging*) sleep 100 ;;
+  *skipped*) echo 'skipped: needs a GPU: more of them' && exit 77 ;;
+  *empty*) echo '[doctest] test cases: 0 | 0 passed' ;;
+esac
+TEXT
+for name in good bad skipped empty; do
+  echo "kernel/$name test.cuda.fake --source-file=*/kernel/$name.test.cu"
+done >"$tree/tests/cuda.txt"
+program "$tree/benchmarks/gpu/kernel_points" <<'TEXT'
+#!/usr/bin/env bash
+printf 'copy 1 GiB\tlockstep\t700.00\t2147483648\t0\n'
+printf 'FAILED\tattention forward\ttoo wide\n'
+TEXT
+program "$work/bin/nvidia-smi" <<'TEXT'
+#!/usr/bin/env bash
+[[ ${GPU:-yes} == yes ]] || exit 9
+[[ $* != -L ]] || echo 'GPU 0: fake'
+[[ $* != *name* ]] || echo 'NVIDIA H100 80GB HBM3, 81559 MiB, 580.0, 9.0'
+TEXT
+PATH=$work/bin:$PATH
+
+root=$work
+pack_kit 'architectures 90' '' >/dev/null 2>&1 || fail 'the kit was not packed'
+tar -xf "$tree/kit.tar.xz" -C "$work/unpacked"
+kit=$work/unpacked/kit
+[[ -s $kit/data/train.csv && -s $kit/data/test.csv ]] || fail 'the kit has no texts to train on'
+
+# run CODE ARGUMENT…: runs the kit, which must end with that code.
+run() {
+  local code=0 expected=$1
+  shift
+  LOCKSTEP_PEER_PYTHON=/none "$kit/run" "$@" >"$work/said" 2>&1 </dev/null || code=$?
+  [[ $code == "$expected" ]] || fail "run $*: exit code $code instead of $expected" "$work/said"
+}
+says() { grep -qF -- "$1" "$work/said" || fail "it does not say: $1" "$work/said"; }
+outcome() { # STAGE NAME OUTCOME
+  [[ $(awk -F'\t' -v name="$2" '$1 == name { print $2 }' "$kit/results/$1.tsv") == "$3" ]] ||
+    fail "$1 of $2 is not '$3'" "$kit/results/$1.tsv"
+}
+
+GPU=no run 2 tests
+says 'run: there is no GPU here: nvidia-smi lists none'
+run 2 nothing
+says 'no stage is called nothing; there are: smoke tests'
+run 2 --seconds soon
+says '--seconds soon: must be a whole number of seconds'
+
+run 1 tests kernels
+says 'tests: 1 of 4 passed, 1 skipped; failed or timed out: '
+says 'kernels: 1 of '
+outcome tests kernel/good passed
+outcome tests kernel/bad failed
+outcome tests kernel/skipped skipped
+outcome tests kernel/empty failed
+outcome kernels lockstep passed
+outcome kernels 'lockstep: attention forward' failed
+grep -q $'^copy 1 GiB\tlockstep\t700.00' "$kit/results/kernels.rows" || fail 'no row of the copy' "$kit/results/kernels.rows"
+grep -q 'CHECK( 1 == 2 )' "$kit/results/tests.tsv" || fail 'the failed check is not named' "$kit/results/tests.tsv"
+grep -q 'H100' "$kit/results/machine.txt" || fail 'the GPU is not named' "$kit/results/machine.txt"
+
+run 0 --only good tests
+says 'tests: 1 of 1 passed ('
+
+# A test that hangs ends with the run's time. Nothing after it is started.
+echo 'kernel/hanging test.cuda.fake --source-file=*/kernel/hanging.test.cu' >"$kit/tests.txt"
+began=$SECONDS
+run 1 --seconds 2 tests kernels
+((SECONDS - began < 20)) || fail 'the time limit did not end the run'
+outcome tests kernel/hanging 'timed out'
+outcome kernels lockstep 'left out'
+
+# In this checkout, `./dev gpu run` runs the same kit.
+(has_gpu() { true; }; gpu_run --only good tests) >"$work/said" 2>&1 || fail 'gpu run failed' "$work/said"
+says 'tests: 1 of 1 passed ('
+echo 'all as expected'
