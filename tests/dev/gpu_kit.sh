@@ -89,6 +89,21 @@ grep -q $'^copy 1 GiB\tlockstep\t700.00' "$kit/results/kernels.rows" || fail 'no
 grep -q 'CHECK( 1 == 2 )' "$kit/results/tests.tsv" || fail 'the failed check is not named' "$kit/results/tests.tsv"
 grep -q 'H100' "$kit/results/machine.txt" || fail 'the GPU is not named' "$kit/results/machine.txt"
 
+
+# The report has the rows and the outcomes, and gives a component the status that its tests have.
+printf '%s\n' 'kernel/ctc\tpassed\t1\t' 'kernel/image_input\tfailed\t1\twrong' 'kernel/recurrent\tskipped\t0\t' |
+  sed 's/\\t/\t/g' >>"$kit/results/tests.tsv"
+(root=$source_root && gpu_report "$kit/results") >"$work/said" 2>&1 || fail 'gpu report failed' "$work/said"
+says '# Measurements on one H100, '
+says '| copy 1 GiB | 700 | 1.00 |'
+says '`kernel/bad`: exit code 1: ERROR: CHECK( 1 == 2 ) is NOT correct!'
+says '2 components have a new status'
+grep -q "^| CTC | H100, $(date -u +%F) |" "$kit/results/status.md" || fail 'no status of CTC' "$kit/results/status.md"
+grep -q '^| image input | H100, .*, except `kernel/image_input` |' "$kit/results/status.md" ||
+  fail 'no status of image input' "$kit/results/status.md"
+(gpu_report "$work") >"$work/said" 2>&1 && fail 'gpu report accepts a folder without results'
+says 'has no results of a run (no machine.txt)'
+
 run 0 --only good tests
 says 'tests: 1 of 1 passed ('
 

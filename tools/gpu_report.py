@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the results of a kit's run (`./dev gpu run`) as Markdown:
+
+    gpu_report.py RESULTS REPOSITORY [--write]
+
+RESULTS/report.md has the tables of times and the outcomes of all checks. RESULTS/status.md has the rows of the table of
+components in docs/reference/cuda.md, with the status that this run gives them. With --write, report.md also becomes
+benchmarks/results/CHIP.md, and the statuses are written to docs/reference/cuda.md."""
+import argparse
+import pathlib
+import re
+
+WAYS = ["lockstep", "eager", "graph", "compiled", "compiled graph"]
+
+# Component in docs/reference/cuda.md, by the beginning of its row, and what it needs: names of tests (regular
+# expressions that match whole names) or of checks of the stage trainers. Other rows keep their status.
+COMPONENTS = [
+    ("matrix products", ["kernel/gemm", "kernel/linear", "kernel/gated_linear", "nn/dot_products"]),
+    ("attention:", ["kernel/attention", "kernel/rotary", "kernel/relative_bias"]),
+    ("`LSTM`", ["kernel/recurrent"]),
+    ("fused embedding", ["kernel/fused_embedding", "nn/fused_embedding"]),
+    ("`LayerNorm`", ["kernel/(layer|rms|batch|group)_norm", "kernel/(elementwise|binary_operation|channels|dropout)",
+                     "kernel/(l2_normalize|dot_by_row|softmax|row_numbers|sample_dropout|learned_scale)",
+                     "nn/(layer_scale|logit_scale|stochastic_depth|add|multiply|elementwise)"]),
+    ("pooling over tokens", ["kernel/(space_)?pooling", "kernel/(upsample|clear_padding|relative_bias|every_row)"]),
+    ("CTC", ["kernel/ctc"]),
+    ("cross entropy", ["kernel/(soft_)?cross_entropy", "kernel/elementwise_loss"]),
+    ("SGD, Adam", ["kernel/(optimizer_step|sum_of_squares|total)", "nn/frozen"]),
+    ("convolutions and transposed", ["kernel/(convolution|channel_bias)"]),
+    ("convolutions in float by cuDNN", ["kernel/detail/convolution_cudnn"]),
+    ("image input", ["kernel/image_input"]),
+    ("`parallel::OnCuda` around", ["parallel/(cuda|passes)", "single", "dp2"]),
+    ("`parallel::Reproducible`", ["equal: reproducible"]),
+    ("`comm::NcclCommunicator`", ["comm/nccl_communicator", "nccl1", "nccl2", "equal: two replicas"]),
+    ("bfloat16 and float16", ["nn/half_precision", "bf16"]),
+    ("prefetch to the device", ["memory/cuda_inbox"]),
+    ("CUDA graphs", ["memory/cuda_(graph|recordings)", "parallel/passes"]),
+]
+
+
+def lines_of(path):
+    return [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class Results:
+    def __init__(self, folder):
+        self.folder = folder
+        self.machine = [line for line in (folder / "machine.txt").read_text().splitlines() if line]
+
+    def entry(self, name):
+        """The rest of the first line of machine.txt that begins with `name`."""
+        return next((line[len(name) + 1:] for line in self.machine if line.startswith(name + " ")), "")
+
+    @property
+    def chip(self):
+        """The GPU's name without maker and memory, such as H100."""
+        words = re.sub(r"NVIDIA|GeForce|Tesla", "", self.entry("gpu").split(",")[0]).split()
+        return " ".join(words[:1]) or "GPU"
+
+    @property
+    def date(self):
+        return self.entry("date").split()[0]
+
+    def outcomes(self, stage):
+        """Name, outcome, seconds and note of each check."""
+        return [(line + [""] * 4)[:4] for line in lines_of(self.folder / (stage + ".tsv"))]
+
+    def rows(self, stage):
+        """For each name, in order, a dictionary of ways to their numbers."""
+        out = {}
+        for name, way, *numbers in lines_of(self.folder / (stage + ".rows")):
+            out.setdefault(name, {})[way] = [float(number) for number in numbers]
+        return out
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def time_of(ways, way, scale=1.0):
+    return number(ways[way][0] * scale) if way in ways else ""
+
+
+def ratio(ways):
+    """PyTorch's best time over Lockstep's."""
+    peers = [ways[way][0] for way in WAYS[1:] if way in ways]
+    return f"{min(peers) / ways['lockstep'][0]:.2f}" if peers and "lockstep" in ways else ""
+
+
+def reached(ways, copy_rate):
+    """Bytes per second as a share of a copy's, or operations per second, of the numbers that a row has."""
+    if len(ways.get("lockstep", [])) < 3:
+        return ""
+    microseconds, size, operations = ways["lockstep"][:3]
+    parts = []
+    if size and copy_rate:
+        parts.append(f"{size / microseconds / copy_rate:.2f}")
+    if operations:
+        parts.append(f"{operations / microseconds / 1e6:.0f} TFLOP/s")
+    return ", ".join(parts)
+
+
+def kernel_table(rows):
+    copy = rows.get("copy 1 GiB", {}).get("lockstep")
+    copy_rate = copy[1] / copy[0] if copy else 0
+    head = ["case, microseconds", "Lockstep", "of a copy's rate", "eager", "eager, graph", "compiled",
+            "compiled, graph", "best PyTorch / Lockstep"]
+    return table(head, [[name, time_of(ways, "lockstep"), reached(ways, copy_rate)]
+                        + [time_of(ways, way) for way in WAYS[1:]] + [ratio(ways)] for name, ways in rows.items()])
+
+
+def step_table(rows):
+    head = ["case, milliseconds", "Lockstep", "first ten steps", "eager", "compiled", "best PyTorch / Lockstep"]
+    return table(head, [[name.removeprefix("step "), time_of(ways, "lockstep", 1e-3),
+                         time_of(rows.get("first ten steps " + name.removeprefix("step "), {}), "lockstep", 1e-3),
+                         time_of(ways, "eager", 1e-3), time_of(ways, "compiled", 1e-3), ratio(ways)]
+                        for name, ways in rows.items() if name.startswith("step ")])
+
+
+def text_table(rows):
+    return table(["case, samples per second", "Lockstep", "eager", "compiled"],
+                 [[name] + [time_of(ways, way) for way in ("lockstep", "eager", "compiled")]
+                  for name, ways in rows.items()])
+
+
+def outcome_table(results):
+    rows = []
+    for stage in ("smoke", "tests", "trainers", "kernels", "steps", "text", "sanitizer", "profile"):
+        outcomes = results.outcomes(stage)
+        if not outcomes:
+            continue
+        counts = {}
+        for _, outcome, _, _ in outcomes:
+            counts[outcome] = counts.get(outcome, 0) + 1
+        bad = [f"`{name}`: {note or outcome}" for name, outcome, _, note in outcomes
+               if outcome in ("failed", "timed out")]
+        rows.append([stage, ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())),
+                     "; ".join(bad).replace("|", "\\|")])
+    return table(["stage", "checks", "failed or timed out"], rows)
+
+
+def report(results):
+    parts = [f"# Measurements on one {results.chip}, {results.date}\n",
+             "".join(f"- {line}\n" for line in results.machine),
+             "Times of kernels are those of the device. A ratio above 1 means that Lockstep is faster than the best of "
+             "PyTorch's ways.\n"]
+    for title, stage, to_table in (("Kernels", "kernels", kernel_table), ("Training steps", "steps", step_table),
+                                   ("End to end", "text", text_table)):
+        rows = results.rows(stage)
+        if rows:
+            parts += [f"## {title}\n", to_table(rows)]
+    return "\n".join(parts + ["## Checks\n", outcome_table(results)])
+
+
+def status_of(results, patterns):
+    """The status that a run gives a component, or None if a check of it did not run."""
+    checks = {name: outcome for stage in ("tests", "trainers") for name, outcome, _, _ in results.outcomes(stage)}
+    failed = []
+    for pattern in patterns:
+        matching = {name: outcome for name, outcome in checks.items() if re.fullmatch(pattern, name)}
+        if not matching or any(outcome in ("skipped", "left out") for outcome in matching.values()):
+            return None
+        failed += [name for name, outcome in matching.items() if outcome != "passed"]
+    status = f"{results.chip}, {results.date}"
+    return status + ", except " + ", ".join(f"`{name}`" for name in failed) if failed else status
+
+
+def with_statuses(page, results):
+    """The page docs/reference/cuda.md with new statuses, and its rows that changed."""
+    out, changed = [], []
+    for line in page.splitlines():
+        cells = re.split(r"(?<!\\)\|", line)
+        patterns = next((patterns for name, patterns in COMPONENTS if line.startswith("| " + name)), None)
+        status = status_of(results, patterns) if patterns and len(cells) == 5 else None
+        if status:
+            line = "|".join([cells[0], cells[1], f" {status} ", *cells[3:]])
+            changed.append(line)
+        out.append(line)
+    return "\n".join(out) + "\n", changed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=pathlib.Path)
+    parser.add_argument("repository", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    results = Results(options.results)
+    text = report(results)
+    page = options.repository / "docs/reference/cuda.md"
+    new_page, changed = with_statuses(page.read_text(), results)
+    (options.results / "report.md").write_text(text)
+    (options.results / "status.md").write_text("\n".join(changed) + "\n")
+    if options.write:
+        (options.repository / f"benchmarks/results/{results.chip.lower()}.md").write_text(text)
+        page.write_text(new_page)
+    print(text)
+    print(f"{len(changed)} components have a new status: {options.results / 'status.md'}")
+
+
+if __name__ == "__main__":
+    main()
