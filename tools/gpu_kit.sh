@@ -15,9 +15,9 @@ usage: ./run [--seconds N] [--results FOLDER] [--only TEXT]… [STAGE…]
   smoke      each program finds its libraries; a copy; sixty training steps
   tests      tests of CUDA code, several at a time
   trainers   training under every policy, with kills and resumes: runs that must be equal have equal bits
-  kernels    time of single kernels, beside PyTorch
-  steps      time of whole training steps, beside PyTorch eager and compiled
-  text       text classification end to end, beside PyTorch with a DataLoader
+  kernels    time of single kernels, and of PyTorch's
+  steps      time of whole training steps, and of PyTorch's, eager and compiled
+  text       text classification end to end, and in PyTorch with a DataLoader
   sanitizer  compute-sanitizer on the tests, fastest first
   profile    kernels of single training steps, by ncu
 
