@@ -7,6 +7,7 @@ set -uo pipefail
 
 kit=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 all=(smoke tests trainers kernels steps text sanitizer profile)
+declare -A limits=([smoke]=60 [tests]=200 [trainers]=240 [kernels]=300 [steps]=350 [text]=300 [sanitizer]=300 [profile]=200)
 
 usage() {
   cat <<'TEXT'
@@ -25,7 +26,8 @@ usage: ./run [--seconds N] [--results FOLDER] [--only TEXT]… [STAGE…]
   --results  output folder (default results, in the kit)
   --only     kernels and steps whose name contains TEXT; tests whose name contains TEXT
 
-Without a STAGE, all run. A stage that fails does not stop the others. FOLDER/STAGE.tsv has a line for each check: name,
+Without a STAGE, all run. Each stage has a time limit of its own, from 60 to 350 s. A stage that fails does not stop the
+others. FOLDER/STAGE.tsv has a line for each check: name,
 outcome, seconds, note. FOLDER/STAGE.rows has measurements, FOLDER/STAGE/ the output of each check.
 TEXT
 }
@@ -386,8 +388,8 @@ for stage in "${stages[@]}"; do
   rm -rf "${results:?}/$stage" "$results/$stage".{tsv,rows}
   mkdir -p "$results/$stage"
   : >"$results/$stage.tsv"
-  stage_end=$end
   began=$SECONDS
+  stage_end=$((began + limits[$stage] < end ? began + limits[$stage] : end))
   ("stage_$stage")
   summary || failed=1
   printf '%s: took %s s\n' "$stage" "$((SECONDS - began))" >&2
