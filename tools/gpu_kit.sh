@@ -27,8 +27,8 @@ usage: ./run [--seconds N] [--results FOLDER] [--only TEXT]… [STAGE…]
   --only     kernels and steps whose name contains TEXT; tests whose name contains TEXT
 
 Without a STAGE, all run. Each stage has a time limit of its own, from 60 to 350 s. A stage that fails does not stop the
-others. FOLDER/STAGE.tsv has a line for each check: name,
-outcome, seconds, note. FOLDER/STAGE.rows has measurements, FOLDER/STAGE/ the output of each check.
+others. FOLDER/STAGE.tsv has a line for each check: name, outcome, seconds, note. FOLDER/STAGE.rows has measurements,
+FOLDER/STAGE/ the output of each check.
 TEXT
 }
 
