@@ -8,7 +8,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
-/// What the backward pass needs to know of a query.
+/// Numbers of one query that the backward pass needs.
 struct alignas(8) QueryStatistics {
   float log2_sum;  // logarithm to base 2 of the sum of exponentials; any number if the query has no key
   float mean;      // out . dout
