@@ -50,7 +50,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   [[nodiscard]] static Index scratch(Stream, Inputs<T> const& in) {
     return in.rows() * in.heads *
-           (statistics<T> * in.queries.length + (in.bias.data ? query_tiles(in) * in.distances() : 0));
+           (per_query(in) * in.queries.length + (in.bias.data ? query_tiles(in) * in.distances() : 0));
   }
 
   /// @throws ShapeError as on the host, and for a head wider than most_head_width
@@ -88,7 +88,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     using Sum = Accumulate<T>;
     auto const name = "kernel::Attention::backward";
     auto const heads = in.rows() * in.heads;
-    auto* const by_distance = to.bias.data ? memory.data + statistics<T> * heads * in.queries.length : nullptr;
+    auto* const by_distance = to.bias.data ? memory.data + per_query(in) * heads * in.queries.length : nullptr;
     auto const blocks = heads * query_tiles(in);
     if (by_distance && blocks > 0)
       memory::check_cuda(cudaMemsetAsync(by_distance, 0,
@@ -100,14 +100,15 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
       if constexpr (decltype(on_tensor_cores)::value) {
         using Shape = detail::FragmentShape<T, n, 1>;
         auto* const statistics = reinterpret_cast<detail::QueryStatistics*>(memory.data);
+        auto* const bits = reinterpret_cast<std::uint8_t*>(statistics + heads * in.queries.length);
         bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data, dout.data, to.query.data,
                                        to.key.data, to.value.data});
         with_flag(in.mask.active(), [&](auto drops) {
           launch<Shape>(name, stream, in, in.heads, in.queries.length,
                         detail::differentiate_queries<T, n, 1, decltype(drops)::value>, wide, out.data, dout.data,
-                        log_sums.data, statistics, to.query, by_distance);
+                        log_sums.data, statistics, bits, to.query, by_distance);
           launch<Shape>(name, stream, in, in.key_heads(), in.keys.length,
-                        detail::differentiate_keys<T, n, 1, decltype(drops)::value>, wide, dout.data, statistics,
+                        detail::differentiate_keys<T, n, 1, decltype(drops)::value>, wide, dout.data, statistics, bits,
                         to.key, to.value);
         });
       } else {
@@ -135,10 +136,13 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     static constexpr int value = n;
   };
 
-  /// Numbers that the backward pass stores for each query of a head.
+  /// Returns how many numbers the backward pass stores for each query of a head: statistics and dropout's bits.
   template <class T>
-  static constexpr Index statistics =
-      detail::on_tensor_cores<T> ? Index{sizeof(detail::QueryStatistics) / sizeof(float)} : 1;
+  [[nodiscard]] static Index per_query(Inputs<T> const& in) {
+    if constexpr (!detail::on_tensor_cores<T>) return 1;
+    constexpr Index statistics{sizeof(detail::QueryStatistics)}, number{sizeof(float)};
+    return (statistics + (in.mask.active() ? detail::kept_pitch(in.keys.length) : 0)) / number;
+  }
 
   /// Calls f with the flag as a constant.
   template <class F>

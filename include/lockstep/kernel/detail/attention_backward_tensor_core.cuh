@@ -6,7 +6,11 @@
 
 #include <lockstep/kernel/detail/attention_fragments.cuh>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+/// Bytes that the bits of one query take: whole blocks of 64 keys.
+[[nodiscard]] constexpr Index kept_pitch(Index keys) noexcept { return (keys + 63) / 64 * 8; }
+
+inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Numbers of one query that the backward pass needs.
 struct alignas(8) QueryStatistics {
@@ -89,12 +93,14 @@ __device__ void add_by_distance(AttentionArguments<T> const& in, int query, int 
 }
 
 /// Computes the gradient of a block's queries in one pass over the keys, with products on tensor cores. Also writes
-/// `statistics` [heads of all rows, queries.length], which the keys' kernel reads. The bias's gradient goes to
+/// `statistics` [heads of all rows, queries.length] and, with dropout, `bits` [heads of all rows, queries.length,
+/// kept_pitch(keys.length)], which the keys' kernel reads. The bias's gradient goes to
 /// by_distance [blocks, distances], which the caller sets to zero; null: skipped.
 template <class T, int channels, int row_tiles, bool drops>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
     differentiate_queries(AttentionArguments<T> in, bool wide, T const* out, T const* dout, float const* log_sums,
-                          QueryStatistics* statistics, AttentionTarget<T> target, float* by_distance) {
+                          QueryStatistics* statistics, std::uint8_t* bits, AttentionTarget<T> target,
+                          float* by_distance) {
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
@@ -140,6 +146,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const scale = in.scale * log2_of_e, kept_scale = in.kept_scale;
   auto const own_row = first + warp_row<Shape>();
   [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
+  auto const pitch = kept_pitch(in.keys.length);
+  KeptBits const stored{bits + head.index * in.queries.length * pitch, head.queries, pitch};
   float mean[Shape::template extent<row_tiles>][2], logs[Shape::template extent<row_tiles>][2];
   LOCKSTEP_UNROLL
   for (int m = 0; m < row_tiles; ++m)
@@ -180,7 +188,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
             }
         }
         if constexpr (drops) {
-          auto const kept = dropout.template kept_tile<Side::queries>(own_row + 16 * m, at + 16 * n);
+          auto const kept = dropout.kept_tile(own_row + 16 * m, at + 16 * n, stored);
           for (int half = 0; half < 2; ++half)
             for (int i = 0; i < 4; ++i)
               ds[m][half][i] = (kept >> (4 * half + i) & 1u) != 0 ? ds[m][half][i] * kept_scale : 0.0f;
@@ -205,12 +213,15 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
 template <class T, int channels, int row_tiles, bool drops>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
     differentiate_keys(AttentionArguments<T> in, bool wide, T const* dout, QueryStatistics const* statistics,
-                       AttentionTarget<T> key_target, AttentionTarget<T> value_target) {
+                       std::uint8_t const* bits, AttentionTarget<T> key_target, AttentionTarget<T> value_target) {
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
   __shared__ __align__(16) typename Shape::Memory memory;
   __shared__ QueryStatistics tile_statistics[2][Shape::template extent<tile>];
+  __shared__ __align__(8)
+      std::uint8_t tile_bits[2][Shape::template extent < drops ? tile : 1 > ][8];  // of the own keys
+  static_assert(!drops || Shape::own == 64);
 
   auto const blocks = static_cast<int>((in.keys.length + Shape::own - 1) / Shape::own);
   auto const sharers = static_cast<int>(in.sharers);
@@ -230,7 +241,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
 
   auto const scale = in.scale * log2_of_e, kept_scale = in.kept_scale;
   auto const own_row = first + warp_row<Shape>();
-  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> dropout(in, head);
+  auto const pitch = kept_pitch(in.keys.length);
   typename Shape::Sums key_sums = {}, value_sums = {};
   auto const begin = in.causal ? first : 0, end = tokens > 0 ? head.queries : 0;
   auto next = head;  // the head of the next tile
@@ -242,8 +253,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
     copy_rows<Shape, tile>(dout + from, in.width, end - next_at, head_width, wide, to + tile);
     if (auto const i = static_cast<int>(threadIdx.x); i < tile) {
       bool const there = next_at + i < end;
-      copy_async<8>(&tile_statistics[buffer][i],
-                    statistics + (there ? next.index * in.queries.length + next_at + i : Index{0}), there);
+      auto const query = there ? next.index * in.queries.length + next_at + i : Index{0};
+      copy_async<8>(&tile_statistics[buffer][i], statistics + query, there);
+      if constexpr (drops) copy_async<8>(tile_bits[buffer][i], bits + query * pitch + first / 8, there);
     }
     next_at += tile;
     if (next_at >= end) next_at = begin, next.advance(in);
@@ -251,8 +263,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const last_head = head.index + sharers;
   if (begin < end) copy_next(0);
   auto buffer = 0;
-  for (int turn = 0; turn < sharers; ++turn, head.advance(in)) {
-    if constexpr (drops) dropout.use(head);
+  for (int turn = 0; turn < sharers; ++turn, head.advance(in))
     for (auto at = begin; at < end; at += tile, buffer = 1 - buffer) {
       auto* const queries = memory + buffer * Shape::buffer_rows;
       wait_for_copies();
@@ -288,7 +299,14 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
           for (int half = 0; half < 2; ++half)
             for (int i = 0; i < 4; ++i) scores[m][half][i] = fast_exp2(scores[m][half][i]);
           if constexpr (drops) {
-            auto const kept = dropout.template kept_tile<Side::keys>(at + 16 * n, own_row + 16 * m);
+            unsigned kept = 0;  // bit 4 * half + i is for that element
+            LOCKSTEP_UNROLL
+            for (int q = 0; q < 4; ++q) {
+              auto const* const of_query = tile_bits[buffer][16 * n + q / 2 * 8 + fragment_column() + q % 2];
+              auto const place = q / 2 * 4 + q % 2, byte = warp_row<Shape>() / 8 + 2 * m;
+              kept |= (of_query[byte] >> fragment_row() & 1u) << place;
+              kept |= (of_query[byte + 1] >> fragment_row() & 1u) << (place + 2);
+            }
             for (int half = 0; half < 2; ++half)
               for (int i = 0; i < 4; ++i) {
                 auto &probability = scores[m][half][i], &d = ds[m][half][i];
@@ -306,7 +324,6 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
         add_weighted<Shape>(ds, queries + 16 * n, key_sums);
       }
     }
-  }
   __syncthreads();  // the tiles were read
   auto const at = key + warp_row<Shape>() * in.key_width;
   float factors[Shape::template extent<row_tiles>][2];

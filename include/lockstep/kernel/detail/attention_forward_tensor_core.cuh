@@ -106,7 +106,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
       if constexpr (drops) {
         LOCKSTEP_UNROLL
         for (int m = 0; m < row_tiles; ++m) {
-          auto const kept = dropout.template kept_tile<Side::queries>(own_row + 16 * m, at + 16 * n);
+          auto const kept = dropout.kept_tile(own_row + 16 * m, at + 16 * n);
           for (int half = 0; half < 2; ++half)
             for (int i = 0; i < 4; ++i)
               if ((kept >> (4 * half + i) & 1u) == 0) scores[n][m][half][i] = 0;

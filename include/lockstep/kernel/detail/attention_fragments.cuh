@@ -272,6 +272,13 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
   __syncwarp();
 }
 
+/// Bits of one head that the backward pass stores for its second kernel: [queries, pitch] bytes, each for 8 keys.
+struct KeptBits {
+  std::uint8_t* data = nullptr;
+  int queries = 0;
+  Index pitch = 0;
+};
+
 /// Takes the place of FragmentDropout in kernels without dropout.
 struct NoDropout {
   template <class Arguments, class Head>
@@ -291,10 +298,6 @@ struct FragmentDropout {
         position(static_cast<std::uint64_t>(in.queries.positions.data[head.row])),
         groups(static_cast<std::uint32_t>(head.keys + 7) / 8),
         dropped(in.mask.dropped << 16) {
-    use(head);
-  }
-  /// Turns to another head of the same sequence.
-  __device__ void use(FragmentHead<T> const& head) noexcept {
     first = static_cast<std::uint64_t>(head.number) * static_cast<std::uint32_t>(head.queries) * groups;
   }
   /// Returns whether dropout keeps the probabilities of a query and 8 keys, a bit for each; `key` is a multiple of 8.
@@ -313,29 +316,17 @@ struct FragmentDropout {
   /// Returns which of this thread's probabilities dropout keeps, of a tile of 16 queries and 16 keys: bit 4 * n + i is
   /// for element i of half n of its products. The lanes evaluate one block of random bits each, and exchange the
   /// results. All lanes must call it.
-  template <Side side>
-  [[nodiscard]] __device__ unsigned kept_tile(int query, int key) const noexcept {
-    auto const lane = static_cast<int>(threadIdx.x) % 32;
-    unsigned mine = 0;
-    if constexpr (side == Side::queries) {  // the four lanes that share two queries exchange the bits of 16 keys
-      auto const t = lane % 4;
-      auto bits = kept(query + lane / 4 + t / 2 * 8, key + t % 2 * 8) << 8 * t;
-      bits |= __shfl_xor_sync(~0u, bits, 1);
-      bits |= __shfl_xor_sync(~0u, bits, 2);
-      bits >>= fragment_column();
-      LOCKSTEP_UNROLL
-      for (int n = 0; n < 2; ++n) mine |= (bits >> 8 * n & 3u) << 4 * n | (bits >> (16 + 8 * n) & 3u) << (4 * n + 2);
-    } else {  // a lane has one query and 8 of the keys
-      auto bits = kept(query + lane % 16, key + lane / 16 * 8) << lane / 16 * 8;
-      bits |= __shfl_xor_sync(~0u, bits, 16);
-      LOCKSTEP_UNROLL
-      for (int q = 0; q < 4; ++q) {  // 2 keys of each of 4 queries
-        auto const there = __shfl_sync(~0u, bits, q / 2 * 8 + fragment_column() + q % 2) >> lane / 4;
-        auto const place = q / 2 * 4 + q % 2;
-        mine |= (there & 1u) << place | (there >> 8 & 1u) << (place + 2);
-      }
-    }
-    return mine;
+  [[nodiscard]] __device__ unsigned kept_tile(int query, int key, KeptBits const& stored = {}) const noexcept {
+    auto const lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
+    auto const row = query + lane / 4 + t / 2 * 8, group = key + t % 2 * 8;
+    auto const mine = kept(row, group);
+    if (stored.data && row < stored.queries)
+      stored.data[row * stored.pitch + group / 8] = static_cast<std::uint8_t>(mine);
+    auto bits = mine << 8 * t;  // the four lanes that share two queries exchange the bits of 16 keys
+    bits |= __shfl_xor_sync(~0u, bits, 1);
+    bits |= __shfl_xor_sync(~0u, bits, 2);
+    bits >>= fragment_column();
+    return (bits & 3u) | (bits >> 14 & 0xcu) | (bits >> 4 & 0x30u) | (bits >> 18 & 0xc0u);
   }
 };
 
