@@ -8,6 +8,7 @@ RESULTS/report.md has the tables of times and the outcomes of all checks. RESULT
 components in docs/reference/cuda.md, with the status that this run gives them. With --write, report.md also becomes
 benchmarks/results/CHIP.md, and the statuses are written to docs/reference/cuda.md."""
 import argparse
+import csv
 import pathlib
 import re
 
@@ -129,6 +130,32 @@ def text_table(rows):
                   for name, ways in rows.items()])
 
 
+def kernel_name(signature):
+    """The function's name and template arguments, without namespaces."""
+    short = re.sub(r"\(int\)|\(bool\)|void ", "", signature)
+    short = re.sub(r"(?:\w+::|<unnamed>::|\(anonymous namespace\)::)+", "", short)
+    return short.split("(")[0][:90]
+
+
+def profile_table(log, most=25):
+    """The kernels of one profiled step, by their total time."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.startswith('"')]
+    kernels = {}
+    for row in csv.DictReader(lines):
+        if row.get("ID"):  # the second line has units
+            name = kernel_name(row["Kernel Name"])
+            count, total = kernels.get(name, (0, 0.0))
+            kernels[name] = (count + 1, total + float(row["gpu__time_duration.sum"].replace(",", "")))
+    unit = 1e-3 if lines and "nsecond" in lines[1] or '"ns"' in "".join(lines[1:2]) else 1.0
+    everything = sum(total for _, total in kernels.values()) or 1
+    ranked = sorted(kernels.items(), key=lambda kernel: -kernel[1][1])
+    rows = [[f"`{name}`", str(count), number(total * unit), f"{100 * total / everything:.0f} %"]
+            for name, (count, total) in ranked[:most]]
+    launches = sum(count for count, _ in kernels.values())
+    return table(["kernel", "launches", "microseconds", "share"],
+                 rows + [["all", str(launches), number(everything * unit), ""]])
+
+
 def outcome_table(results):
     rows = []
     for stage in ("smoke", "tests", "trainers", "kernels", "steps", "text", "sanitizer", "profile"):
@@ -155,6 +182,8 @@ def report(results):
         rows = results.rows(stage)
         if rows:
             parts += [f"## {title}\n", to_table(rows)]
+    for log in sorted((results.folder / "profile").glob("*.log")):
+        parts += [f"## Kernels of a step: {log.stem.removeprefix('step ')}\n", profile_table(log)]
     return "\n".join(parts + ["## Checks\n", outcome_table(results)])
 
 
