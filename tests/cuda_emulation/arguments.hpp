@@ -68,6 +68,8 @@ struct Kernel {
         call(Signature<std::index_sequence_for<Parameters...>, Parameters...>::call),
         arguments(Signature<std::index_sequence_for<Parameters...>, Parameters...>::arguments) {}
 
+  [[nodiscard]] std::uintptr_t address() const noexcept { return reinterpret_cast<std::uintptr_t>(function); }
+
   void (*function)();
   void (*call)(void (*function)(), std::byte const* values);
   std::span<Argument const> arguments;

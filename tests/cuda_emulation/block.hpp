@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "device.hpp"
@@ -50,16 +51,26 @@ class Machine {
     return machine;
   }
 
-  void run(Three grid, Three block_size, std::function<void()> const& body) {
+  void run(Three grid, Three block_size, std::size_t shared_bytes, std::function<void()> const& body) {
     std::lock_guard const lock(mutex_);
     blocks = grid;
     threads = block_size;
     body_ = &body;
+    // Exactly as large as the launch says, so that the address sanitizer finds accesses beyond the end.
+    struct Shared {
+      std::size_t bytes;
+      std::byte* const memory = bytes > 0 ? static_cast<std::byte*>(::operator new (bytes,
+                                                                                    std::align_val_t{shared_alignment}))
+                                          : nullptr;
+      ~Shared() { ::operator delete (memory, std::align_val_t{shared_alignment}); }
+    } const shared{shared_bytes};
+    dynamic_shared_ = shared.memory;
     backwards_ = !backwards_;
     auto const count = std::uint64_t{grid.x} * grid.y;
     for (std::uint64_t i = 0; i < count; ++i) {
       auto const number = backwards_ ? count - 1 - i : i;
       block = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x), 0};
+      if (shared_bytes > 0) std::memset(shared.memory, 0xff, shared_bytes);  // a block finds no other block's values
       run_block();
     }
   }
@@ -86,10 +97,16 @@ class Machine {
   }
   [[nodiscard]] unsigned lane() const noexcept { return current_ % warp_size; }
 
+  /// The dynamic shared memory of the block that runs. Its bytes are NaNs of every type until a thread writes them.
+  [[nodiscard]] std::byte* dynamic_shared() const {
+    if (!dynamic_shared_) refuse_to_go_on("a kernel uses dynamic shared memory, but its launch requests none");
+    return dynamic_shared_;
+  }
+
  private:
   Machine() = default;
 
-  static constexpr std::size_t stack_bytes = std::size_t{128} << 10;
+  static constexpr std::size_t stack_bytes = std::size_t{128} << 10, shared_alignment = 128;
 
   struct Fiber {
     ucontext_t start{};  // how it is entered for the first time
@@ -187,6 +204,7 @@ class Machine {
   unsigned current_ = 0;
   bool backwards_ = true;
   std::function<void()> const* body_ = nullptr;
+  std::byte* dynamic_shared_ = nullptr;
 };
 
 }  // namespace cuda_emulation

@@ -29,6 +29,7 @@
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
+#define LOCKSTEP_DYNAMIC_SHARED(name) std::byte* const name = cuda_emulation::Machine::instance().dynamic_shared()
 
 inline cuda_emulation::Three const& threadIdx = cuda_emulation::Machine::instance().thread;
 inline cuda_emulation::Three const& blockIdx = cuda_emulation::Machine::instance().block;
@@ -73,18 +74,33 @@ using cudaGraphExec_t = CUgraphExec_st*;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 
 enum cudaDeviceAttr {
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 namespace cuda_emulation {
 inline int compute_capability = 9;  // its first number; a test may choose an older device
+/// Shared memory that a block may have on such a device.
+inline std::size_t most_shared_bytes() {
+  return std::size_t{compute_capability >= 9 ? 227u : compute_capability == 8 ? 163u : 64u} << 10;
 }
+}  // namespace cuda_emulation
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = which == cudaDevAttrMultiProcessorCount      ? 2
-           : which == cudaDevAttrComputeCapabilityMajor ? cuda_emulation::compute_capability
-                                                        : 0;
-  return cudaSuccess;
+  switch (which) {
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      return *value = cuda_emulation::default_shared_bytes, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      return *value = static_cast<int>(cuda_emulation::most_shared_bytes()), cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+      return *value = 2, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      return *value = cuda_emulation::compute_capability, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      break;
+  }
+  return *value = 0, cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetPCIBusId(char* to, int bytes, int device) {
   return std::snprintf(to, static_cast<std::size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device)),
@@ -431,8 +447,7 @@ class OfDevice {
 
 namespace cuda_emulation {
 inline void load(Kernel const& kernel) {
-  auto const address = reinterpret_cast<std::uintptr_t>(kernel.function);
-  if (Device::instance().loads_beside_another_device(current_device, address)) ++loads_beside_peers;
+  if (Device::instance().loads_beside_another_device(current_device, kernel.address())) ++loads_beside_peers;
 }
 }  // namespace cuda_emulation
 
@@ -446,10 +461,25 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)
   return *attributes = {}, cudaSuccess;
 }
 
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+/// Allows the kernel that much dynamic shared memory on the current device. CUDA counts static shared memory, too,
+/// whose size the emulation does not know.
+template <class... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute which, int value) {
+  cuda_emulation::wake();
+  cuda_emulation::Kernel const erased(kernel);
+  cuda_emulation::load(erased);
+  if (which != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+      static_cast<std::size_t>(value) > cuda_emulation::most_shared_bytes())
+    return cuda_emulation::refuse(cudaErrorInvalidValue);
+  cuda_emulation::Device::instance().allow_shared(cuda_emulation::current_device, erased.address(),
+                                                  static_cast<std::size_t>(value));
+  return cudaSuccess;
+}
+
 namespace cuda_emulation {
 
-/// Grids of two dimensions, and no dynamic shared memory. An address of another device, which a GPU meets later, is met
-/// at once.
+/// Grids have two dimensions. An address of another device, which a GPU meets later, is met at once.
 inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel, std::vector<std::byte> const& values,
                           void const* const* cleared) {
   auto const& grid = config.gridDim;
@@ -457,14 +487,15 @@ inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel
   bool const valid = grid.x > 0 && grid.x < 1u << 31 && grid.y > 0 && grid.y < 1u << 16 && grid.z == 1 && block.x > 0 &&
                      block.y > 0 && std::uint64_t{block.x} * block.y <= most_threads && block.z == 1;
   if (!valid) return refuse(cudaErrorInvalidConfiguration);
-  if (config.dynamicSmemBytes > 0) return refuse(cudaErrorInvalidValue);
+  if (config.dynamicSmemBytes > Device::instance().allowed_shared(current_device, kernel.address()))
+    return refuse(cudaErrorInvalidValue);
   for (auto const& argument : kernel.arguments)
     if (reaches_another_device(argument, *cleared++)) return refuse(cudaErrorIllegalAddress);
   check_arguments(kernel.arguments, values.data());
   load(kernel);
-  return queue(config.stream, [=] {
+  return queue(config.stream, [=, shared = config.dynamicSmemBytes] {
     check_arguments(kernel.arguments, values.data());  // a recording may be older than its memory
-    Machine::instance().run(grid, block, [&] { kernel.call(kernel.function, values.data()); });
+    Machine::instance().run(grid, block, shared, [&] { kernel.call(kernel.function, values.data()); });
   });
 }
 

@@ -77,6 +77,9 @@ struct CUstream_st {
 
 namespace cuda_emulation {
 
+/// Dynamic shared memory per block that a kernel may use unless cudaFuncSetAttribute allows more.
+inline constexpr std::size_t default_shared_bytes = std::size_t{48} << 10;
+
 /// The streams of a device that is as late, and as unfair, as CUDA allows: nothing happens before somebody waits for
 /// it, and then streams go on in an arbitrary order, alike in every run. So whoever reuses memory without a guard tends
 /// to be found out.
@@ -255,6 +258,18 @@ class Device {
     return false;
   }
 
+  /// Allows the kernel so many bytes of dynamic shared memory per block, on the device of that number.
+  void allow_shared(int number, std::uintptr_t kernel, std::size_t bytes) {
+    std::lock_guard const lock(mutex_);
+    shared_[{number, kernel}] = bytes;
+  }
+  /// How many bytes of dynamic shared memory the kernel may use: at first as many as on any GPU.
+  [[nodiscard]] std::size_t allowed_shared(int number, std::uintptr_t kernel) {
+    std::lock_guard const lock(mutex_);
+    auto const found = shared_.find({number, kernel});
+    return found == shared_.end() ? default_shared_bytes : found->second;
+  }
+
   /// This thread's stream that is being captured, or null: then there are calls that spoil the capture.
   static CUstream_st*& captured() noexcept {
     thread_local CUstream_st* stream = nullptr;
@@ -315,6 +330,7 @@ class Device {
   CUstream_st default_;
   std::vector<CUstream_st*> streams_;
   std::set<std::pair<int, std::uintptr_t>> loaded_;
+  std::map<std::pair<int, std::uintptr_t>, std::size_t> shared_;
   CUstream_st* last_ = nullptr;
   std::uint64_t stay_ = 0, random_ = 1, now_ = 0;
 };

@@ -2,7 +2,7 @@
 #include <cuda_runtime.h>
 
 #define __CUDA_ARCH_LIST__ 750, 800, 860, 870, 880, 890, 900, 1000, 1030, 1100, 1200, 1210  // NOLINT: nvcc's for `all`
-#include <lockstep/kernel/detail/cuda_abi.cuh>
+#include <lockstep/kernel/detail/launch.cuh>
 
 #include <doctest/doctest.h>
 
@@ -49,6 +49,14 @@ void read_pointer(int const*) {}
 
 void write_at_once(char* to, int from) { __stwb(reinterpret_cast<uint4*>(to + from), uint4{1, 2, 3, 4}); }
 
+void turn(int* out) {
+  auto* const values = reinterpret_cast<int*>(lockstep::kernel::detail::dynamic_shared());
+  if (values[threadIdx.x] != -1) cuda_emulation::refuse_to_go_on("a block has values of another one");
+  values[threadIdx.x] = static_cast<int>(blockIdx.x * 100 + threadIdx.x);
+  __syncthreads();
+  out[blockIdx.x * 64 + threadIdx.x] = values[63 - threadIdx.x];
+}
+
 void meet() {
   __syncthreads();
   __syncwarp();
@@ -92,11 +100,47 @@ TEST_CASE("grids and blocks of a size that CUDA refuses are refused") {
     CHECK(launch(grid, 32, nothing) == cudaErrorInvalidConfiguration);
   for (dim3 const block : {dim3(0), dim3(1, 0), dim3(1025), dim3(32, 33), dim3(1u << 16, 1u << 16), dim3(1, 1, 2)})
     CHECK(launch(1, block, nothing) == cudaErrorInvalidConfiguration);
-  auto config = shape(1, 32);
-  config.dynamicSmemBytes = 1;
-  CHECK(cudaLaunchKernelEx(&config, nothing) == cudaErrorInvalidValue);
+}
+
+TEST_CASE("a block has as much dynamic shared memory as the launch requests, and no values of another block") {
+  int* out = nullptr;
+  REQUIRE(cudaMalloc(&out, 3 * 64 * sizeof(int)) == cudaSuccess);
+  auto const launch_with = [&](std::size_t bytes) {
+    auto config = shape(3, 64);
+    config.dynamicSmemBytes = bytes;
+    auto const status = cudaLaunchKernelEx(&config, turn, out);
+    CHECK(cudaGetLastError() == status);
+    return status == cudaSuccess ? cudaStreamSynchronize(nullptr) : status;
+  };
+  CHECK(launch_with(64 * sizeof(int)) == cudaSuccess);
+  for (int i = 0; i < 3 * 64; ++i) CHECK(out[i] == i / 64 * 100 + 63 - i % 64);
+  check_death("uses dynamic shared memory, but its launch requests none", turn, out);
+
+  auto const allow = [](int bytes) {
+    return cudaFuncSetAttribute(turn, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  };
+  CHECK(launch_with(48 << 10) == cudaSuccess);
+  CHECK(launch_with((48 << 10) + 1) == cudaErrorInvalidValue);
+  CHECK(allow(227 << 10) == cudaSuccess);
+  CHECK(launch_with(227 << 10) == cudaSuccess);
+  CHECK(allow((227 << 10) + 1) == cudaErrorInvalidValue);
   CHECK(cudaGetLastError() == cudaErrorInvalidValue);
-  CHECK(cudaGetLastError() == cudaSuccess);
+  cuda_emulation::compute_capability = 8;
+  CHECK(allow((163 << 10) + 1) == cudaErrorInvalidValue);
+  CHECK(allow(163 << 10) == cudaSuccess);
+  cuda_emulation::compute_capability = 9;
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK(allow(1 << 10) == cudaSuccess);
+  CHECK(launch_with((1 << 10) + 1) == cudaErrorInvalidValue);
+  CHECK(cudaFree(out) == cudaSuccess);
+
+  cuda_emulation::devices = 2;  // each device has its own limits of kernels
+  CHECK(cudaSetDevice(1) == cudaSuccess);
+  REQUIRE(cudaMalloc(&out, 3 * 64 * sizeof(int)) == cudaSuccess);
+  CHECK(launch_with(2 << 10) == cudaSuccess);
+  CHECK(cudaFree(out) == cudaSuccess);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  cuda_emulation::devices = 1;
 }
 
 TEST_CASE("what a kernel is given is memory of the device, and aligned") {
