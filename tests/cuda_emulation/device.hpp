@@ -263,11 +263,11 @@ class Device {
     std::lock_guard const lock(mutex_);
     shared_[{number, kernel}] = bytes;
   }
-  /// How many bytes of dynamic shared memory the kernel may use: at first as many as on any GPU.
-  [[nodiscard]] std::size_t allowed_shared(int number, std::uintptr_t kernel) {
+  /// How many bytes of dynamic shared memory were allowed, if cudaFuncSetAttribute was called for the kernel.
+  [[nodiscard]] std::optional<std::size_t> allowed_shared(int number, std::uintptr_t kernel) {
     std::lock_guard const lock(mutex_);
     auto const found = shared_.find({number, kernel});
-    return found == shared_.end() ? default_shared_bytes : found->second;
+    return found == shared_.end() ? std::nullopt : std::optional(found->second);
   }
 
   /// This thread's stream that is being captured, or null: then there are calls that spoil the capture.

@@ -61,8 +61,8 @@ class Region {
   void note(std::uint64_t at, std::size_t bytes, bool writes, Accessor const& by, bool within_block,
             Report const& report) {
     if (bytes < 2) return;
-    if (cells_.empty()) cells_.resize(bytes_ / 2 + 1);
     auto const first = (at - reinterpret_cast<std::uint64_t>(begin_)) / 2;
+    if (cells_.size() < first + bytes / 2) cells_.resize(first + bytes / 2);
     for (auto i = first; i < first + bytes / 2; ++i) {
       auto& cell = cells_[i];
       if (races(cell.write, by, within_block)) report(cell.write, true);
@@ -75,8 +75,9 @@ class Region {
     }
   }
   [[nodiscard]] bool was_written(std::uint64_t at, Accessor const& by) const {
-    if (cells_.empty()) return false;
-    auto const& write = cells_[(at - reinterpret_cast<std::uint64_t>(begin_)) / 2].write;
+    auto const cell = (at - reinterpret_cast<std::uint64_t>(begin_)) / 2;
+    if (cell >= cells_.size()) return false;
+    auto const& write = cells_[cell].write;
     return write.launch == by.launch && write.block == by.block;
   }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "halves.hpp"
 #include "parse.hpp"
 
 /// What an instruction that touches no memory makes of its operands' bits.
@@ -133,7 +134,13 @@ template <class T>
   }
 }
 
-[[nodiscard]] inline std::uint64_t convert(Instruction const& how, std::uint64_t bits) {
+[[nodiscard]] inline std::uint64_t convert(Instruction const& how, std::uint64_t bits, std::uint64_t low_bits) {
+  if (how.type == Type::tf32) return narrowed_to_tf32(bits, how.rounding);
+  if (is_half(how.type)) {
+    auto const narrow = [&](std::uint64_t from) { return narrowed(how.type, as<float>(from), how.rounding); };
+    return is_pair(how.type) ? narrow(bits) << 16 | narrow(low_bits) : narrow(bits);
+  }
+  if (is_half(how.from)) return bits_of(widened(how.from, bits));
   return with_type(how.from, [&](auto from) {
     auto value = as<decltype(from)>(bits);
     return with_type(how.type, [&](auto to) -> std::uint64_t {
@@ -166,11 +173,19 @@ template <class T>
   });
 }
 
+/// A float, where subnormal ones count as zero if the instruction says so.
+[[nodiscard]] inline std::uint64_t flushed(Instruction const& how, std::uint64_t bits) noexcept {
+  bool const flushes = how.flushes && how.type == Type::f32 && (bits & 0x7f800000u) == 0;
+  return flushes ? bits & 0x80000000u : bits;
+}
+
 /// Of those with one, two or three operands of the type; `carry` is the thread's flag.
 [[nodiscard]] inline std::uint64_t compute(Instruction const& how, std::uint64_t a_bits, std::uint64_t b_bits,
                                            std::uint64_t c_bits, bool& carry) {
+  if (is_half(how.type)) return compute_halves(how, a_bits, b_bits, c_bits);
   if (is_real(how.type) && how.op != Op::selp) {
-    return with_type(how.type, [&](auto kind) -> std::uint64_t {
+    a_bits = flushed(how, a_bits), b_bits = flushed(how, b_bits), c_bits = flushed(how, c_bits);
+    auto const result = with_type(how.type, [&](auto kind) -> std::uint64_t {
       using T = decltype(kind);
       auto const a = as<T>(a_bits), b = as<T>(b_bits), c = as<T>(c_bits);
       auto const by = [&](auto const& f) { return bits_of(static_cast<T>(rounded(how.rounding, f))); };
@@ -211,6 +226,7 @@ template <class T>
         }
       fail("line " + std::to_string(how.line) + ": real numbers cannot do that");
     });
+    return flushed(how, result);
   }
   auto const type = how.type;
   auto const bits = size_of(type) * 8;
@@ -315,6 +331,11 @@ template <class T>
       auto const count = std::min<std::uint64_t>(static_cast<std::uint32_t>(b_bits), 32);
       return (((std::uint64_t{1} << count) - 1) << from) & 0xffffffffu;
     }
+    case Op::shf: {  // of 64 bits
+      auto const by = how.wraps ? c_bits & 31u : std::min<std::uint64_t>(static_cast<std::uint32_t>(c_bits), 32);
+      auto const whole = (a_bits & 0xffffffffu) | b_bits << 32;
+      return (how.mode == Mode::left ? (whole << by) >> 32 : whole >> by) & 0xffffffffu;
+    }
     case Op::prmt: {
       auto const bytes = (a_bits & 0xffffffffu) | (b_bits << 32);
       std::uint64_t result = 0;
@@ -337,6 +358,37 @@ template <class T>
   if (begin >= 32) return b & 0xffffffffu;
   auto const mask = ((std::uint64_t{1} << std::min<std::uint64_t>(length & 255u, 32)) - 1) << begin;
   return ((b & ~mask) | (a << begin & mask)) & 0xffffffffu;
+}
+
+/// For each bit, that bit of the table which the three operands' bits choose.
+[[nodiscard]] inline std::uint64_t by_table(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t table) {
+  std::uint64_t result = 0;
+  for (unsigned i = 0; i < 32; ++i)
+    result |= (table >> ((a >> i & 1u) << 2 | (b >> i & 1u) << 1 | (c >> i & 1u)) & 1u) << i;
+  return result;
+}
+
+/// What the lanes of a warp have together; `a` and `b` are values of lanes, or of lanes that were joined before.
+[[nodiscard]] inline std::uint64_t joined(Instruction const& how, std::uint64_t a, std::uint64_t b) {
+  return with_integer(how.type, [&](auto kind) -> std::uint64_t {
+    using T = decltype(kind);
+    switch (how.mode) {
+      case Mode::add:
+        return (a + b) & 0xffffffffu;
+      case Mode::min:
+        return bits_of(std::min(as<T>(a), as<T>(b)));
+      case Mode::max:
+        return bits_of(std::max(as<T>(a), as<T>(b)));
+      case Mode::and_:
+        return a & b;
+      case Mode::or_:
+        return a | b;
+      case Mode::xor_:
+        return a ^ b;
+      default:
+        fail("line " + std::to_string(how.line) + ": a reduction of a warp is not known");
+    }
+  });
 }
 
 /// What an atomic operation leaves where `before` was.

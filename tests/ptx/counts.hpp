@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "program.hpp"
@@ -26,25 +27,25 @@ class Counts {
   [[nodiscard]] bool wanted() const noexcept { return path_ != nullptr; }
 
   /// The lanes of a warp access memory together where each does it for the same time since its block began.
-  void note(std::uint32_t warp, Instruction const& instruction, std::uint32_t time, std::uint64_t at, std::size_t bytes,
-            bool shared) {
-    auto& access = accesses_[{warp, &instruction, time}];
+  void note(std::uint32_t thread, Instruction const& instruction, std::uint32_t time, std::uint64_t at,
+            std::size_t bytes, bool writes, bool shared) {
+    auto& access = accesses_[{thread / 32, &instruction, time, shared}];
     access.bytes = bytes;
-    access.shared = shared;
-    access.at.push_back(at);
+    access.writes = writes;
+    access.lanes.emplace_back(thread % 32, at);
   }
   /// A block of the kernel has ended; place(instruction) names where one stands.
   template <class Place>
   void end_block(std::string const& kernel, std::uint64_t steps, Place const& place) {
     steps_[kernel] += steps;
-    for (auto const& [key, access] : accesses_) {
-      auto const& instruction = *std::get<1>(key);
-      auto& total =
-          totals_[{kernel, place(instruction),
-                   (access.shared ? "shared " : "global ") + std::string(instruction.op == Op::ld ? "read" : "write")}];
+    for (auto& [key, access] : accesses_) {
+      bool const shared = std::get<3>(key);
+      auto& total = totals_[{kernel, place(*std::get<1>(key)),
+                             (shared ? "shared " : "global ") + std::string(access.writes ? "write" : "read")}];
       ++total.times;
-      total.lanes += access.at.size();
-      access.shared ? add_ways(total, access) : add_sectors(total, access);
+      total.lanes += access.lanes.size();
+      std::sort(access.lanes.begin(), access.lanes.end());  // threads do not run in the order of lanes
+      shared ? add_ways(total, access) : add_sectors(total, access);
     }
     accesses_.clear();
   }
@@ -72,8 +73,8 @@ class Counts {
  private:
   struct Access {
     std::size_t bytes = 0;
-    bool shared = false;
-    std::vector<std::uint64_t> at;
+    bool writes = false;
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> lanes;  // and their addresses
   };
   struct Total {
     std::uint64_t times = 0, lanes = 0, pieces = 0, least = 0;
@@ -82,7 +83,7 @@ class Counts {
   /// Global memory moves in sectors of 32 bytes.
   static void add_sectors(Total& total, Access const& access) {
     std::set<std::uint64_t> sectors, places;
-    for (auto const at : access.at) {
+    for (auto const& [lane, at] : access.lanes) {
       places.insert(at);
       for (auto sector = at / 32; sector <= (at + access.bytes - 1) / 32; ++sector) sectors.insert(sector);
     }
@@ -93,11 +94,12 @@ class Counts {
   /// made by a half or a quarter of a warp at a time.
   static void add_ways(Total& total, Access const& access) {
     auto const lanes = access.bytes <= 4 ? std::size_t{32} : 128 / access.bytes;
-    for (std::size_t begin = 0; begin < access.at.size(); begin += lanes) {
+    for (std::size_t begin = 0; begin < access.lanes.size(); begin += lanes) {
       std::map<std::uint64_t, std::set<std::uint64_t>> words;
-      for (auto i = begin; i < std::min(begin + lanes, access.at.size()); ++i)
-        for (auto word = access.at[i] / 4; word <= (access.at[i] + access.bytes - 1) / 4; ++word)
-          words[word % 32].insert(word);
+      for (auto i = begin; i < std::min(begin + lanes, access.lanes.size()); ++i) {
+        auto const at = access.lanes[i].second;
+        for (auto word = at / 4; word <= (at + access.bytes - 1) / 4; ++word) words[word % 32].insert(word);
+      }
       std::size_t most = 0;
       for (auto const& [bank, of_bank] : words) most = std::max(most, of_bank.size());
       total.pieces += most;
@@ -106,7 +108,7 @@ class Counts {
   }
 
   char const* path_;
-  std::map<std::tuple<std::uint32_t, Instruction const*, std::uint32_t>, Access> accesses_;
+  std::map<std::tuple<std::uint32_t, Instruction const*, std::uint32_t, bool>, Access> accesses_;
   std::map<std::tuple<std::string, std::string, std::string>, Total> totals_;
   std::map<std::string, std::uint64_t> steps_;
 };

@@ -14,6 +14,8 @@ struct Launch {  // cudaLaunchConfig_t
   ptx::Extent grid, block;
   std::size_t shared_bytes;
   cudaStream_t stream;
+  void* attributes;
+  unsigned attribute_count;
 };
 std::map<void const*, ptx::Function const*>& kernels() {
   static std::map<void const*, ptx::Function const*> all;
@@ -22,6 +24,34 @@ std::map<void const*, ptx::Function const*>& kernels() {
 std::vector<std::unique_ptr<ptx::Module>>& modules() {
   static std::vector<std::unique_ptr<ptx::Module>> all;
   return all;
+}
+
+/// Compute capability that the program was compiled for, as 80 for 8.0.
+unsigned capability() { return modules().empty() ? 80 : modules().front()->target; }
+/// Shared memory that a block of that capability may have.
+std::size_t most_shared_bytes() {
+  switch (capability()) {
+    case 75:
+      return std::size_t{64} << 10;
+    case 80:
+    case 87:
+      return std::size_t{163} << 10;
+    case 86:
+    case 89:
+    case 120:
+    case 121:
+      return std::size_t{99} << 10;
+    default:
+      return std::size_t{227} << 10;
+  }
+}
+/// Dynamic shared memory that the kernel may have at most: beside static shared memory, 48 KB unless it is allowed
+/// more.
+std::size_t allowed_shared(ptx::Function const& kernel) {
+  auto const allowed = cuda_emulation::Device::instance().allowed_shared(cuda_emulation::current_device,
+                                                                         reinterpret_cast<std::uintptr_t>(&kernel));
+  auto const most = cuda_emulation::default_shared_bytes;
+  return allowed.value_or(most - std::min(most, kernel.static_shared_bytes()));
 }
 
 /// The PTX in a fat binary.
@@ -59,10 +89,11 @@ cudaError_t launch(ptx::Function const& kernel, ptx::Extent grid, ptx::Extent bl
                      grid.z < 1u << 16 && block.x > 0 && block.y > 0 && block.z > 0 && block.z <= 64 &&
                      std::uint64_t{block.x} * block.y * block.z <= cuda_emulation::most_threads;
   if (!valid) return cuda_emulation::refuse(cudaErrorInvalidConfiguration);
-  if (shared_bytes > 0) ptx::fail(kernel.name + ": dynamic shared memory is not known");
+  if (shared_bytes > allowed_shared(kernel)) return cuda_emulation::refuse(cudaErrorInvalidValue);
   std::vector<std::byte> parameters(kernel.parameter_bytes);
   for (auto const& parameter : kernel.parameters) std::memcpy(&parameters[parameter.at], *arguments++, parameter.bytes);
-  return cuda_emulation::queue(stream, [=, &kernel] { ptx::Machine::instance().run(kernel, grid, block, parameters); });
+  return cuda_emulation::queue(
+      stream, [=, &kernel] { ptx::Machine::instance().run(kernel, grid, block, parameters, shared_bytes); });
 }
 ptx::Function const& kernel_of(void const* host) {
   auto const found = kernels().find(host);
@@ -134,11 +165,15 @@ PTX_EXPORTED(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) 
     case 16:  // multiprocessors
       return *value = 2, cudaSuccess;
     case 75:
-      return *value = 8, cudaSuccess;
+      return *value = static_cast<int>(capability() / 10), cudaSuccess;
     case 76:
-      return *value = 0, cudaSuccess;
+      return *value = static_cast<int>(capability() % 10), cudaSuccess;
     case 8:  // shared memory of a block
       return *value = 48 << 10, cudaSuccess;
+    case 97:  // the same, if the kernel asks for it
+      return *value = static_cast<int>(most_shared_bytes()), cudaSuccess;
+    case 81:  // of all blocks of a multiprocessor, each of which needs 1 KB more
+      return *value = static_cast<int>(most_shared_bytes() + 1024), cudaSuccess;
     case 5:  // largest grid
       return *value = 0x7fffffff, cudaSuccess;
     default:
@@ -172,11 +207,24 @@ PTX_EXPORTED(cudaError_t, cudaMemcpyAsync,
 }
 struct FunctionAttributes {
   std::size_t shared_bytes, constant_bytes, local_bytes;
-  int most_threads, registers, ptx_version, binary_version;
+  int most_threads, registers, ptx_version, binary_version, cached, most_dynamic_shared_bytes;
 };
 PTX_EXPORTED(cudaError_t, cudaFuncGetAttributes, (FunctionAttributes * to, void const* kernel)) {
-  kernel_of(kernel);
-  *to = {0, 0, 0, 1024, 32, 80, 80};
+  auto const& function = kernel_of(kernel);
+  auto const target = static_cast<int>(capability());
+  *to = {function.static_shared_bytes(), 0, 0, 1024, 32, target, target, 0, static_cast<int>(allowed_shared(function))};
+  return cudaSuccess;
+}
+/// Allows a kernel more dynamic shared memory, beside its static shared memory.
+PTX_EXPORTED(cudaError_t, cudaFuncSetAttribute, (void const* kernel, int which, int value)) {
+  auto const& function = kernel_of(kernel);
+  if (which == 9) return cudaSuccess;  // the preferred division between shared memory and cache
+  if (which != 8) ptx::fail("the kernel's attribute " + std::to_string(which) + " is not known");
+  auto const used = function.static_shared_bytes();
+  if (value < 0 || static_cast<std::size_t>(value) + used > most_shared_bytes())
+    return cuda_emulation::refuse(cudaErrorInvalidValue);
+  cuda_emulation::Device::instance().allow_shared(
+      cuda_emulation::current_device, reinterpret_cast<std::uintptr_t>(&function), static_cast<std::size_t>(value));
   return cudaSuccess;
 }
 PTX_EXPORTED(cudaError_t, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
@@ -185,6 +233,7 @@ PTX_EXPORTED(cudaError_t, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 }
 
 PTX_EXPORTED(cudaError_t, cudaLaunchKernelExC, (Launch const* config, void const* kernel, void** arguments)) {
+  if (config->attribute_count > 0) ptx::fail("attributes of a launch, such as clusters, are not known");
   return launch(kernel_of(kernel), config->grid, config->block, arguments, config->shared_bytes, config->stream);
 }
 PTX_EXPORTED(cudaError_t, __cudaGetKernel, (void** kernel, void const* host)) {
@@ -200,7 +249,7 @@ thread_local Launch pushed;
 }
 PTX_EXPORTED(unsigned, __cudaPushCallConfiguration,
              (ptx::Extent grid, ptx::Extent block, std::size_t shared_bytes, cudaStream_t stream)) {
-  return pushed = {grid, block, shared_bytes, stream}, 0;
+  return pushed = {grid, block, shared_bytes, stream, nullptr, 0}, 0;
 }
 PTX_EXPORTED(cudaError_t, __cudaPopCallConfiguration,
              (ptx::Extent * grid, ptx::Extent* block, std::size_t* shared_bytes, cudaStream_t* stream)) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "matrices.hpp"
 #include "thread.hpp"
 
 /// Runs kernels as nvcc compiled them, an instruction at a time: blocks one after the other, the threads of a block in
@@ -20,8 +22,10 @@ class Machine {
   }
   void add(Module const& module) { block_.modules.push_back(&module); }
 
-  void run(Function const& kernel, Extent blocks, Extent threads, std::vector<std::byte> parameters) {
+  void run(Function const& kernel, Extent blocks, Extent threads, std::vector<std::byte> parameters,
+           std::size_t dynamic_shared_bytes = 0) {
     std::lock_guard const lock(Regions::mutex());
+    block_.dynamic_shared_bytes = dynamic_shared_bytes;
     block_.kernel = &kernel;
     block_.blocks = blocks;
     block_.threads = threads;
@@ -42,6 +46,7 @@ class Machine {
   using State = Thread::State;
 
   void run_block() {
+    block_.in_flight.clear();
     for (std::uint32_t i = 0; i < count_; ++i) threads_[i]->start(block_, i);
     for (;;) {
       bool progress = false;
@@ -130,21 +135,31 @@ class Machine {
     return progress;
   }
   static std::uint32_t named_by(Thread const& thread, Instruction const& instruction) {
-    auto const operand = instruction.op == Op::shfl ? 3 : instruction.op == Op::vote ? 1 : 0;
+    if (is_of_matrices(instruction.op)) return ~0u;
+    auto const operand = instruction.op == Op::shfl ? 3 : instruction.op == Op::bar_warp ? 0 : 1;
     return static_cast<std::uint32_t>(thread.value(instruction.from_operands[operand]));
   }
   void exchange(std::uint32_t begin, std::uint32_t mask, Instruction const& instruction) {
     std::uint32_t values[32] = {}, ballot = 0;
+    std::optional<std::uint64_t> reduced;
     auto const for_lanes = [&](auto const& f) {
       for (std::uint32_t lane = 0; lane < 32 && begin + lane < count_; ++lane)
         if ((mask >> lane & 1u) != 0 && threads_[begin + lane]->state() == State::at_warp)
           f(lane, *threads_[begin + lane]);
     };
-    if (instruction.op != Op::bar_warp)
+    if (is_of_matrices(instruction.op)) {
+      Lanes lanes{};
+      for_lanes([&](std::uint32_t lane, Thread& thread) { lanes[lane] = &thread; });
+      if (std::count(lanes.begin(), lanes.end(), nullptr) > 0)
+        fail(block_.kernel->name + ": a warp that is not whole computes with matrices at " + block_.place(instruction));
+      on_matrices(instruction, lanes);
+    } else if (instruction.op != Op::bar_warp) {
       for_lanes([&](std::uint32_t lane, Thread& thread) {
         values[lane] = static_cast<std::uint32_t>(thread.value(instruction.from_operands[0]));
         ballot |= (values[lane] & 1u) << lane;
+        if (instruction.op == Op::redux) reduced = reduced ? joined(instruction, *reduced, values[lane]) : values[lane];
       });
+    }
     for_lanes([&](std::uint32_t lane, Thread& thread) {
       if (instruction.op == Op::vote) {
         auto const result = instruction.mode == Mode::ballot ? ballot
@@ -159,9 +174,11 @@ class Machine {
           block_.find("a lane takes the value of one that is none of those it meets at " + block_.place(instruction));
         thread.set(instruction.to[0], values[from]);
         thread.set(instruction.also_to, within);
+      } else if (instruction.op == Op::redux) {
+        thread.set(instruction.to[0], *reduced);
       }
     });
-    // A shuffle exchanges registers, and says nothing of memory.
+    // Others than bar.warp exchange registers, and do not order accesses to memory.
     for_lanes([&](std::uint32_t, Thread& thread) { thread.go_on(false, instruction.op == Op::bar_warp); });
   }
 

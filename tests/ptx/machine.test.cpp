@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine.hpp"
-
-#include <cuda_runtime.h>
 #include <doctest/doctest.h>
 
 #include <array>
@@ -10,78 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "death_of.hpp"
+#include "small_kernel.hpp"
 
 namespace {
 
+using namespace ptx_test;
 using namespace std::string_literals;
-
-/// Memory of the emulated device with these values.
-template <class T>
-class Values {
- public:
-  explicit Values(std::vector<T> const& values) : size_(values.size()) {
-    void* memory = nullptr;
-    REQUIRE(cudaMalloc(&memory, std::max<std::size_t>(size_, 1) * sizeof(T)) == cudaSuccess);
-    memory_ = static_cast<T*>(memory);
-    std::copy(values.begin(), values.end(), memory_);
-  }
-  Values(Values const&) = delete;
-  Values& operator=(Values const&) = delete;
-  ~Values() {
-    CHECK(cudaFree(memory_) == cudaSuccess);
-    ptx::Regions::instance().forget(memory_);
-  }
-  [[nodiscard]] T* data() const { return memory_; }
-  [[nodiscard]] T operator[](std::size_t i) const { return memory_[i]; }
-
- private:
-  std::size_t size_;
-  T* memory_;
-};
-
-/// A kernel with the parameters `a` and `b`, both addresses, and this body; registers are %p, %r, %f, %d and %rd.
-std::string kernel(std::string const& body, std::string const& variables = "") {
-  return ".version 9.0\n.target sm_80\n.address_size 64\n" + variables +
-         ".visible .entry k(.param .u64 a, .param .u64 b)\n{\n.reg .pred %p<9>;\n.reg .b16 %rs<9>;\n.reg .b32 %r<9>;\n"
-         ".reg .f32 %f<9>;\n.reg .f64 %d<9>;\n.reg .b64 %rd<9>;\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\n"
-         "cvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd1, %rd1, %rd3;\n"
-         "add.s64 %rd2, %rd2, %rd3;\n" +
-         body + "\nret;\n}\n";
-}
-
-void run(std::string const& text, void const* a, void const* b, std::uint32_t threads = 32, std::uint32_t blocks = 1) {
-  ptx::Module module;
-  ptx::Parser(text, module).parse();
-  std::vector<std::byte> parameters(16);
-  std::memcpy(parameters.data(), &a, 8);
-  std::memcpy(parameters.data() + 8, &b, 8);
-  ptx::Machine::instance().run(*module.functions.at("k"), {blocks}, {threads}, parameters);
-}
-
-std::string found() {
-  std::string all;
-  for (auto const& each : ptx::Findings::instance().take()) all += each + "\n";
-  return all;
-}
-
-void check_death(std::string const& why, std::string const& text, void const* a, void const* b) {
-  auto const [status, said] = lockstep_test::death_of([&] { run(text, a, b); });
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 66));
-  CHECK_MESSAGE(said.find(why) != std::string::npos, said);
-}
-
-/// What `instructions` make of %r1 to %r3, in %r4.
-std::uint32_t evaluate(std::string const& instructions, std::uint32_t a = 0, std::uint32_t b = 0, std::uint32_t c = 0) {
-  Values<std::uint32_t> const in({a, b, c}), out({0});
-  run(kernel("ld.global.u32 %r1, [%rd1];\nld.global.u32 %r2, [%rd1+4];\nld.global.u32 %r3, [%rd1+8];\n" + instructions +
-             "\nst.global.u32 [%rd2], %r4;"),
-      in.data(), out.data(), 1);
-  CHECK(found() == "");
-  return out[0];
-}
-std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
-float real(std::uint32_t value) { return std::bit_cast<float>(value); }
 
 constexpr std::uint32_t all_ones = ~0u;
 
@@ -101,6 +32,10 @@ TEST_CASE("integers are computed as PTX says") {
   CHECK(evaluate("bfi.b32 %r4, %r1, %r2, 8, 4;", 0xffu, 0) == 0xf00u);
   CHECK(evaluate("bmsk.clamp.b32 %r4, %r1, %r2;", 30, 8) == 0xc0000000u);
   CHECK(evaluate("clz.b32 %r4, %r1;", 0) == 32);
+  CHECK(evaluate("lop3.b32 %r4, %r1, %r2, %r3, 0xca;", 0xff00ff00u, 0x12345678u, 0x9abcdef0u) == 0x12bc56f0u);
+  CHECK(evaluate("shf.l.wrap.b32 %r4, %r1, %r2, 36;", 0x12345678u, 0x9abcdef0u) == 0xabcdef01u);
+  CHECK(evaluate("shf.r.wrap.b32 %r4, %r1, %r2, 36;", 0x12345678u, 0x9abcdef0u) == 0x01234567u);
+  CHECK(evaluate("shf.r.clamp.b32 %r4, %r1, %r2, 36;", 0x12345678u, 0x9abcdef0u) == 0x9abcdef0u);
   CHECK(evaluate("brev.b32 %r4, %r1;", 1) == 0x80000000u);
   CHECK(evaluate("popc.b32 %r4, %r1;", 0xf0f0u) == 8);
   CHECK(evaluate("max.s32 %r4, %r1, %r2;", all_ones, 1) == 1);
@@ -132,6 +67,11 @@ TEST_CASE("real numbers are rounded as the instruction says, and nan is none of 
   CHECK(of("cvt.sat.f32.f32 %f4, %f1;", 3) == 1);
   CHECK(of("cvt.sat.f32.f32 %f4, %f1;", nan) == 0);
   CHECK(of("cvt.rni.f32.f32 %f4, %f1;", 2.5f) == 2);
+  CHECK(of("ex2.approx.f32 %f4, %f1;", -130) == std::ldexp(1.0f, -130));
+  CHECK(of("ex2.approx.ftz.f32 %f4, %f1;", -130) == 0);
+  CHECK(of("ex2.approx.ftz.f32 %f4, %f1;", 3) == 8);
+  CHECK(of("lg2.approx.ftz.f32 %f4, %f1;", std::ldexp(1.0f, -130)) == -std::numeric_limits<float>::infinity());
+  CHECK(of("mul.ftz.f32 %f4, %f1, %f2;", std::ldexp(1.0f, -140), std::ldexp(1.0f, 40)) == 0);
   CHECK(of("copysign.f32 %f4, %f1, %f2;", -0.0f, 3) == -3);
   CHECK(of("cvt.f64.f32 %d1, %f1;\nadd.f64 %d1, %d1, %d1;\ncvt.rn.f32.f64 %f4, %d1;", 0.1f) == 0.2f);
   CHECK(evaluate("mov.b32 %f1, %r1;\ncvt.rzi.s32.f32 %r4, %f1;", bits(-2.9f)) == static_cast<std::uint32_t>(-2));
@@ -140,6 +80,42 @@ TEST_CASE("real numbers are rounded as the instruction says, and nan is none of 
   for (auto const& [comparison, result] : {std::pair{"lt", 0u}, {"ltu", 1u}, {"neu", 1u}, {"ne", 0u}, {"nan", 1u}})
     CHECK(evaluate("mov.b32 %f1, %r1;\nsetp."s + comparison + ".f32 %p1, %f1, %f1;\nselp.u32 %r4, 1, 0, %p1;",
                    bits(nan)) == result);
+}
+
+TEST_CASE("numbers of two bytes are rounded once, and TF32 keeps ten bits") {
+  auto const pair = [](std::string const& type, float high, float low) {
+    return evaluate("mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\ncvt.rn." + type + ".f32 %r4, %f1, %f2;", bits(high),
+                    bits(low));
+  };
+  auto const nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(pair("f16x2", 1, -2) == 0x3c00c000u);
+  CHECK(pair("f16x2", 65504, 65520) == 0x7bff7c00u);
+  CHECK(pair("f16x2", std::ldexp(1.0f, -24), std::ldexp(1.0f, -25)) == 0x00010000u);
+  CHECK(pair("f16x2", nan, std::ldexp(1023.75f, -24)) == 0x7fff0400u);
+  CHECK(pair("bf16x2", 1 + std::ldexp(1.0f, -8), 1 + std::ldexp(3.0f, -8)) == 0x3f803f82u);
+  CHECK(pair("bf16x2", -0.0f, std::ldexp(1.0f, -133)) == 0x80000001u);
+  CHECK(pair("bf16x2", std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest()) == 0x7f80ff80u);
+  for (auto const type : {ptx::Type::f16, ptx::Type::bf16})
+    for (std::uint32_t i = 0; i < 0x10000u; ++i)
+      if (auto const value = ptx::widened(type, i); value == value && ptx::narrowed(type, value) != i)
+        FAIL(i, " is not what it was");
+  CHECK(evaluate("cvt.u16.u32 %rs1, %r1;\ncvt.f32.f16 %f1, %rs1;\nmov.b32 %r4, %f1;", 0xc001u) == bits(-2.001953125f));
+  CHECK(evaluate("mov.b32 %f1, %r1;\ncvt.rz.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r4, %rs1;", 0x3fffffffu) == 0x3fffu);
+
+  // 1.5 (1 + 2^-7) lies between two numbers of bfloat16, and is rounded up, unless the least bit is missing.
+  CHECK(evaluate("fma.rn.bf16x2 %r4, %r1, %r2, %r3;", 0x3fc03fc0u, 0x3f813f81u, 0x80009d80u) == 0x3fc23fc1u);
+  CHECK(evaluate("mul.bf16x2 %r4, %r1, %r2;", 0x40004000u, 0x3f80bf00u) == 0x4000bf80u);
+  CHECK(evaluate("add.f16x2 %r4, %r1, %r2;", 0x3c004000u, 0x3c00c000u) == 0x40000000u);
+  CHECK(evaluate("max.bf16x2 %r4, %r1, %r2;", 0x7fff3f80u, 0x40004000u) == 0x40004000u);
+  CHECK(evaluate("neg.bf16x2 %r4, %r1;", 0x3f80bf80u) == 0xbf803f80u);
+
+  auto const tf32 = [](std::string const& rounding, std::uint32_t from) {
+    return evaluate("mov.b32 %f1, %r1;\ncvt." + rounding + ".tf32.f32 %r4, %f1;", from);
+  };
+  CHECK(tf32("rna", 0x3f801000u) == 0x3f802000u);
+  CHECK(tf32("rna", 0x3f800fffu) == 0x3f800000u);
+  CHECK(tf32("rn", 0x3f801000u) == 0x3f800000u);
+  CHECK(tf32("rn", 0x3f803000u) == 0x3f804000u);
 }
 
 TEST_CASE("vectors, 64 bits in two halves, calls, loops and guards") {
@@ -174,6 +150,10 @@ TEST_CASE("lanes of a warp exchange values, each as it asks") {
   // In segments of eight.
   CHECK(after("shfl.sync.idx.b32 %r3|%p1, %r2, 1, 6175, -1;") == std::array{101u, 101u, 109u, 125u});
   CHECK(after("shfl.sync.up.b32 %r3|%p1, %r2, 1, 6144, -1;") == std::array{100u, 100u, 108u, 130u});
+  CHECK(after("redux.sync.add.s32 %r3, %r2, -1;")[2] == 32 * 100 + 31 * 16);
+  CHECK(after("sub.s32 %r2, %r2, 110;\nredux.sync.min.s32 %r3, %r2, -1;")[0] == static_cast<std::uint32_t>(-10));
+  CHECK(after("sub.s32 %r2, %r2, 110;\nredux.sync.max.u32 %r3, %r2, -1;")[3] == all_ones);
+  CHECK(after("redux.sync.or.b32 %r3, %r2, -1;")[0] == 255);
   CHECK(after("setp.lt.u32 %p1, %r1, 2;\nvote.sync.ballot.b32 %r3, %p1, -1;") == std::array{3u, 3u, 3u, 3u});
 }
 
@@ -253,12 +233,14 @@ TEST_CASE("what an access moves is counted, beside the least that would do") {
   ptx::Instruction load, store;
   load.op = ptx::Op::ld;
   store.op = ptx::Op::st;
-  for (std::uint64_t lane = 0; lane < 32; ++lane) {
-    counts.note(0, load, 0, 4096 + 32 * lane, 16, false);  // half of each sector
-    counts.note(0, load, 1, 4096, 4, false);               // all the same
-    counts.note(0, store, 0, 4096 + 128 * lane, 4, true);  // all in one bank
-    counts.note(1, store, 0, 4096 + 4 * lane, 4, true);    // each in its own
-    counts.note(2, store, 0, 4096 + 16 * lane, 16, true);  // a quarter of a warp at a time
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    auto const lane = (i + 5) % 32;  // lanes may come in any order
+    std::uint64_t const at = 4096;
+    counts.note(lane, load, 0, at + 32 * lane, 16, false, false);      // half of each sector
+    counts.note(lane, load, 1, at, 4, false, false);                   // all the same
+    counts.note(lane, store, 0, at + 128 * lane, 4, true, true);       // all in one bank
+    counts.note(32 + lane, store, 0, at + 4 * lane, 4, true, true);    // each in its own
+    counts.note(64 + lane, store, 0, at + 16 * lane, 16, true, true);  // a quarter of a warp at a time
   }
   counts.end_block("k", 7, [](ptx::Instruction const& at) { return at.op == ptx::Op::ld ? "a" : "b"; });
   CHECK(counts.text() ==

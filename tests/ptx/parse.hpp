@@ -21,10 +21,10 @@ namespace ptx {
 }
 
 /// Where the shared variables of all modules lie, each at a place of its own: at addresses of 32 bits, as programs have
-/// them.
+/// them. Dynamic shared memory begins at the first byte for all kernels, as blocks run one by one.
 class SharedArena {
  public:
-  static constexpr std::size_t most = std::size_t{64} << 20;
+  static constexpr std::size_t most = std::size_t{64} << 20, most_dynamic = std::size_t{256} << 10;
   static SharedArena& instance() {
     static SharedArena arena;
     return arena;
@@ -32,7 +32,7 @@ class SharedArena {
   std::byte* const memory =
       static_cast<std::byte*>(::mmap(reinterpret_cast<void*>(std::uintptr_t{1} << 30), most, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0));
-  std::size_t end = 0;
+  std::size_t end = most_dynamic;
 
  private:
   SharedArena() {
@@ -49,6 +49,8 @@ class Parser {
     for (next(); !token_.empty();) {
       if (token_ == ".version" || token_ == ".target" || token_ == ".address_size") {
         auto const line = line_;
+        if (take(".target"))
+          module_.target = static_cast<unsigned>(std::strtoul(token_.c_str() + std::strlen("sm_"), nullptr, 10));
         while (!token_.empty() && line_ == line) next();
       } else if (token_ == ".visible" || token_ == ".weak" || token_ == ".extern" || token_ == ".common") {
         next();
@@ -110,7 +112,8 @@ class Parser {
     else if (text_[at_] == '-' && at_ + 1 < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_ + 1])))
       for (++at_; is_word(text_[at_]); ++at_) continue;
     else if (is_word(text_[at_]))
-      while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+      while (at_ < text_.size() && (is_word(text_[at_]) || text_.substr(at_, 2) == "::"))
+        at_ += is_word(text_[at_]) ? 1 : 2;
     if (at_ == begin || text_[at_] == '"') ++at_;
     token_ = text_.substr(begin, at_ - begin);
   }
@@ -155,8 +158,10 @@ class Parser {
     variable.bytes = declared.bytes;
     if (space == ".shared") {
       auto& arena = SharedArena::instance();
-      arena.end = (arena.end + 15) / 16 * 16;
-      variable.at = {Operand::Kind::value, 0, reinterpret_cast<std::uint64_t>(arena.memory + arena.end)};
+      auto const alignment = std::max<std::size_t>(declared.alignment, 16);
+      arena.end = (arena.end + alignment - 1) / alignment * alignment;
+      auto const begin = declared.bytes == 0 ? 0 : arena.end;
+      variable.at = {Operand::Kind::value, 0, reinterpret_cast<std::uint64_t>(arena.memory + begin)};
       arena.end += declared.bytes;
       if (arena.end > arena.most) fail("shared variables take too much");
     } else if (space == ".local") {
@@ -276,21 +281,21 @@ class Parser {
   }
   void parse_registers() {
     next();
-    next();  // the type: each register has 64 bits
+    auto const bytes = take_any() == ".pred" ? 1u : 8u;  // all others have 64 bits, whatever their type
     do {
       auto const name = take_any();
       if (take("<")) {
         auto const count = number(take_any());
         expect(">");
-        for (std::uint64_t i = 0; i < count; ++i) add_register(name + std::to_string(i));
+        for (std::uint64_t i = 0; i < count; ++i) add_register(name + std::to_string(i), bytes);
       } else {
-        add_register(name);
+        add_register(name, bytes);
       }
     } while (take(","));
     expect(";");
   }
-  void add_register(std::string const& name) {
-    scopes_.back()[name] = {{Operand::Kind::reg, static_cast<std::int32_t>(function_->registers++), 0}, 8};
+  void add_register(std::string const& name, std::size_t bytes) {
+    scopes_.back()[name] = {{Operand::Kind::reg, static_cast<std::int32_t>(function_->registers++), 0}, bytes};
   }
 
   Variable const* find(std::string const& name) const {
@@ -340,7 +345,10 @@ class Parser {
   void note_shared(Variable const& variable) {
     auto const& arena = SharedArena::instance();
     auto const at = variable.at.value - reinterpret_cast<std::uint64_t>(arena.memory);
-    if (variable.at.kind == Operand::Kind::value && at < arena.most) function_->shared.push_back({at, variable.bytes});
+    if (variable.at.kind != Operand::Kind::value || at >= arena.most) return;
+    for (auto const& each : function_->shared)
+      if (each.at == at) return;
+    function_->shared.push_back({at, variable.bytes, variable.bytes == 0});
   }
   /// One, or several in braces.
   int parse_operands(Operand* to, int room) {
@@ -381,9 +389,29 @@ class Parser {
         parse_operands(&instruction.from_operands[1], 4);
         break;
       case Op::ld:
-        parse_operands(instruction.to, 4);
+      case Op::ldmatrix:
+        if (auto const count = parse_operands(instruction.to, 4);
+            instruction.op == Op::ldmatrix && count != instruction.width)
+          unexpected();
         expect(",");
         parse_address(instruction);
+        break;
+      case Op::stmatrix:
+        parse_address(instruction);
+        expect(",");
+        if (parse_operands(&instruction.from_operands[1], 4) != instruction.width) unexpected();
+        break;
+      case Op::mma:
+        parse_mma(instruction);
+        break;
+      case Op::cp_async:
+        parse_copy(instruction);
+        break;
+      case Op::cp_async_commit:
+      case Op::cp_async_wait_all:
+        break;
+      case Op::cp_async_wait:
+        instruction.from_operands[0] = parse_operand();
         break;
       case Op::atom: {
         instruction.to[0] = parse_operand();
@@ -420,12 +448,39 @@ class Parser {
     expect(";");
     function_->code.push_back(instruction);
   }
-  void parse_address(Instruction& instruction) {
+  void parse_address(Instruction& instruction, int to = 0) {
     expect("[");
     auto operand = parse_operand();
     if (operand.kind == Operand::Kind::reg && take("+")) operand.value = number(take_any());
-    instruction.from_operands[0] = operand;
+    instruction.from_operands[to] = operand;
     expect("]");
+  }
+  /// The registers of A, B and C follow each other among the operands.
+  void parse_mma(Instruction& instruction) {
+    if (parse_operands(instruction.to, 4) != 4) unexpected();
+    int at = 0;
+    for (auto const registers : {mma_registers(instruction), mma_registers(instruction) / 2, 4}) {
+      expect(",");
+      if (parse_operands(&instruction.from_operands[at], registers) != registers) unexpected();
+      at += registers;
+    }
+  }
+  /// Two addresses, the number of bytes, and perhaps how many of these are read. The source may also be ignored by a
+  /// predicate, which is refused.
+  void parse_copy(Instruction& instruction) {
+    parse_address(instruction);
+    expect(",");
+    parse_address(instruction, 1);
+    expect(",");
+    auto const bytes = parse_operand();
+    bool const known = bytes.kind == Operand::Kind::value &&
+                       (bytes.value == 16 || (instruction.width != 16 && (bytes.value == 4 || bytes.value == 8)));
+    if (!known) fail("line " + std::to_string(line_) + ": a copy of that many bytes is not known");
+    instruction.width = static_cast<std::uint8_t>(bytes.value);
+    instruction.from_operands[2] = bytes;
+    if (!take(",")) return;
+    if (auto const* const variable = find(token_); variable && variable->bytes == 1) unexpected();
+    instruction.from_operands[2] = parse_operand();
   }
   void parse_call(Instruction& instruction) {
     Call call;

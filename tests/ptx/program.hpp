@@ -10,7 +10,34 @@
 /// A module of PTX, read: what NVIDIA's manual of the "Parallel Thread Execution ISA" calls so.
 namespace ptx {
 
-enum class Type : std::uint8_t { none, pred, b8, b16, b32, b64, u8, u16, u32, u64, s8, s16, s32, s64, f32, f64 };
+enum class Type : std::uint8_t {
+  none,
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f32,
+  f64,
+  f16,
+  bf16,
+  f16x2,
+  bf16x2,
+  tf32,
+};
+/// Types with two bytes per number, which registers hold alone or in pairs.
+[[nodiscard]] constexpr bool is_half(Type type) noexcept {
+  return type == Type::f16 || type == Type::bf16 || type == Type::f16x2 || type == Type::bf16x2;
+}
+[[nodiscard]] constexpr bool is_pair(Type type) noexcept { return type == Type::f16x2 || type == Type::bf16x2; }
 
 [[nodiscard]] constexpr std::size_t size_of(Type type) noexcept {
   switch (type) {
@@ -24,11 +51,16 @@ enum class Type : std::uint8_t { none, pred, b8, b16, b32, b64, u8, u16, u32, u6
     case Type::b16:
     case Type::u16:
     case Type::s16:
+    case Type::f16:
+    case Type::bf16:
       return 2;
     case Type::b32:
     case Type::u32:
     case Type::s32:
     case Type::f32:
+    case Type::f16x2:
+    case Type::bf16x2:
+    case Type::tf32:
       return 4;
     default:
       return 8;
@@ -88,6 +120,10 @@ enum class Op : std::uint8_t {
   call,
   clz,
   copysign,
+  cp_async,
+  cp_async_commit,
+  cp_async_wait,
+  cp_async_wait_all,
   cvt,
   cvta,
   div,
@@ -95,13 +131,17 @@ enum class Op : std::uint8_t {
   exit,
   fma,
   ld,
+  ldmatrix,
   lg2,
+  lop3,
   mad,
   madc,
   max,
   membar,
   min,
+  mma,
   mov,
+  movmatrix,
   mul,
   nanosleep,
   neg,
@@ -110,16 +150,19 @@ enum class Op : std::uint8_t {
   popc,
   prmt,
   rcp,
+  redux,
   rem,
   ret,
   rsqrt,
   selp,
   setp,
+  shf,
   shfl,
   shl,
   shr,
   sqrt,
   st,
+  stmatrix,
   sub,
   subc,
   trap,
@@ -164,8 +207,10 @@ enum class Mode : std::uint8_t {
   or_,
   xor_,
   inc,
+  left,
+  right,
 };
-enum class Rounding : std::uint8_t { none, nearest, zero, down, up };
+enum class Rounding : std::uint8_t { none, nearest, zero, down, up, away };
 
 struct Function;
 
@@ -176,12 +221,15 @@ struct Instruction {
   Rounding rounding = Rounding::none;
   Space space = Space::generic;
   bool guard_not = false, carries = false, saturates = false, integral = false, takes_apart = false;
+  bool flushes = false;       // subnormal floats count as zero
+  bool wraps = false;         // a shift by its amount modulo 32
+  bool transposed = false;    // of matrices
   bool synchronises = false;  // a volatile, relaxed, acquiring, releasing or L2-only access
-  std::uint8_t width = 1;     // of a vector
+  std::uint8_t width = 1;     // of a vector; of ldmatrix and stmatrix, the number of matrices; of mma, k
   std::int32_t guard = -1;    // the register
   std::int32_t target = -1;   // of a branch
   std::int32_t call = -1;     // among the function's calls
-  Operand to[4], from_operands[5];
+  Operand to[4], from_operands[10];
   Operand also_to;                   // the predicate behind "|"
   std::uint32_t line = 0, file = 0;  // of the source, or of the PTX
 };
@@ -199,6 +247,7 @@ struct Parameter {
 
 struct SharedVariable {
   std::size_t at, bytes;
+  bool dynamic = false;  // as large as a launch says
 };
 
 struct Module;
@@ -212,6 +261,12 @@ struct Function {
   std::vector<Instruction> code;
   std::vector<Call> calls;
   std::vector<SharedVariable> shared;  // that it names
+
+  [[nodiscard]] std::size_t static_shared_bytes() const noexcept {
+    std::size_t bytes = 0;
+    for (auto const& variable : shared) bytes += variable.bytes;
+    return bytes;
+  }
 };
 
 struct Global {
@@ -224,6 +279,7 @@ struct Module {
   std::vector<Global> globals;
   std::vector<std::unique_ptr<std::byte[]>> memory;
   std::vector<std::string> files;  // of the source
+  unsigned target = 0;             // compute capability, as 80 for 8.0
 };
 
 }  // namespace ptx

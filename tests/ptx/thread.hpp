@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "accesses.hpp"
@@ -23,7 +24,10 @@ struct Block {
   Extent blocks, threads, at;
   std::uint32_t launch = 0, number = 0;  // of the block, from 0
   std::vector<std::byte> parameters;
+  std::size_t dynamic_shared_bytes = 0;
   std::vector<Module const*> modules;
+  /// By address divided by four: words of shared memory that an asynchronous copy may write at any time.
+  std::unordered_map<std::uint64_t, Instruction const*> in_flight;
   Region shared{SharedArena::instance().memory, SharedArena::most};
 
   [[nodiscard]] std::string place(std::uint32_t file, std::uint32_t line) const {
@@ -53,6 +57,8 @@ class Thread {
     block_meetings_ = warp_meetings_ = 0;
     steps_ = 0;
     times_.clear();
+    copies_.clear();
+    groups_ = 0;
     frames_.clear();
     enter(*block.kernel, stack_.get());
     auto* formal = frames_.back().formals;
@@ -89,6 +95,24 @@ class Thread {
     if (operand.kind == Operand::Kind::reg) frames_.back().registers[operand.index] = value;
   }
 
+  /// The address of a matrix's row, 16 bytes of shared memory, which the warp reads or writes.
+  std::uint64_t matrix_row(Instruction const& how, bool writes) {
+    auto const at = value(how.from_operands[0]);
+    check_aligned(how, at, 16);
+    check_shared(how, at, 16);
+    count(how, at, 16, writes);
+    return at;
+  }
+  /// A part of a row that this lane reads or writes, by the address of another one.
+  std::uint64_t read_part(Instruction const& how, std::uint64_t at, std::size_t bytes) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, touch(how, at, bytes, false, true), bytes);
+    return bits;
+  }
+  void write_part(Instruction const& how, std::uint64_t at, std::size_t bytes, std::uint64_t bits) {
+    std::memcpy(touch(how, at, bytes, true, true), &bits, bytes);
+  }
+
   /// Until it has to wait, or returns.
   void run() {
     for (;;) {
@@ -123,7 +147,12 @@ class Thread {
           state_ = State::at_barrier;
           return;
         case Op::bar_warp:
+        case Op::ldmatrix:
+        case Op::mma:
+        case Op::movmatrix:
+        case Op::redux:
         case Op::shfl:
+        case Op::stmatrix:
         case Op::vote:
           state_ = State::at_warp;
           return;
@@ -139,6 +168,19 @@ class Thread {
         case Op::atom:
           atom(how);
           break;
+        case Op::cp_async:
+          copy(how);
+          break;
+        case Op::cp_async_commit:
+          ++groups_;
+          break;
+        case Op::cp_async_wait:
+          complete(from(0));
+          break;
+        case Op::cp_async_wait_all:
+          ++groups_;
+          complete(0);
+          break;
         case Op::mov:
           move(how);
           break;
@@ -146,10 +188,13 @@ class Thread {
           set(how.to[0], from(0));
           break;
         case Op::cvt:
-          set(how.to[0], convert(how, from(0)));
+          set(how.to[0], convert(how, from(0), from(1)));
+          break;
+        case Op::lop3:
+          set(how.to[0], by_table(from(0), from(1), from(2), from(3)));
           break;
         case Op::setp: {
-          auto const a = from(0), b = from(1);
+          auto const a = flushed(how, from(0)), b = flushed(how, from(1));
           set(how.to[0], with_type(how.type, [&](auto kind) {
                 return compare(how.mode, as<decltype(kind)>(a), as<decltype(kind)>(b));
               }));
@@ -263,31 +308,58 @@ class Thread {
 
   /// Where an access goes, once it is known to be allowed. Those that are `tracked` must not race with others.
   std::byte* access(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes, bool tracked) {
-    auto* const memory = reinterpret_cast<std::byte*>(at);
-    auto const within = [&](std::byte const* begin, std::size_t size) {
-      return memory >= begin && memory + bytes <= begin + size;
-    };
+    check_aligned(how, at, bytes);
+    if (within(at, bytes, stack_.get(), stack_bytes) ||
+        (!writes && within(at, bytes, block_->parameters.data(), block_->parameters.size())))
+      return reinterpret_cast<std::byte*>(at);
+    count(how, at, bytes, writes);
+    return touch(how, at, bytes, writes, tracked);
+  }
+  static bool within(std::uint64_t at, std::size_t bytes, std::byte const* begin, std::size_t size) noexcept {
+    auto const* const memory = reinterpret_cast<std::byte const*>(at);
+    return memory >= begin && memory + bytes <= begin + size;
+  }
+  static bool is_shared(std::uint64_t at, std::size_t bytes) noexcept {
+    auto const& arena = SharedArena::instance();
+    return within(at, bytes, arena.memory, arena.most);
+  }
+  void check_aligned(Instruction const& how, std::uint64_t at, std::size_t bytes) const {
     if (at % bytes != 0) fail_at(how, "an address of " + std::to_string(bytes) + " bytes is not aligned");
-    if (within(stack_.get(), stack_bytes)) return memory;
-    if (!writes && within(block_->parameters.data(), block_->parameters.size())) return memory;
-    Accessor const by{block_->launch,  block_->number + 1, number_,
-                      block_meetings_, warp_meetings_,     {how.line, how.file}};
+  }
+  /// That all the bytes are of one variable.
+  void check_shared(Instruction const& how, std::uint64_t at, std::size_t bytes) const {
+    if (!is_shared(at, bytes)) fail_at(how, "an address of shared memory was expected");
+    auto const offset = at - reinterpret_cast<std::uint64_t>(SharedArena::instance().memory);
+    auto const& shared = block_->kernel->shared;
+    if (std::none_of(shared.begin(), shared.end(), [&](SharedVariable const& each) {
+          return offset >= each.at &&
+                 offset + bytes <= each.at + (each.dynamic ? block_->dynamic_shared_bytes : each.bytes);
+        }))
+      fail_at(how, "a shared variable has an end before");
+  }
+  void count(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes) {
+    if (auto& counts = Counts::instance(); counts.wanted())
+      counts.note(number_, how, times_[&how]++, at, bytes, writes, is_shared(at, bytes));
+  }
+  [[nodiscard]] Accessor accessor(Instruction const& how) const noexcept {
+    return {block_->launch, block_->number + 1, number_, block_meetings_, warp_meetings_, {how.line, how.file}};
+  }
+  std::byte* touch(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes, bool tracked) {
+    auto* const memory = reinterpret_cast<std::byte*>(at);
+    auto const by = accessor(how);
     auto const race = [&](Accessor const& earlier, bool wrote) {
       block_->find(std::string("a thread ") + (writes ? "writes" : "reads") + " at " + block_->place(how) +
                    " what another one " + (wrote ? "writes" : "reads") + " at " +
                    block_->place(earlier.at.file, earlier.at.line) +
                    (earlier.block == by.block ? ", and nothing says who comes first" : " in another block"));
     };
-    auto const& arena = SharedArena::instance();
-    if (auto& counts = Counts::instance(); counts.wanted())
-      counts.note(number_ / 32, how, times_[&how]++, at, bytes, within(arena.memory, arena.most));
-    if (within(arena.memory, arena.most)) {
-      auto const offset = static_cast<std::size_t>(memory - arena.memory);
-      auto const& shared = block_->kernel->shared;
-      if (std::none_of(shared.begin(), shared.end(), [&](SharedVariable const& each) {
-            return offset >= each.at && offset + bytes <= each.at + each.bytes;
-          }))
-        fail_at(how, "a shared variable has an end before");
+    if (is_shared(at, bytes)) {
+      check_shared(how, at, bytes);
+      if (auto const* const copy = in_flight(at, bytes)) {
+        block_->find(std::string("shared memory is ") + (writes ? "written" : "read") + " at " + block_->place(how) +
+                     " before the asynchronous copy to it at " + block_->place(*copy) + " is waited for");
+        return memory;
+      }
       if (!writes && bytes > 1 && !block_->shared.was_written(at, by))
         block_->find("shared memory is read at " + block_->place(how) + " before it is written");
       if (tracked || writes) block_->shared.note(at, bytes, writes, by, true, race);
@@ -299,9 +371,53 @@ class Thread {
     }
     for (auto const* const module : block_->modules)
       for (auto const& global : module->globals)
-        if (within(global.begin, global.bytes)) return memory;
+        if (within(at, bytes, global.begin, global.bytes)) return memory;
     fail_at(how,
             "there is no device memory where " + std::to_string(bytes) + " bytes are " + (writes ? "written" : "read"));
+  }
+
+  // ---------------------------------------------------------------------------------------------- asynchronous copies
+
+  /// The copy to any of these bytes that nobody has waited for, or null.
+  [[nodiscard]] Instruction const* in_flight(std::uint64_t at, std::size_t bytes) const {
+    if (block_->in_flight.empty()) return nullptr;
+    for (auto word = at / 4; word <= (at + bytes - 1) / 4; ++word)
+      if (auto const found = block_->in_flight.find(word); found != block_->in_flight.end()) return found->second;
+    return nullptr;
+  }
+  /// Reads at once, and writes when it is waited for. Hardware may write at any time in between, so that no thread may
+  /// access the bytes meanwhile.
+  void copy(Instruction const& how) {
+    std::size_t const bytes = how.width, read = value(how.from_operands[2]) & 0xffffffffu;
+    auto const to = value(how.from_operands[0]), from = value(how.from_operands[1]);
+    if (read > bytes) fail_at(how, "an asynchronous copy reads more bytes than it writes");
+    check_aligned(how, to, bytes);
+    check_aligned(how, from, bytes);
+    check_shared(how, to, bytes);
+    Copy copy{to, {}, bytes, groups_, &how};
+    auto const time = times_[&how];
+    if (read > 0) {
+      if (is_shared(from, read)) fail_at(how, "an asynchronous copy reads global memory, and not shared memory");
+      count(how, from, bytes, false);
+      std::memcpy(copy.values, touch(how, from, read, false, true), read);
+    }
+    times_[&how] = time;  // the same access of the warp
+    count(how, to, bytes, true);
+    touch(how, to, bytes, true, true);
+    times_[&how] = time + 1;
+    for (auto word = to / 4; word < (to + bytes) / 4; ++word) block_->in_flight.insert_or_assign(word, &how);
+    copies_.push_back(copy);
+  }
+  /// All copies, except those of the last `pending` groups and those of no group.
+  void complete(std::uint64_t pending) {
+    auto const remains = [=, this](Copy const& copy) { return copy.group + pending >= groups_; };
+    for (auto const& copy : copies_) {
+      if (remains(copy)) continue;
+      for (auto word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) block_->in_flight.erase(word);
+      std::memcpy(reinterpret_cast<std::byte*>(copy.to), copy.values, copy.bytes);
+      block_->shared.note(copy.to, copy.bytes, true, accessor(*copy.how), true, [](Accessor const&, bool) {});
+    }
+    std::erase_if(copies_, [&](Copy const& copy) { return !remains(copy); });
   }
 
   [[noreturn]] void fail_at(Instruction const& how, std::string const& why) const {
@@ -362,6 +478,15 @@ class Thread {
   bool carry_ = false;
   std::uint32_t number_ = 0, block_meetings_ = 0, warp_meetings_ = 0;
   std::uint64_t steps_ = 0;
+  struct Copy {
+    std::uint64_t to;
+    std::byte values[16];
+    std::size_t bytes;
+    std::uint64_t group;
+    Instruction const* how;
+  };
+  std::vector<Copy> copies_;                           // in flight
+  std::uint64_t groups_ = 0;                           // of copies, that were committed
   std::map<Instruction const*, std::uint32_t> times_;  // of accesses, where these are counted
 };
 
