@@ -18,8 +18,9 @@ inline void multiply(Instruction const& how, Lanes const& lanes) {
   unsigned const k = how.width, registers = static_cast<unsigned>(mma_registers(how));
   unsigned const per_register = how.from == Type::tf32 ? 1 : 2;
   float a[16][16], b[16][8];
+  auto const& factors = *how.factors;
   auto const number = [&](unsigned lane, unsigned operand, unsigned part) {
-    auto const bits = lanes[lane]->value(how.from_operands[operand]);
+    auto const bits = lanes[lane]->value(factors[operand]);
     return how.from == Type::tf32 ? truncated_to_tf32(bits) : widened(how.from, bits >> (16 * part));
   };
   for (unsigned lane = 0; lane < 32; ++lane)
@@ -34,7 +35,7 @@ inline void multiply(Instruction const& how, Lanes const& lanes) {
     std::uint64_t results[4];
     for (unsigned i = 0; i < 4; ++i) {
       auto const row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
-      auto sum = as<float>(lanes[lane]->value(how.from_operands[registers / 2 * 3 + i]));
+      auto sum = as<float>(lanes[lane]->value(factors[registers / 2 * 3 + i]));
       for (unsigned j = 0; j < k; ++j) sum = std::fma(a[row][j], b[j][column], sum);
       results[i] = bits_of(sum);
     }

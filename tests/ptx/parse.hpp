@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -455,13 +456,13 @@ class Parser {
     instruction.from_operands[to] = operand;
     expect("]");
   }
-  /// The registers of A, B and C follow each other among the operands.
   void parse_mma(Instruction& instruction) {
+    instruction.factors = std::make_shared<std::array<Operand, 10>>();
     if (parse_operands(instruction.to, 4) != 4) unexpected();
     int at = 0;
     for (auto const registers : {mma_registers(instruction), mma_registers(instruction) / 2, 4}) {
       expect(",");
-      if (parse_operands(&instruction.from_operands[at], registers) != registers) unexpected();
+      if (parse_operands(instruction.factors->data() + at, registers) != registers) unexpected();
       at += registers;
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -229,9 +230,10 @@ struct Instruction {
   std::int32_t guard = -1;    // the register
   std::int32_t target = -1;   // of a branch
   std::int32_t call = -1;     // among the function's calls
-  Operand to[4], from_operands[10];
-  Operand also_to;                   // the predicate behind "|"
-  std::uint32_t line = 0, file = 0;  // of the source, or of the PTX
+  Operand to[4], from_operands[5];
+  std::shared_ptr<std::array<Operand, 10>> factors = {};  // of mma: the registers of A, B and C
+  Operand also_to;                                        // the predicate behind "|"
+  std::uint32_t line = 0, file = 0;                       // of the source, or of the PTX
 };
 
 struct Call {
