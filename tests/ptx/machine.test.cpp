@@ -236,11 +236,12 @@ TEST_CASE("what an access moves is counted, beside the least that would do") {
   for (std::uint32_t i = 0; i < 32; ++i) {
     auto const lane = (i + 5) % 32;  // lanes may come in any order
     std::uint64_t const at = 4096;
-    counts.note(lane, load, 0, at + 32 * lane, 16, false, false);      // half of each sector
-    counts.note(lane, load, 1, at, 4, false, false);                   // all the same
-    counts.note(lane, store, 0, at + 128 * lane, 4, true, true);       // all in one bank
-    counts.note(32 + lane, store, 0, at + 4 * lane, 4, true, true);    // each in its own
-    counts.note(64 + lane, store, 0, at + 16 * lane, 16, true, true);  // a quarter of a warp at a time
+    counts.note(lane, load, 0, at + 32 * lane, 16, false, false);    // half of each sector
+    counts.note(lane, load, 1, at, 4, false, false);                 // all the same
+    counts.note(lane, store, 0, at + 128 * lane, 4, true, true);     // all in one bank
+    counts.note(32 + lane, store, 0, at + 4 * lane, 4, true, true);  // each in its own
+    // A quarter of a warp at a time, the second quarter backwards.
+    counts.note(64 + lane, store, 0, at + 16 * (lane / 8 == 1 ? 23 - lane : lane), 16, true, true);
   }
   counts.end_block("k", 7, [](ptx::Instruction const& at) { return at.op == ptx::Op::ld ? "a" : "b"; });
   CHECK(counts.text() ==

@@ -311,7 +311,7 @@ TEST_CASE("instructions that are not known are refused by name") {
         "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16",
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "cp.async.bulk.commit_group",
         "cp.async.mbarrier.arrive.shared.b64", "cp.async.cg.shared.global.L2::cache_hint", "fma.rn.relu.bf16x2",
-        "ex2.approx.ftz.bf16x2", "cvt.rn.satfinite.e4m3x2.f32", "cvt.rn.relu.bf16x2.f32", "setp.lt.bf16",
-        "lop3.or.b32"})
+        "fma.rn.ftz.f16x2", "add.sat.f16x2", "ex2.approx.ftz.bf16x2", "cvt.rn.satfinite.e4m3x2.f32",
+        "cvt.rn.relu.bf16x2.f32", "setp.lt.bf16", "lop3.or.b32"})
     check_death(opcode + " is not known"s, kernel(opcode + " %r4, %r5, %r6;"s), memory.data(), memory.data());
 }
