@@ -114,7 +114,7 @@ class Parser {
       for (++at_; is_word(text_[at_]); ++at_) continue;
     else if (is_word(text_[at_]))
       while (at_ < text_.size() && (is_word(text_[at_]) || text_.substr(at_, 2) == "::"))
-        at_ += is_word(text_[at_]) ? 1 : 2;
+        at_ += is_word(text_[at_]) ? 1u : 2u;
     if (at_ == begin || text_[at_] == '"') ++at_;
     token_ = text_.substr(begin, at_ - begin);
   }
