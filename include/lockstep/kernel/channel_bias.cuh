@@ -27,12 +27,8 @@ struct ChannelBias<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Vector<Accumulate<T>> dbias, Write write,
                        Accumulate<T>* partial) {
-    using Sum = Accumulate<T>;
-    detail::sum_columns<Sum, 1>("kernel::ChannelBias::backward", stream, dy.extent[0], dy.extent[1],
-                                [=] __device__(Index row, Index channel, Sum * sums) {
-                                  sums[0] += static_cast<Sum>(dy.data[row * dy.extent[1] + channel]);
-                                },
-                                partial, {dbias.data, write});
+    detail::sum_matrix_columns("kernel::ChannelBias::backward", stream, dy.extent[0], dy.extent[1], dy.data, partial,
+                               {dbias.data, write});
   }
 };
 

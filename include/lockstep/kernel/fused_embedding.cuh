@@ -83,8 +83,8 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
       });
       auto const sum = [&](Sum const* of_chunks, typename Gradients<Sum>::Target target) {
         if (target.data)
-          detail::sum_columns<Sum, 1>(name, stream, chunks, width, detail::OfChunk<Sum, 1>{of_chunks, chunks, width},
-                                      memory + 2 * chunks * width, {target.data, target.write});
+          detail::sum_matrix_columns(name, stream, chunks, width, of_chunks, memory + 2 * chunks * width,
+                                     {target.data, target.write});
       };
       sum(memory, targets.weight);
       sum(memory + chunks * width, targets.bias);

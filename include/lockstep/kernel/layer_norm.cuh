@@ -26,13 +26,13 @@ struct LayerNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
       return "LayerNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
-    detail::launch("kernel::LayerNorm::forward", stream, x.extent[0] * detail::warp,
-                   detail::normalize_rows<T, detail::Centre::mean>, x.extent[0], width, x.data, residual, weight.data,
-                   bias.data, epsilon, sum.data, statistics<Accumulate<T>>(moments), y.data);
+    detail::normalize<detail::Centre::mean>("kernel::LayerNorm::forward", stream, x.extent[0], width, x.data, residual,
+                                            weight.data, bias.data, epsilon, sum.data,
+                                            statistics<Accumulate<T>>(moments), y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
-    return 2 * detail::column_partials(rows, width);
+    return 2 * detail::row_partials(rows, width);
   }
 
   template <class T>

@@ -26,14 +26,13 @@ struct RMSNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
       return "RMSNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
-    detail::launch("kernel::RMSNorm::forward", stream, x.extent[0] * detail::warp,
-                   detail::normalize_rows<T, detail::Centre::zero>, x.extent[0], width, x.data, residual, weight.data,
-                   static_cast<Accumulate<T> const*>(nullptr), epsilon, sum.data,
-                   detail::RowStatistics<Accumulate<T>>{nullptr, reciprocals.data, 1}, y.data);
+    detail::normalize<detail::Centre::zero>("kernel::RMSNorm::forward", stream, x.extent[0], width, x.data, residual,
+                                            weight.data, static_cast<Accumulate<T> const*>(nullptr), epsilon, sum.data,
+                                            detail::RowStatistics<Accumulate<T>>{nullptr, reciprocals.data, 1}, y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
-    return detail::column_partials(rows, width);
+    return detail::row_partials(rows, width);
   }
 
   template <class T>

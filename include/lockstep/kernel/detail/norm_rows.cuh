@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/dropped_row.cuh>
 #include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/row_team.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/residual.hpp>
@@ -55,12 +56,239 @@ inline constexpr std::size_t norm_parameters = centre == Centre::mean ? 2 : 1;
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Normalises rows. One warp processes one row, a lane some adjacent elements at a time. A lane processes the same
-/// columns in each pass, so it reads only its own writes.
+/// Normalises rows. A team processes one row, which it reads once and keeps in registers.
 template <class T, Centre centre>
-LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
-                                         Accumulate<T> const* weight, Accumulate<T> const* bias, Accumulate<T> epsilon,
-                                         T* joined, RowStatistics<Accumulate<T>> statistics, T* y) {
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
+    normalize_rows(RowTeams teams, Index rows, T const* x, Residual<T, CudaSpace> residual, Accumulate<T> const* weight,
+                   Accumulate<T> const* bias, Accumulate<T> epsilon, T* joined,
+                   RowStatistics<Accumulate<T>> statistics, T* y) {
+  using Sum = Accumulate<T>;
+  using Part = RowPart<T>;
+  Index const width = teams.width;
+  auto const count = static_cast<Sum>(teams.width);
+  auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
+  auto const before = teams.lanes < static_cast<int>(warp) ? team % (static_cast<int>(warp) / teams.lanes) : 0;
+  // All teams of a warp make equally many turns.
+  for (auto row = Index{blockIdx.x} * teams.rows_per_block() + team; row - before < rows;
+       row += Index{gridDim.x} * teams.rows_per_block()) {
+    Part const part(teams, row < rows);
+    auto const at = row * width;
+    typename Part::Held held;
+    typename Part::Numbers values, others;
+    part.load(x + at, held);
+    Sum sums[1] = {};
+    if (residual.value.data) {
+      typename Part::Held added;
+      part.load(residual.value.data + at, added);
+      DroppedRow<T> dropout(residual.dropout, min(row, rows - 1), width);
+      for_constants<Part::groups>([&](auto g) {
+        if (!part.has(g)) return;
+        Part::numbers(held.group[g], values);
+        Part::numbers(added.group[g], others);
+        for (int j = 0; j < Part::size; ++j)
+          values[j] += product(others[j], dropout.factor(part.first(g) + j));
+        part.hold(g, values, held.group[g], joined ? joined + at : nullptr);  // normalise the value that is stored
+      });
+    }
+    Sum mean = 0;
+    if constexpr (centre == Centre::mean) {
+      for_constants<Part::groups>([&](auto g) {
+        Part::numbers(held.group[g], values);
+        for (auto const value : values) sums[0] += value;
+      });
+      sum_over_team(teams.lanes, sums);
+      mean = sums[0] / count;
+      sums[0] = 0;
+    }
+    for_constants<Part::groups>([&](auto g) {
+      if (!part.has(g)) return;
+      Part::numbers(held.group[g], values);
+      for (int j = 0; j < Part::size; ++j)
+        if (part.has(g, j)) sums[0] += (values[j] - mean) * (values[j] - mean);
+    });
+    sum_over_team(teams.lanes, sums);
+    Sum const reciprocal = 1 / std::sqrt(sums[0] / count + epsilon);
+    if (part.has(0) && part.first(0) == 0) {
+      if (statistics.mean) statistics.mean[row * statistics.stride] = mean;
+      if (statistics.reciprocal) statistics.reciprocal[row * statistics.stride] = reciprocal;
+    }
+    for_constants<Part::groups>([&](auto g) {
+      if (!part.has(g)) return;
+      Part::numbers(held.group[g], values);
+      part.factors(g, weight, others);
+      for (int j = 0; j < Part::size; ++j) values[j] = others[j] * ((values[j] - mean) * reciprocal);
+      if (bias) {
+        part.factors(g, bias, others);
+        for (int j = 0; j < Part::size; ++j) values[j] += others[j];
+      }
+      part.put(g, values, y + at, Write::overwrite);
+    });
+  }
+}
+
+/// Writes the sums of one thread's columns over a block's chunk of rows. Adds the teams of a warp in a fixed tree, then
+/// the warps in order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is
+/// null.
+template <class T, std::size_t targets, class Sum>
+__device__ void put_sums_of_teams(RowTeams const& teams,
+                                  Sum (&sums)[static_cast<std::size_t>(most_groups<T>)][RowPart<T>::size][targets],
+                                  Index chunk, Index chunks, Sum* partial, ColumnTarget<Sum> first,
+                                  ColumnTarget<Sum> second) noexcept {
+  using Part = RowPart<T>;
+  constexpr int in_group = static_cast<int>(warp) * Part::size;  // columns of a warp's group at most
+  __shared__ Sum shared[targets][warps_per_block][in_group];
+  auto const put = [&](std::size_t t, Index column, Sum sum) {
+    auto const target = t == 0 ? first : second;
+    auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * teams.width : target.data;
+    to[column] = !partial && target.write == Write::add ? to[column] + sum : sum;
+  };
+  Part const part(teams, true);
+  auto const columns = min(teams.lanes, static_cast<int>(warp)) * Part::size;
+  auto const own = (static_cast<int>(lane()) & (teams.lanes - 1)) * Part::size;
+  for_constants<Part::groups>([&](auto g) {
+    if (g * teams.lanes * Part::size >= teams.width) return;
+    for (int j = 0; j < Part::size; ++j)
+      for (std::size_t t = 0; t < targets; ++t) {
+        auto& sum = sums[g][j][t];
+        for (int distance = teams.lanes; distance < static_cast<int>(warp); distance *= 2)
+          sum += __shfl_xor_sync(~0u, sum, static_cast<unsigned>(distance));
+        if (teams.lanes > static_cast<int>(warp)) {
+          if (part.has(g, j)) put(t, part.first(g) + j, sum);
+        } else if (static_cast<int>(lane()) < teams.lanes) {
+          shared[t][threadIdx.x / warp][own + j] = sum;
+        }
+      }
+    if (teams.lanes > static_cast<int>(warp)) return;
+    __syncthreads();
+    for (std::size_t t = 0; t < targets; ++t)
+      for (auto c = static_cast<int>(threadIdx.x); c < columns; c += static_cast<int>(blockDim.x)) {
+        Index const column = g * columns + c;
+        if (column >= teams.width) break;
+        Sum sum = 0;
+        for (unsigned w = 0; w < blockDim.x / warp; ++w) sum += shared[t][w][c];
+        put(t, column, sum);
+      }
+    __syncthreads();  // the next group overwrites the shared values
+  });
+}
+
+/// Computes dx and dresidual, and the parameters' gradients over each block's chunk of rows. A team processes one row,
+/// which it reads once and keeps in registers.
+template <class T, Centre centre>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
+    differentiate_rows(RowTeams teams, NormGradients<T> in, Index chunk_rows, Accumulate<T>* partial,
+                       ColumnTarget<Accumulate<T>> dweight, ColumnTarget<Accumulate<T>> dbias) {
+  using Sum = Accumulate<T>;
+  using Part = RowPart<T>;
+  Index const width = teams.width, chunk = blockIdx.x;
+  auto const count = static_cast<Sum>(teams.width);
+  auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
+  auto const before = teams.lanes < static_cast<int>(warp) ? team % (static_cast<int>(warp) / teams.lanes) : 0;
+  auto const end = min(in.rows, (chunk + 1) * chunk_rows);
+  Sum of_columns[static_cast<std::size_t>(Part::groups)][Part::size][norm_parameters<centre>] = {};
+  for (auto row = chunk * chunk_rows + team; row - before < end; row += teams.rows_per_block()) {
+    bool const active = row < end;
+    Part const part(teams, active);
+    auto const at = row * width;
+    typename Part::Held dy, joined;
+    typename Part::Numbers gradients, inputs, others;
+    part.load(in.dy + at, dy);
+    part.load(in.joined + at, joined);
+    auto const mean = active ? in.mean(row) : Sum{0}, reciprocal = active ? in.reciprocal(row) : Sum{0};
+    auto const unpack = [&](auto g) {  // dy, the weight, and the normalised values
+      Part::numbers(dy.group[g], gradients);
+      Part::numbers(joined.group[g], inputs);
+      part.factors(g, in.weight, others);
+      for (auto& input : inputs) input = (input - mean) * reciprocal;
+    };
+    Sum sums[2] = {};  // of the gradients, and of their products with the normalised values
+    for_constants<Part::groups>([&](auto g) {
+      if (!part.has(g)) return;
+      unpack(g);
+      for (int j = 0; j < Part::size; ++j) {
+        of_columns[g][j][0] += gradients[j] * inputs[j];
+        if constexpr (centre == Centre::mean) of_columns[g][j][1] += gradients[j];
+        gradients[j] *= others[j];
+        sums[0] += gradients[j];
+        sums[1] += gradients[j] * inputs[j];
+      }
+    });
+    sum_over_team(teams.lanes, sums);
+    auto const gradient = centre == Centre::mean ? sums[0] / count : Sum{0}, projection = sums[1] / count;
+    DroppedRow<T> of_row(in.dropout, min(row, in.rows - 1), width);
+    for_constants<Part::groups>([&](auto g) {
+      if (!part.has(g)) return;
+      unpack(g);
+      for (int j = 0; j < Part::size; ++j)
+        gradients[j] = reciprocal * (gradients[j] * others[j] - gradient - inputs[j] * projection);
+      if (in.beside) {
+        part.load_numbers(g, in.beside + at, others);
+        for (int j = 0; j < Part::size; ++j) gradients[j] += others[j];
+      }
+      if (in.dx) part.put(g, gradients, in.dx + at, in.dx_write);
+      if (!in.dresidual) return;
+      for (int j = 0; j < Part::size; ++j) gradients[j] = product(gradients[j], of_row.factor(part.first(g) + j));
+      part.put(g, gradients, in.dresidual + at, in.dresidual_write);
+    });
+  }
+  put_sums_of_teams<T>(teams, of_columns, chunk, Index{gridDim.x}, partial, dweight, dbias);
+}
+
+/// Computes dx and dresidual of rows that are too long for registers. One warp processes one row, a lane some adjacent
+/// elements at a time.
+template <class T, Centre centre>
+LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<T> in) {
+  using Sum = Accumulate<T>;
+  using Here = NeighboursOf<T>;
+  constexpr Index step = Index{warp} * Here::size;
+  auto const width = in.width;
+  auto const count = static_cast<Sum>(width);
+  NumbersOf<T> gradients, inputs, others;
+  for (auto row = grid_warp(); row < in.rows; row += grid_warps()) {
+    auto const at = row * width;
+    DroppedRow<T> of_row(in.dropout, row, width);
+    auto const mean = in.mean(row), reciprocal = in.reciprocal(row);
+    auto const load = [&](Here const& here) {  // dy, the weight, and the normalised values
+      here.load_as(in.dy + at, gradients);
+      here.load(in.weight, others);
+      here.load_as(in.joined + at, inputs);
+      for (auto& input : inputs) input = (input - mean) * reciprocal;
+    };
+    Sum gradient = 0, projection = 0;
+    for (auto first = lane() * Here::size; first < width; first += step) {
+      load(Here(first, width));
+      for (int j = 0; j < Here::size; ++j) {
+        gradients[j] *= others[j];
+        gradient += gradients[j];
+        projection += gradients[j] * inputs[j];
+      }
+    }
+    gradient = centre == Centre::mean ? warp_sum(gradient) / count : Sum{0};
+    projection = warp_sum(projection) / count;
+    for (auto first = lane() * Here::size; first < width; first += step) {
+      Here const here(first, width);
+      load(here);
+      for (int j = 0; j < here.size; ++j)
+        gradients[j] = reciprocal * (gradients[j] * others[j] - gradient - inputs[j] * projection);
+      if (in.beside) {
+        here.load_as(in.beside + at, others);
+        for (int j = 0; j < here.size; ++j) gradients[j] += others[j];
+      }
+      if (in.dx) here.put(gradients, in.dx + at, in.dx_write);
+      if (!in.dresidual) continue;
+      for (int j = 0; j < here.size; ++j) gradients[j] = product(gradients[j], of_row.factor(first + j));
+      here.put(gradients, in.dresidual + at, in.dresidual_write);
+    }
+  }
+}
+
+/// Normalises rows that are too long for registers. One warp processes one row, a lane some adjacent elements at a time.
+/// A lane processes the same columns in each pass, so it reads only its own writes.
+template <class T, Centre centre>
+LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
+                                              Accumulate<T> const* weight, Accumulate<T> const* bias,
+                                              Accumulate<T> epsilon, T* joined,
+                                              RowStatistics<Accumulate<T>> statistics, T* y) {
   using Sum = Accumulate<T>;
   using Here = NeighboursOf<T>;
   constexpr Index step = Index{warp} * Here::size;
@@ -118,90 +346,6 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
   }
 }
 
-/// Calls f(elements, group) for the groups of adjacent elements that a lane has of a row. Each of `groups` calls has
-/// code of its own, so that the group's values stay in registers. 0 means any number, in a loop.
-template <class Here, int groups, class F>
-__device__ void for_groups(Index width, F const& f) {
-  constexpr Index step = Index{warp} * Here::size;
-  auto const first = lane() * Here::size;
-  if constexpr (groups == 0) {
-    for (auto at = first; at < width; at += step) f(Here(at, width), 0);
-  } else {
-    auto const one = [&](int group) {
-      if (first + group * step < width) f(Here(first + group * step, width), group);
-    };
-    [&]<int... group>(std::integer_sequence<int, group...>) { (one(group), ...); }
-    (std::make_integer_sequence<int, groups>{});
-  }
-}
-
-/// Computes dx and dresidual. One warp processes one row, a lane some adjacent elements at a time. With `groups`, the
-/// largest number of groups that a lane has of a row, a block processes a chunk of rows. It then also sums the
-/// parameters' gradients, like sum_columns.
-template <class T, Centre centre, int groups>
-LOCKSTEP_CUDA_KERNEL void differentiate_rows(NormGradients<T> in, Index chunk_rows, Accumulate<T>* partial,
-                                             ColumnTarget<Accumulate<T>> dweight, ColumnTarget<Accumulate<T>> dbias) {
-  using Sum = Accumulate<T>;
-  using Here = NeighboursOf<T>;
-  constexpr bool sums = groups > 0;
-  constexpr Index step = Index{warp} * Here::size;
-  auto const width = in.width, chunk = Index{blockIdx.x};
-  auto const begin = sums ? chunk * chunk_rows + Index{threadIdx.x} / warp : grid_warp();
-  auto const end = sums ? min(in.rows, (chunk + 1) * chunk_rows) : in.rows;
-  Sum of_columns[static_cast<std::size_t>(sums ? groups : 1)][Here::size][norm_parameters<centre>] = {};
-  auto const count = static_cast<Sum>(width);
-  NumbersOf<T> gradients, inputs, others;
-  for (auto row = begin; row < end; row += sums ? warps_per_block : grid_warps()) {
-    auto const at = row * width;
-    DroppedRow<T> of_row(in.dropout, row, width);
-    auto const mean = in.mean(row), reciprocal = in.reciprocal(row);
-    auto const load = [&](Here const& here) {  // dy, the weight, and the normalised values
-      here.load_as(in.dy + at, gradients);
-      here.load(in.weight, others);
-      here.load_as(in.joined + at, inputs);
-      for (auto& input : inputs) input = (input - mean) * reciprocal;
-    };
-    Sum gradient = 0, projection = 0;
-    for_groups<Here, groups>(width, [&](Here const& here, int group) {
-      load(here);
-      for (int j = 0; j < Here::size; ++j) {
-        if constexpr (sums) {
-          of_columns[group][j][0] += gradients[j] * inputs[j];
-          if constexpr (centre == Centre::mean) of_columns[group][j][1] += gradients[j];
-        }
-        gradients[j] *= others[j];
-        gradient += gradients[j];
-        projection += gradients[j] * inputs[j];
-      }
-    });
-    gradient = centre == Centre::mean ? warp_sum(gradient) / count : Sum{0};
-    projection = warp_sum(projection) / count;
-    for (auto first = lane() * Here::size; first < width; first += step) {
-      Here const here(first, width);
-      load(here);
-      for (int j = 0; j < here.size; ++j)
-        gradients[j] = reciprocal * (gradients[j] * others[j] - gradient - inputs[j] * projection);
-      if (in.beside) {
-        here.load_as(in.beside + at, others);
-        for (int j = 0; j < here.size; ++j) gradients[j] += others[j];
-      }
-      if (in.dx) here.put(gradients, in.dx + at, in.dx_write);
-      if (!in.dresidual) continue;
-      for (int j = 0; j < here.size; ++j) gradients[j] = product(gradients[j], of_row.factor(first + j));
-      here.put(gradients, in.dresidual + at, in.dresidual_write);
-    }
-  }
-  if constexpr (sums) {
-    auto const put = [&](int group) {
-      for (int j = 0; j < Here::size && group * step < width; ++j)
-        put_sums_of_chunk(of_columns[group][j], chunk, Index{gridDim.x}, group * step + lane() * Here::size + j, width,
-                          partial, dweight, dbias);
-    };
-    [&]<int... group>(std::integer_sequence<int, group...>) { (put(group), ...); }
-    (std::make_integer_sequence<int, groups>{});
-  }
-}
-
 /// Term of the parameters' sums over rows.
 template <class T, Centre centre>
 struct OfNormalized {
@@ -218,32 +362,57 @@ struct OfNormalized {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// Computes all gradients of a norm. If a warp's registers hold its sums over rows, one kernel computes the gradients
-/// of the rows and the parameters. A row is then read from memory once, and from the cache the second time.
-/// @shape partial [norm_parameters<centre> * column_partials(rows, width)], overwritten
+/// Returns the rows that share one partial sum of a norm's parameters, and the number of such chunks. Some hundreds of
+/// chunks occupy a whole GPU, also for 2,000 rows. Depends only on the number of rows, so that no bit depends on the GPU.
+[[nodiscard]] constexpr Index row_chunk(Index rows) noexcept {
+  return std::max(std::min<Index>(64, (rows + 2047) / 2048 * 8), (rows + 1023) / 1024);
+}
+[[nodiscard]] constexpr Index row_chunks(Index rows) noexcept {
+  return std::max<Index>(1, (rows + row_chunk(rows) - 1) / std::max<Index>(1, row_chunk(rows)));
+}
+/// Returns the number of elements that `differentiate_norm` needs for the partial sums of one parameter.
+[[nodiscard]] constexpr Index row_partials(Index rows, Index width) noexcept {
+  return std::max(row_chunks(rows) == 1 ? 0 : row_chunks(rows) * width, column_partials(rows, width));
+}
+
+/// Normalises rows: see LayerNorm::forward and RMSNorm::forward. A null bias is zero.
+template <Centre centre, class T>
+void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
+               Residual<T, CudaSpace> residual, Accumulate<T> const* weight, Accumulate<T> const* bias,
+               Accumulate<T> epsilon, T* joined, RowStatistics<Accumulate<T>> statistics, T* y) {
+  if (!RowTeams::fit<T>(width))
+    return launch(name, stream, rows * warp, normalize_long_rows<T, centre>, rows, width, x, residual, weight, bias,
+                  epsilon, joined, statistics, y);
+  auto const teams =
+      RowTeams::of<T>(width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(joined) && is_aligned(y),
+                      is_aligned(weight) && is_aligned(bias));
+  auto const blocks = std::min<Index>((rows + teams.rows_per_block() - 1) / teams.rows_per_block(), Index{1} << 20);
+  launch_grid(name, stream, static_cast<unsigned>(blocks), teams.block(), normalize_rows<T, centre>, teams, rows, x,
+              residual, weight, bias, epsilon, joined, statistics, y);
+}
+
+/// Computes all gradients of a norm. If a team's registers hold a row, one kernel computes the gradients of the rows and
+/// the parameters' sums over chunks of rows, and each row is read once.
+/// @shape partial [norm_parameters<centre> * row_partials(rows, width)], overwritten
 template <Centre centre, class T>
 void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<T> const& in,
                         Accumulate<T>* partial, ColumnTarget<Accumulate<T>> dweight,
                         ColumnTarget<Accumulate<T>> dbias = {}) {
   using Sum = Accumulate<T>;
   constexpr auto parameters = norm_parameters<centre>;
-  auto const chunks = column_chunks(in.rows), chunk_rows = column_chunk(in.rows);
-  auto const at_once = [&](void (*kernel)(NormGradients<T>, Index, Sum*, ColumnTarget<Sum>, ColumnTarget<Sum>)) {
-    launch_grid(name, stream, static_cast<unsigned>(chunks), threads_per_block, kernel, in, chunk_rows,
-                chunks > 1 ? partial : nullptr, dweight, dbias);
-    finish_columns<Sum, parameters>(name, stream, chunks, in.width, partial, dweight, dbias);
-  };
-  constexpr Index step = Index{warp} * most_neighbours<T>;
-  if constexpr (sizeof(Sum) < sizeof(double)) {
-    if (in.width <= step) return at_once(differentiate_rows<T, centre, 1>);
-    if (in.width <= 4 * step) return at_once(differentiate_rows<T, centre, 4>);
-    if constexpr (sizeof(T) == sizeof(float))
-      if (in.width <= 8 * step) return at_once(differentiate_rows<T, centre, 8>);
+  if (!RowTeams::fit<T>(in.width)) {
+    // Parameters first: dx may overwrite dy.
+    sum_columns<Sum, parameters>(name, stream, in.rows, in.width, OfNormalized<T, centre>{in}, partial, dweight, dbias);
+    return launch(name, stream, in.rows * warp, differentiate_long_rows<T, centre>, in);
   }
-  // Parameters first: dx may overwrite dy.
-  sum_columns<Sum, parameters>(name, stream, in.rows, in.width, OfNormalized<T, centre>{in}, partial, dweight, dbias);
-  launch(name, stream, in.rows * warp, differentiate_rows<T, centre, 0>, in, chunk_rows, static_cast<Sum*>(nullptr),
-         dweight, dbias);
+  auto const teams = RowTeams::of<T>(in.width,
+                                     is_aligned(in.dy) && is_aligned(in.joined) && is_aligned(in.beside) &&
+                                         is_aligned(in.dx) && is_aligned(in.dresidual),
+                                     is_aligned(in.weight));
+  auto const chunks = row_chunks(in.rows);
+  launch_grid(name, stream, static_cast<unsigned>(chunks), teams.block(), differentiate_rows<T, centre>, teams, in,
+              row_chunk(in.rows), chunks > 1 ? partial : nullptr, dweight, dbias);
+  finish_columns<Sum, parameters>(name, stream, chunks, in.width, partial, dweight, dbias);
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
@@ -75,17 +79,87 @@ LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk
   put_sums_of_chunk(sums, chunk, chunks, column, width, partial, first, second);
 }
 
-/// Term of the sum over chunks: the chunks' partial sums.
-template <class T, std::size_t targets>
-struct OfChunk {
-  T const* partial;
-  Index chunks, width;
+/// Threads of a block that sums chunks.
+inline constexpr unsigned finishing_threads = 1024;
 
-  __device__ void operator()(Index chunk, Index column, Accumulate<T> (&sums)[targets]) const {
-    for (std::size_t t = 0; t < targets; ++t)
-      sums[t] += static_cast<Accumulate<T>>(partial[(static_cast<Index>(t) * chunks + chunk) * width + column]);
+/// Sums the chunks' partial sums. One block sums 32 columns of one target. Each of 32 threads per column sums every 32nd
+/// chunk, then their sums are added in order.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
+    sum_chunks_of_columns(Index chunks, Index width, T const* partial, ColumnTarget<T> first, ColumnTarget<T> second) {
+  using Sum = Accumulate<T>;
+  constexpr int warps = finishing_threads / warp, at_once = 8;
+  __shared__ Sum shared[warps][warp];
+  auto const target = blockIdx.y == 0 ? first : second;
+  auto const column = Index{blockIdx.x} * warp + lane();
+  auto const* const from = partial + Index{blockIdx.y} * chunks * width + column;
+  Sum sum = 0;
+  for (Index chunk = threadIdx.x / warp; column < width && chunk < chunks; chunk += Index{warps} * at_once) {
+    Sum values[at_once];  // independent loads
+    for (int i = 0; i < at_once; ++i)
+      values[i] = chunk + i * warps < chunks ? static_cast<Sum>(from[(chunk + i * warps) * width]) : Sum{0};
+    for (int i = 0; i < at_once; ++i) sum += values[i];
   }
-};
+  shared[threadIdx.x / warp][lane()] = sum;
+  __syncthreads();
+  if (threadIdx.x >= warp || column >= width) return;
+  sum = 0;
+  for (auto const& of_warp : shared) sum += of_warp[lane()];
+  if (target.write == Write::add) sum += static_cast<Sum>(target.data[column]);
+  target.data[column] = static_cast<T>(sum);
+}
+
+/// Sums columns of a matrix over a chunk of rows. `lanes` threads, a power of two, process adjacent groups of 16 bytes
+/// of a row; the block's other threads process further rows. A thread loads its groups of eight rows at once.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block)
+    sum_matrix_chunks(Index rows, Index width, int lanes, bool wide, Index chunk_rows, T const* x,
+                      Accumulate<T>* partial, ColumnTarget<Accumulate<T>> to) {
+  using Sum = Accumulate<T>;
+  constexpr int size = most_neighbours<T>, at_once = 8;
+  __shared__ Sum shared[warps_per_block][warp * size];
+  auto const columns = Index{lanes} * size, tiles = (width + columns - 1) / columns;
+  auto const chunk = Index{blockIdx.x} / tiles, tile = Index{blockIdx.x} % tiles * columns;
+  auto const first = tile + (static_cast<int>(threadIdx.x) & (lanes - 1)) * size;
+  auto const there = static_cast<int>(max(Index{0}, min(Index{size}, width - first)));
+  auto const end = min(rows, (chunk + 1) * chunk_rows);
+  auto const step = Index{threads_per_block} / lanes;
+  Sum sums[static_cast<std::size_t>(size)] = {};
+  for (auto row = chunk * chunk_rows + static_cast<int>(threadIdx.x) / lanes; row < end && there > 0;
+       row += at_once * step) {
+    uint4 loaded[at_once];
+    T elements[static_cast<std::size_t>(size)];
+    auto const* const from = x + row * width + first;
+    if (wide) {
+      for (int i = 0; i < at_once; ++i)
+        loaded[i] =
+            row + i * step < end ? *reinterpret_cast<uint4 const*>(from + i * step * width) : uint4{};
+    } else {
+      for (int i = 0; i < at_once; ++i) {
+        for (int j = 0; j < size; ++j)
+          elements[j] = j < there && row + i * step < end ? from[i * step * width + j] : T{};
+        std::memcpy(&loaded[i], elements, sizeof elements);
+      }
+    }
+    for (int i = 0; i < at_once; ++i) {
+      std::memcpy(elements, &loaded[i], sizeof elements);
+      for (int j = 0; j < size; ++j) sums[j] += static_cast<Sum>(elements[j]);
+    }
+  }
+  auto const own = (static_cast<int>(lane()) & (lanes - 1)) * size;
+  for (int j = 0; j < size; ++j) {
+    for (int distance = lanes; distance < static_cast<int>(warp); distance *= 2)
+      sums[j] += __shfl_xor_sync(~0u, sums[j], static_cast<unsigned>(distance));
+    if (static_cast<int>(lane()) < lanes) shared[threadIdx.x / warp][own + j] = sums[j];
+  }
+  __syncthreads();
+  for (Index c = threadIdx.x; c < columns && tile + c < width; c += threads_per_block) {
+    Sum sum = 0;
+    for (auto const& of_warp : shared) sum += of_warp[c];
+    auto* const at = (partial ? partial + chunk * width : to.data) + tile + c;
+    *at = !partial && to.write == Write::add ? *at + sum : sum;
+  }
+}
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
@@ -94,9 +168,9 @@ template <class T, std::size_t targets>
 void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index chunks, Index width, T* partial,
                     ColumnTarget<T> first, ColumnTarget<T> second) {
   if (chunks > 1)
-    launch_grid(name, stream, static_cast<unsigned>((width + warp - 1) / warp), threads_per_block,
-                sum_column_chunks<T, targets, OfChunk<T, targets>>, chunks, width, chunks,
-                OfChunk<T, targets>{partial, chunks, width}, static_cast<T*>(nullptr), first, second);
+    launch_grid(name, stream, {static_cast<unsigned>((width + warp - 1) / warp), static_cast<unsigned>(targets)},
+                finishing_threads, sum_chunks_of_columns<T>, chunks, width, static_cast<T const*>(partial), first,
+                second);
 }
 
 /// Sums each column over all rows. term(row, column, sums) adds to sums[0], and to sums[1] if there is a second target.
@@ -110,6 +184,22 @@ void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows,
               sum_column_chunks<T, targets, Term>, rows, width, column_chunk(rows), term,
               chunks > 1 ? partial : nullptr, first, second);
   finish_columns<T, targets>(name, stream, chunks, width, partial, first, second);
+}
+
+/// Sums each column of a matrix [rows, width] over all rows.
+/// @shape partial [column_partials(rows, width)], overwritten
+/// @determinism bitwise: only the shape and the element type determine the chunks, which are summed in order
+template <class T>
+void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
+                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> to) {
+  constexpr Index size = most_neighbours<T>;
+  if (width == 0) return;
+  auto const lanes = std::min<Index>(warp, std::bit_ceil(static_cast<std::uint64_t>((width + size - 1) / size)));
+  auto const tiles = (width + lanes * size - 1) / (lanes * size), chunks = column_chunks(rows);
+  bool const wide = width % size == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access == 0;
+  launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block, sum_matrix_chunks<T>, rows, width,
+              static_cast<int>(lanes), wide, column_chunk(rows), x, chunks > 1 ? partial : nullptr, to);
+  finish_columns<Accumulate<T>, 1>(name, stream, chunks, width, partial, to, {});
 }
 
 }}}  // namespace lockstep::kernel::detail
