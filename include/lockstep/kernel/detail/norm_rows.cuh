@@ -54,16 +54,23 @@ struct NormGradients {
 template <Centre centre>
 inline constexpr std::size_t norm_parameters = centre == Centre::mean ? 2 : 1;
 
+/// Groups of 16 bytes that a thread holds of a row. The backward pass also holds the sums of its columns: 128 registers
+/// suffice for all of them.
+template <class T>
+inline constexpr int normalized_groups = held_groups<T>(32);
+template <class T>
+inline constexpr int differentiated_groups = held_groups<T>(sizeof(T) == 2 ? 24 : 16);
+
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Normalises rows. A team processes one row, which it reads once and keeps in registers.
-template <class T, Centre centre>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
+template <class T, Centre centre, bool wide>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? sizeof(T) == 2 ? 3 : 2 : 1)
     normalize_rows(RowTeams teams, Index rows, T const* x, Residual<T, CudaSpace> residual, Accumulate<T> const* weight,
                    Accumulate<T> const* bias, Accumulate<T> epsilon, T* joined,
                    RowStatistics<Accumulate<T>> statistics, T* y) {
   using Sum = Accumulate<T>;
-  using Part = RowPart<T>;
+  using Part = RowPart<T, normalized_groups<T>, wide>;
   Index const width = teams.width;
   auto const count = static_cast<Sum>(teams.width);
   auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
@@ -80,13 +87,14 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
     if (residual.value.data) {
       typename Part::Held added;
       part.load(residual.value.data + at, added);
-      DroppedRow<T> dropout(residual.dropout, min(row, rows - 1), width);
+      DroppedRow<T> const dropout(residual.dropout, min(row, rows - 1), width);
+      auto const kept = part.kept(dropout);
       for_constants<Part::groups>([&](auto g) {
         if (!part.has(g)) return;
         Part::numbers(held.group[g], values);
         Part::numbers(added.group[g], others);
-        for (int j = 0; j < Part::size; ++j)
-          values[j] += product(others[j], dropout.factor(part.first(g) + j));
+        Part::drop(g, kept, dropout.scale(), others);
+        for (int j = 0; j < Part::size; ++j) values[j] = sum_apart(values[j], others[j]);
         part.hold(g, values, held.group[g], joined ? joined + at : nullptr);  // normalise the value that is stored
       });
     }
@@ -129,14 +137,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
 /// Writes the sums of one thread's columns over a block's chunk of rows. Adds the teams of a warp in a fixed tree, then
 /// the warps in order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is
 /// null.
-template <class T, std::size_t targets, class Sum>
-__device__ void put_sums_of_teams(RowTeams const& teams,
-                                  Sum (&sums)[static_cast<std::size_t>(most_groups<T>)][RowPart<T>::size][targets],
-                                  Index chunk, Index chunks, Sum* partial, ColumnTarget<Sum> first,
+template <class T, std::size_t groups, std::size_t targets, class Sum>
+__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][most_neighbours<T>][targets], Index chunk, Index chunks, Sum* partial, ColumnTarget<Sum> first,
                                   ColumnTarget<Sum> second) noexcept {
-  using Part = RowPart<T>;
+  using Part = RowPart<T, static_cast<int>(groups), false>;
   constexpr int in_group = static_cast<int>(warp) * Part::size;  // columns of a warp's group at most
-  __shared__ Sum shared[targets][warps_per_block][in_group];
+  __shared__ Sum shared[targets][warps_per_block][static_cast<std::size_t>(in_group)];
   auto const put = [&](std::size_t t, Index column, Sum sum) {
     auto const target = t == 0 ? first : second;
     auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * teams.width : target.data;
@@ -174,12 +180,12 @@ __device__ void put_sums_of_teams(RowTeams const& teams,
 
 /// Computes dx and dresidual, and the parameters' gradients over each block's chunk of rows. A team processes one row,
 /// which it reads once and keeps in registers.
-template <class T, Centre centre>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
+template <class T, Centre centre, bool wide>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? 2 : 1)
     differentiate_rows(RowTeams teams, NormGradients<T> in, Index chunk_rows, Accumulate<T>* partial,
                        ColumnTarget<Accumulate<T>> dweight, ColumnTarget<Accumulate<T>> dbias) {
   using Sum = Accumulate<T>;
-  using Part = RowPart<T>;
+  using Part = RowPart<T, differentiated_groups<T>, wide>;
   Index const width = teams.width, chunk = blockIdx.x;
   auto const count = static_cast<Sum>(teams.width);
   auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
@@ -195,6 +201,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
     part.load(in.dy + at, dy);
     part.load(in.joined + at, joined);
     auto const mean = active ? in.mean(row) : Sum{0}, reciprocal = active ? in.reciprocal(row) : Sum{0};
+    DroppedRow<T> const dropout(in.dropout, min(row, in.rows - 1), width);
+    auto const kept = in.dresidual ? part.kept(dropout) : 0u;
     auto const unpack = [&](auto g) {  // dy, the weight, and the normalised values
       Part::numbers(dy.group[g], gradients);
       Part::numbers(joined.group[g], inputs);
@@ -215,7 +223,6 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
     });
     sum_over_team(teams.lanes, sums);
     auto const gradient = centre == Centre::mean ? sums[0] / count : Sum{0}, projection = sums[1] / count;
-    DroppedRow<T> of_row(in.dropout, min(row, in.rows - 1), width);
     for_constants<Part::groups>([&](auto g) {
       if (!part.has(g)) return;
       unpack(g);
@@ -227,7 +234,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads)
       }
       if (in.dx) part.put(g, gradients, in.dx + at, in.dx_write);
       if (!in.dresidual) return;
-      for (int j = 0; j < Part::size; ++j) gradients[j] = product(gradients[j], of_row.factor(part.first(g) + j));
+      Part::drop(g, kept, dropout.scale(), gradients);
       part.put(g, gradients, in.dresidual + at, in.dresidual_write);
     });
   }
@@ -380,14 +387,15 @@ template <Centre centre, class T>
 void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
                Residual<T, CudaSpace> residual, Accumulate<T> const* weight, Accumulate<T> const* bias,
                Accumulate<T> epsilon, T* joined, RowStatistics<Accumulate<T>> statistics, T* y) {
-  if (!RowTeams::fit<T>(width))
+  if (!RowTeams::fit<T, normalized_groups<T>>(width))
     return launch(name, stream, rows * warp, normalize_long_rows<T, centre>, rows, width, x, residual, weight, bias,
                   epsilon, joined, statistics, y);
   auto const teams =
-      RowTeams::of<T>(width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(joined) && is_aligned(y),
+      RowTeams::of<T, normalized_groups<T>>(width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(joined) && is_aligned(y),
                       is_aligned(weight) && is_aligned(bias));
   auto const blocks = std::min<Index>((rows + teams.rows_per_block() - 1) / teams.rows_per_block(), Index{1} << 20);
-  launch_grid(name, stream, static_cast<unsigned>(blocks), teams.block(), normalize_rows<T, centre>, teams, rows, x,
+  launch_grid(name, stream, static_cast<unsigned>(blocks), teams.block(),
+              teams.wide ? normalize_rows<T, centre, true> : normalize_rows<T, centre, false>, teams, rows, x,
               residual, weight, bias, epsilon, joined, statistics, y);
 }
 
@@ -400,17 +408,18 @@ void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, Norm
                         ColumnTarget<Accumulate<T>> dbias = {}) {
   using Sum = Accumulate<T>;
   constexpr auto parameters = norm_parameters<centre>;
-  if (!RowTeams::fit<T>(in.width)) {
+  if (!RowTeams::fit<T, differentiated_groups<T>>(in.width)) {
     // Parameters first: dx may overwrite dy.
     sum_columns<Sum, parameters>(name, stream, in.rows, in.width, OfNormalized<T, centre>{in}, partial, dweight, dbias);
     return launch(name, stream, in.rows * warp, differentiate_long_rows<T, centre>, in);
   }
-  auto const teams = RowTeams::of<T>(in.width,
+  auto const teams = RowTeams::of<T, differentiated_groups<T>>(in.width,
                                      is_aligned(in.dy) && is_aligned(in.joined) && is_aligned(in.beside) &&
                                          is_aligned(in.dx) && is_aligned(in.dresidual),
                                      is_aligned(in.weight));
   auto const chunks = row_chunks(in.rows);
-  launch_grid(name, stream, static_cast<unsigned>(chunks), teams.block(), differentiate_rows<T, centre>, teams, in,
+  launch_grid(name, stream, static_cast<unsigned>(chunks), teams.block(),
+              teams.wide ? differentiate_rows<T, centre, true> : differentiate_rows<T, centre, false>, teams, in,
               row_chunk(in.rows), chunks > 1 ? partial : nullptr, dweight, dbias);
   finish_columns<Sum, parameters>(name, stream, chunks, in.width, partial, dweight, dbias);
 }

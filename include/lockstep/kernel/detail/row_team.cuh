@@ -11,13 +11,18 @@
 #include <utility>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/dropped_row.cuh>
 #include <lockstep/kernel/detail/neighbours.cuh>
+#include <lockstep/kernel/detail/product.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// Number of 16-byte groups of a row that one thread holds in registers: 32 elements, or 8 of double.
+/// Number of 16-byte groups of a row that one thread holds in registers, for `elements` elements, or a quarter of them in
+/// double.
 template <class T>
-inline constexpr int most_groups = sizeof(T) == sizeof(float) ? 8 : 4;
+[[nodiscard]] constexpr int held_groups(int elements) noexcept {
+  return (sizeof(T) == sizeof(double) ? elements / 4 : elements) / most_neighbours<T>;
+}
 
 /// Returns whether accesses of 16 bytes are possible at this address. True for null, which is not accessed.
 [[nodiscard]] inline bool is_aligned(void const* at) noexcept {
@@ -35,15 +40,15 @@ struct RowTeams {
   bool wide;    ///< accesses of 16 bytes are possible in all matrices
   bool factors_wide;  ///< and in the vectors of parameters
 
-  /// Returns whether a team's registers hold a row.
-  template <class T>
+  /// Returns whether a team's registers hold a row, if each thread has up to `groups` groups.
+  template <class T, int groups>
   [[nodiscard]] static constexpr bool fit(Index width) noexcept {
-    return width <= Index{most_threads} * most_groups<T> * most_neighbours<T>;
+    return width <= Index{most_threads} * groups * most_neighbours<T>;
   }
   /// Teams for rows that fit.
-  template <class T>
+  template <class T, int groups>
   [[nodiscard]] static RowTeams of(Index width, bool aligned, bool factors_aligned) noexcept {
-    constexpr int held = most_groups<T> * most_neighbours<T>;
+    constexpr int held = groups * most_neighbours<T>;
     auto const whole = width % most_neighbours<T> == 0;
     auto const lanes = std::bit_ceil(static_cast<unsigned>((width + held - 1) / held));
     return {static_cast<int>(width), static_cast<int>(std::max(lanes, 4u)), whole && aligned, whole && factors_aligned};
@@ -86,32 +91,46 @@ __device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
 }
 
 /// One thread's part of a row: groups of adjacent elements, `lanes` groups apart. An inactive thread has no elements.
-template <class T>
+/// Matrices are accessed 16 bytes at a time if they are `wide`, otherwise element by element, with equal results.
+template <class T, int most_groups, bool wide>
 class RowPart {
  public:
-  static constexpr int groups = most_groups<T>, size = most_neighbours<T>;
+  static constexpr int groups = most_groups, size = most_neighbours<T>;
   using Number = Accumulate<T>;
   using Numbers = NumbersOf<T>;
   /// Stored elements, in registers.
   struct Held {
-    uint4 group[RowPart::groups];
+    uint4 group[static_cast<std::size_t>(RowPart::groups)];
   };
 
   __device__ RowPart(RowTeams const& teams, bool active) noexcept
       : lanes_(teams.lanes),
         first_((static_cast<int>(threadIdx.x) & (teams.lanes - 1)) * size),
         width_(active ? teams.width : 0),
-        wide_(teams.wide),
         factors_wide_(teams.factors_wide) {}
 
   [[nodiscard]] __device__ int first(int group) const noexcept { return first_ + group * lanes_ * size; }
   /// Whether the thread has any element of the group, or this one.
   [[nodiscard]] __device__ bool has(int group) const noexcept { return first(group) < width_; }
-  [[nodiscard]] __device__ bool has(int group, int j) const noexcept { return first(group) + j < width_; }
+  [[nodiscard]] __device__ bool has(int group, int j) const noexcept { return first(group) + (wide ? 0 : j) < width_; }
+
+  /// Returns bit group * size + j for each of the thread's elements that dropout keeps. Loads are waited for meanwhile.
+  __device__ unsigned kept(DroppedRow<T> const& row) const noexcept {
+    if (!row.drops()) return ~0u;
+    unsigned bits = 0;
+    for_constants<groups>([&](auto g) {
+      if (has(g)) bits |= row.template kept<size>(first(g)) << (g * size);
+    });
+    return bits;
+  }
+  /// Multiplies a group's numbers by the dropout factors.
+  __device__ static void drop(int group, unsigned kept, Number scale, Numbers& x) noexcept {
+    for (int j = 0; j < size; ++j) x[j] = product(x[j], (kept >> (group * size + j) & 1) != 0 ? scale : Number{0});
+  }
 
   /// Loads all groups at once. Absent elements are zero.
   __device__ void load(T const* row, Held& held) const noexcept {
-    if (wide_) {
+    if constexpr (wide) {
       for_constants<groups>([&](auto g) {
         held.group[g] = has(g) ? *reinterpret_cast<uint4 const*>(row + first(g)) : uint4{};
       });
@@ -170,7 +189,7 @@ class RowPart {
 
  private:
   __device__ void load_elements(int group, T const* from, T (&to)[static_cast<std::size_t>(size)]) const noexcept {
-    if (wide_) {
+    if constexpr (wide) {
       uint4 const piece = *reinterpret_cast<uint4 const*>(from);
       std::memcpy(to, &piece, sizeof piece);
     } else {
@@ -179,7 +198,7 @@ class RowPart {
   }
   __device__ void store(int group, T const (&elements)[static_cast<std::size_t>(size)], T* row) const noexcept {
     auto* const to = row + first(group);
-    if (wide_) {
+    if constexpr (wide) {
       uint4 piece;
       std::memcpy(&piece, elements, sizeof piece);
       __stwb(reinterpret_cast<uint4*>(to), piece);
@@ -190,7 +209,7 @@ class RowPart {
   }
 
   int lanes_, first_, width_;
-  bool wide_, factors_wide_;
+  bool factors_wide_;
 };
 
 }  // namespace LOCKSTEP_CUDA_ABI
