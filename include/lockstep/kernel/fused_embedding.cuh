@@ -41,10 +41,11 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const name = "kernel::FusedEmbedding::forward";
     with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
       auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
-      detail::launch(
-          name, stream, shares.threads(slots),
-          inputs.norm == Norm::none ? detail::embed_slots<Here, T, Sum> : detail::embed_normalized_slots<Here, T, Sum>,
-          inputs, width, shares, out.data);
+      detail::launch(name, stream, shares.threads(slots),
+                     inputs.norm != Norm::none ? detail::embed_normalized_slots<Here, T, Sum>
+                     : detail::rows_suffice<Here>(inputs, width, out.data) ? detail::embed_rows<Here, T, Sum>
+                                                                           : detail::embed_slots<Here, T, Sum>,
+                     inputs, width, shares, out.data);
     });
   }
 

@@ -235,6 +235,99 @@ LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index wi
   });
 }
 
+/// Returns whether embed_rows computes these embeddings: without norm or dropout, with one part per segment, and with
+/// accesses of type `Here` that are whole and aligned in the tables and in the result.
+template <class Here, class T>
+[[nodiscard]] bool rows_suffice(EmbeddingInputs<T, CudaSpace> const& in, Index width, void const* out) noexcept {
+  auto const aligned = [](void const* at) { return reinterpret_cast<std::uintptr_t>(at) % widest_access == 0; };
+  bool suffice = in.norm == Norm::none && !in.mask.active() && width % Here::size == 0 && aligned(in.position.data) &&
+                 aligned(in.type.data) && aligned(out) && in.position.extent[0] < std::numeric_limits<int>::max();
+  for (int segment = 0; segment < in.assembly.count; ++segment)
+    suffice = suffice && in.first_part[segment + 1] - in.first_part[segment] == 1;
+  for (int part = 0; part < in.first_part[in.assembly.count]; ++part)
+    suffice = suffice && aligned(in.parts[part].rows.data);
+  return suffice;
+}
+
+/// The rows whose sum is one slot. Each lane of a warp finds them for one slot.
+template <class T>
+struct RowsOfSlot {
+  static constexpr int padding = -1, invalid = -2;  // invalid: an id outside its table, or a position outside its own
+
+  int segment = padding, position = 0;
+  T const* part = nullptr;
+
+  __device__ RowsOfSlot() noexcept = default;
+  template <class Here>
+  __device__ explicit RowsOfSlot(EmbeddingSlot<T, Here> const& slot) noexcept {
+    if (!slot.is_token) return;
+    auto const& in = slot.in;
+    auto const& source = in.parts[in.first_part[slot.segment]];
+    Index const index = source.is_table ? static_cast<Index>(source.ids[slot.entry]) : slot.entry;
+    bool const valid = index >= 0 && index < source.rows.extent[0] &&
+                       (!in.position.data || slot.position < in.position.extent[0]);
+    segment = valid ? slot.segment : invalid;
+    position = valid ? static_cast<int>(slot.position) : 0;
+    part = source.rows.data + index * slot.width;
+  }
+  /// Returns the rows that lane `source` found. All lanes must call it.
+  [[nodiscard]] __device__ RowsOfSlot of_lane(int source) const noexcept {
+    RowsOfSlot other;
+    other.segment = __shfl_sync(~0u, segment, source);
+    other.position = __shfl_sync(~0u, position, source);
+    other.part = reinterpret_cast<T const*>(__shfl_sync(~0u, reinterpret_cast<std::uintptr_t>(part), source));
+#ifdef __CUDA_ARCH__
+    __builtin_assume(__isGlobal(other.part));  // otherwise nvcc loads from any kind of memory
+#endif
+    return other;
+  }
+};
+
+/// Computes embeddings if rows_suffice. A lane loads the channels of several slots before it waits for any of them.
+template <class Here, class Stored, class T>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
+    embed_rows(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, Stored* out) {
+  using Channels = typename Here::template Values<T>;
+  constexpr int batch = 16 / Here::size;
+  auto const slots = in.assembly.layout.slots;
+  auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
+  auto const first = static_cast<int>(lane()) % shares.lanes * Here::size;
+  for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
+    auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
+    RowsOfSlot<T> const of_this_lane(EmbeddingSlot<T, Here>(in, width, min(begin + lane(), slots - 1)));
+    for (int k = own; k - own < count; k += batch * at_once) {
+      RowsOfSlot<T> rows[batch];
+      for_constants<batch>([&](auto i) { rows[i] = of_this_lane.of_lane(min(k + i * at_once, count - 1)); });
+      auto* const to = out + (begin + k) * width;
+      for (auto channel = first; channel < width; channel += static_cast<int>(channels_per_warp<Here>)) {
+        Here const here(channel, width);
+        Channels x[batch] = {}, of_position[batch] = {}, of_type;
+        for_constants<batch>([&](auto i) {
+          if (rows[i].segment < 0) return;
+          here.load_whole(rows[i].part, x[i]);
+          if (in.position.data) here.load_whole(in.position.data + rows[i].position * width, of_position[i]);
+        });
+        for_constants<batch>([&](auto i) {
+          if (rows[i].segment < 0) {
+            auto const nan = std::numeric_limits<T>::quiet_NaN();
+            for (auto& value : x[i]) value = rows[i].segment == RowsOfSlot<T>::padding ? T(0) : nan;
+          } else {
+            if (in.scale != T(1))
+              for (auto& value : x[i]) value = product(value, in.scale);
+            if (in.position.data)
+              for (int j = 0; j < Here::size; ++j) x[i][j] += of_position[i][j];
+            if (in.type.data) {
+              here.load_whole(in.type.data + rows[i].segment * width, of_type);
+              for (int j = 0; j < Here::size; ++j) x[i][j] += of_type[j];
+            }
+          }
+          if (k + i * at_once < count) here.put_whole(x[i], to + Index{i * at_once} * width);
+        });
+      }
+    }
+  }
+}
+
 /// Computes embeddings with a norm, with all lanes of a warp per slot.
 template <class Here, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares,

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
@@ -65,6 +67,19 @@ class Neighbours {
         if (has(j)) at[j] = x[j];
     }
   }
+  /// Loads all elements, if all are there and the address is aligned for the access. Has no branch, so nvcc queues
+  /// several such loads before it waits for the first.
+  template <class T>
+  __device__ void load_whole(T const* from, Values<T>& x) const noexcept {
+    load_all(from + first_, x);
+  }
+  /// Stores all elements, rounded to the stored type, under the same conditions.
+  template <class Number, class T>
+  __device__ void put_whole(Values<Number> const& x, T* to) const noexcept {
+    Values<T> stored;
+    for (int j = 0; j < count; ++j) stored[j] = static_cast<T>(x[j]);
+    store_all(stored, to + first_);
+  }
   /// Stores x, rounded to the stored type; or adds x to the stored values and then rounds.
   template <class Number, class T>
   __device__ void put(Values<Number> const& x, T* to, Write write = Write::overwrite) const noexcept {
@@ -122,6 +137,14 @@ class Neighbours {
   Index first_;
   int there_;
 };
+
+/// Calls f(0), ..., f(count - 1), where each argument is a constant of its own type, so that arrays indexed by it stay
+/// in registers.
+template <int count, class F>
+__device__ void for_constants(F const& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) { (f(std::integral_constant<int, i>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
 
 /// Calls f(group) for each group of `count` adjacent elements among `size`, one thread each.
 template <int count, class F>

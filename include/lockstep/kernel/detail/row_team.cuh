@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
-#include <utility>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/dropped_row.cuh>
@@ -63,14 +61,6 @@ struct RowTeams {
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
-
-/// Calls f(0), ..., f(count - 1), where each argument is a constant of its own type, so that arrays indexed by it stay
-/// in registers.
-template <int count, class F>
-__device__ void for_constants(F const& f) {
-  [&]<int... i>(std::integer_sequence<int, i...>) { (f(std::integral_constant<int, i>{}), ...); }
-  (std::make_integer_sequence<int, count>{});
-}
 
 /// Returns the sums of `values` over a team, in a fixed order, with equal bits in each thread. All threads of the team's
 /// warps must call it.

@@ -131,20 +131,20 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block)
     T elements[static_cast<std::size_t>(size)];
     auto const* const from = x + row * width + first;
     if (wide) {
-      for (int i = 0; i < at_once; ++i)
-        loaded[i] =
-            row + i * step < end ? *reinterpret_cast<uint4 const*>(from + i * step * width) : uint4{};
+      for_constants<at_once>([&](auto i) {
+        loaded[i] = row + i * step < end ? *reinterpret_cast<uint4 const*>(from + i * step * width) : uint4{};
+      });
     } else {
-      for (int i = 0; i < at_once; ++i) {
+      for_constants<at_once>([&](auto i) {
         for (int j = 0; j < size; ++j)
           elements[j] = j < there && row + i * step < end ? from[i * step * width + j] : T{};
         std::memcpy(&loaded[i], elements, sizeof elements);
-      }
+      });
     }
-    for (int i = 0; i < at_once; ++i) {
+    for_constants<at_once>([&](auto i) {
       std::memcpy(elements, &loaded[i], sizeof elements);
       for (int j = 0; j < size; ++j) sums[j] += static_cast<Sum>(elements[j]);
-    }
+    });
   }
   auto const own = (static_cast<int>(lane()) & (lanes - 1)) * size;
   for (int j = 0; j < size; ++j) {
@@ -194,7 +194,8 @@ void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Inde
                         Accumulate<T>* partial, ColumnTarget<Accumulate<T>> to) {
   constexpr Index size = most_neighbours<T>;
   if (width == 0) return;
-  auto const lanes = std::min<Index>(warp, std::bit_ceil(static_cast<std::uint64_t>((width + size - 1) / size)));
+  auto const groups = std::bit_ceil(static_cast<std::uint64_t>((width + size - 1) / size));
+  auto const lanes = std::min<Index>(warp, static_cast<Index>(groups));
   auto const tiles = (width + lanes * size - 1) / (lanes * size), chunks = column_chunks(rows);
   bool const wide = width % size == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access == 0;
   launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block, sum_matrix_chunks<T>, rows, width,
