@@ -264,8 +264,8 @@ struct RowsOfSlot {
     auto const& in = slot.in;
     auto const& source = in.parts[in.first_part[slot.segment]];
     Index const index = source.is_table ? static_cast<Index>(source.ids[slot.entry]) : slot.entry;
-    bool const valid = index >= 0 && index < source.rows.extent[0] &&
-                       (!in.position.data || slot.position < in.position.extent[0]);
+    bool const valid =
+        index >= 0 && index < source.rows.extent[0] && (!in.position.data || slot.position < in.position.extent[0]);
     segment = valid ? slot.segment : invalid;
     position = valid ? static_cast<int>(slot.position) : 0;
     part = source.rows.data + index * slot.width;

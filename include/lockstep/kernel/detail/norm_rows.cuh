@@ -67,8 +67,8 @@ inline namespace LOCKSTEP_CUDA_ABI {
 template <class T, Centre centre, bool wide>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? sizeof(T) == 2 ? 3 : 2 : 1)
     normalize_rows(RowTeams teams, Index rows, T const* x, Residual<T, CudaSpace> residual, Accumulate<T> const* weight,
-                   Accumulate<T> const* bias, Accumulate<T> epsilon, T* joined,
-                   RowStatistics<Accumulate<T>> statistics, T* y) {
+                   Accumulate<T> const* bias, Accumulate<T> epsilon, T* joined, RowStatistics<Accumulate<T>> statistics,
+                   T* y) {
   using Sum = Accumulate<T>;
   using Part = RowPart<T, normalized_groups<T>, wide>;
   Index const width = teams.width;
@@ -138,7 +138,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? sizeo
 /// the warps in order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is
 /// null.
 template <class T, std::size_t groups, std::size_t targets, class Sum>
-__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][most_neighbours<T>][targets], Index chunk, Index chunks, Sum* partial, ColumnTarget<Sum> first,
+__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][most_neighbours<T>][targets], Index chunk,
+                                  Index chunks, Sum* partial, ColumnTarget<Sum> first,
                                   ColumnTarget<Sum> second) noexcept {
   using Part = RowPart<T, static_cast<int>(groups), false>;
   constexpr int in_group = static_cast<int>(warp) * Part::size;  // columns of a warp's group at most
@@ -289,13 +290,13 @@ LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<T> in) {
   }
 }
 
-/// Normalises rows that are too long for registers. One warp processes one row, a lane some adjacent elements at a time.
-/// A lane processes the same columns in each pass, so it reads only its own writes.
+/// Normalises rows that are too long for registers. One warp processes one row, a lane some adjacent elements at a
+/// time. A lane processes the same columns in each pass, so it reads only its own writes.
 template <class T, Centre centre>
 LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
                                               Accumulate<T> const* weight, Accumulate<T> const* bias,
-                                              Accumulate<T> epsilon, T* joined,
-                                              RowStatistics<Accumulate<T>> statistics, T* y) {
+                                              Accumulate<T> epsilon, T* joined, RowStatistics<Accumulate<T>> statistics,
+                                              T* y) {
   using Sum = Accumulate<T>;
   using Here = NeighboursOf<T>;
   constexpr Index step = Index{warp} * Here::size;
@@ -370,7 +371,8 @@ struct OfNormalized {
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// Returns the rows that share one partial sum of a norm's parameters, and the number of such chunks. Some hundreds of
-/// chunks occupy a whole GPU, also for 2,000 rows. Depends only on the number of rows, so that no bit depends on the GPU.
+/// chunks occupy a whole GPU, also for 2,000 rows. Depends only on the number of rows, so that no bit depends on the
+/// GPU.
 [[nodiscard]] constexpr Index row_chunk(Index rows) noexcept {
   return std::max(std::min<Index>(64, (rows + 2047) / 2048 * 8), (rows + 1023) / 1024);
 }
@@ -390,17 +392,17 @@ void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, I
   if (!RowTeams::fit<T, normalized_groups<T>>(width))
     return launch(name, stream, rows * warp, normalize_long_rows<T, centre>, rows, width, x, residual, weight, bias,
                   epsilon, joined, statistics, y);
-  auto const teams =
-      RowTeams::of<T, normalized_groups<T>>(width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(joined) && is_aligned(y),
-                      is_aligned(weight) && is_aligned(bias));
+  auto const teams = RowTeams::of<T, normalized_groups<T>>(
+      width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(joined) && is_aligned(y),
+      is_aligned(weight) && is_aligned(bias));
   auto const blocks = std::min<Index>((rows + teams.rows_per_block() - 1) / teams.rows_per_block(), Index{1} << 20);
   launch_grid(name, stream, static_cast<unsigned>(blocks), teams.block(),
-              teams.wide ? normalize_rows<T, centre, true> : normalize_rows<T, centre, false>, teams, rows, x,
-              residual, weight, bias, epsilon, joined, statistics, y);
+              teams.wide ? normalize_rows<T, centre, true> : normalize_rows<T, centre, false>, teams, rows, x, residual,
+              weight, bias, epsilon, joined, statistics, y);
 }
 
-/// Computes all gradients of a norm. If a team's registers hold a row, one kernel computes the gradients of the rows and
-/// the parameters' sums over chunks of rows, and each row is read once.
+/// Computes all gradients of a norm. If a team's registers hold a row, one kernel computes the gradients of the rows
+/// and the parameters' sums over chunks of rows, and each row is read once.
 /// @shape partial [norm_parameters<centre> * row_partials(rows, width)], overwritten
 template <Centre centre, class T>
 void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<T> const& in,
@@ -413,10 +415,11 @@ void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, Norm
     sum_columns<Sum, parameters>(name, stream, in.rows, in.width, OfNormalized<T, centre>{in}, partial, dweight, dbias);
     return launch(name, stream, in.rows * warp, differentiate_long_rows<T, centre>, in);
   }
-  auto const teams = RowTeams::of<T, differentiated_groups<T>>(in.width,
-                                     is_aligned(in.dy) && is_aligned(in.joined) && is_aligned(in.beside) &&
-                                         is_aligned(in.dx) && is_aligned(in.dresidual),
-                                     is_aligned(in.weight));
+  auto const teams =
+      RowTeams::of<T, differentiated_groups<T>>(in.width,
+                                                is_aligned(in.dy) && is_aligned(in.joined) && is_aligned(in.beside) &&
+                                                    is_aligned(in.dx) && is_aligned(in.dresidual),
+                                                is_aligned(in.weight));
   auto const chunks = row_chunks(in.rows);
   launch_grid(name, stream, static_cast<unsigned>(chunks), teams.block(),
               teams.wide ? differentiate_rows<T, centre, true> : differentiate_rows<T, centre, false>, teams, in,

@@ -15,8 +15,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// Number of 16-byte groups of a row that one thread holds in registers, for `elements` elements, or a quarter of them in
-/// double.
+/// Number of 16-byte groups of a row that one thread holds in registers, for `elements` elements, or a quarter of them
+/// in double.
 template <class T>
 [[nodiscard]] constexpr int held_groups(int elements) noexcept {
   return (sizeof(T) == sizeof(double) ? elements / 4 : elements) / most_neighbours<T>;
@@ -27,15 +27,15 @@ template <class T>
   return reinterpret_cast<std::uintptr_t>(at) % widest_access == 0;
 }
 
-/// Division of a matrix's rows among threads. `lanes` threads form a team and process one row: a part of a warp, a warp,
-/// or a block of several warps. The size depends only on the width and the element type, so a row's sums do not depend
-/// on the number of rows.
+/// Division of a matrix's rows among threads. `lanes` threads form a team and process one row: a part of a warp, a
+/// warp, or a block of several warps. The size depends only on the width and the element type, so a row's sums do not
+/// depend on the number of rows.
 struct RowTeams {
   static constexpr unsigned most_threads = 256;  ///< of a block
 
   int width;
-  int lanes;    ///< a power of two
-  bool wide;    ///< accesses of 16 bytes are possible in all matrices
+  int lanes;          ///< a power of two
+  bool wide;          ///< accesses of 16 bytes are possible in all matrices
   bool factors_wide;  ///< and in the vectors of parameters
 
   /// Returns whether a team's registers hold a row, if each thread has up to `groups` groups.
@@ -62,8 +62,8 @@ struct RowTeams {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Returns the sums of `values` over a team, in a fixed order, with equal bits in each thread. All threads of the team's
-/// warps must call it.
+/// Returns the sums of `values` over a team, in a fixed order, with equal bits in each thread. All threads of the
+/// team's warps must call it.
 template <class Sum, std::size_t count>
 __device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
   for (int distance = min(lanes, static_cast<int>(warp)) / 2; distance > 0; distance /= 2)
@@ -121,9 +121,8 @@ class RowPart {
   /// Loads all groups at once. Absent elements are zero.
   __device__ void load(T const* row, Held& held) const noexcept {
     if constexpr (wide) {
-      for_constants<groups>([&](auto g) {
-        held.group[g] = has(g) ? *reinterpret_cast<uint4 const*>(row + first(g)) : uint4{};
-      });
+      for_constants<groups>(
+          [&](auto g) { held.group[g] = has(g) ? *reinterpret_cast<uint4 const*>(row + first(g)) : uint4{}; });
     } else {
       for_constants<groups>([&](auto g) {
         T elements[static_cast<std::size_t>(size)];
@@ -151,7 +150,7 @@ class RowPart {
   /// Returns the held group as numbers.
   __device__ static void numbers(uint4 const& group, Numbers& x) noexcept {
     T elements[static_cast<std::size_t>(size)];
-    std::memcpy(elements, &group, sizeof elements);
+    std::memcpy(static_cast<void*>(elements), &group, sizeof elements);
     for (int j = 0; j < size; ++j) x[j] = static_cast<Number>(elements[j]);
   }
   /// Rounds x to the stored type, and stores it unless `row` is null.
@@ -181,7 +180,7 @@ class RowPart {
   __device__ void load_elements(int group, T const* from, T (&to)[static_cast<std::size_t>(size)]) const noexcept {
     if constexpr (wide) {
       uint4 const piece = *reinterpret_cast<uint4 const*>(from);
-      std::memcpy(to, &piece, sizeof piece);
+      std::memcpy(static_cast<void*>(to), &piece, sizeof piece);
     } else {
       for (int j = 0; j < size; ++j) to[j] = has(group, j) ? from[j] : T{};
     }

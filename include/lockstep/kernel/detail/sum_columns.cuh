@@ -82,8 +82,8 @@ LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk
 /// Threads of a block that sums chunks.
 inline constexpr unsigned finishing_threads = 1024;
 
-/// Sums the chunks' partial sums. One block sums 32 columns of one target. Each of 32 threads per column sums every 32nd
-/// chunk, then their sums are added in order.
+/// Sums the chunks' partial sums. One block sums 32 columns of one target. Each of 32 threads per column sums every
+/// 32nd chunk, then their sums are added in order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
     sum_chunks_of_columns(Index chunks, Index width, T const* partial, ColumnTarget<T> first, ColumnTarget<T> second) {
@@ -110,11 +110,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
 }
 
 /// Sums columns of a matrix over a chunk of rows. `lanes` threads, a power of two, process adjacent groups of 16 bytes
-/// of a row; the block's other threads process further rows. A thread loads its groups of eight rows at once.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block)
-    sum_matrix_chunks(Index rows, Index width, int lanes, bool wide, Index chunk_rows, T const* x,
-                      Accumulate<T>* partial, ColumnTarget<Accumulate<T>> to) {
+/// of a row; the block's other threads process further rows. A thread loads its groups of eight rows at once: whole
+/// ones if all are `wide`, otherwise element by element, with equal results.
+template <class T, bool wide>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
+    sum_matrix_chunks(Index rows, Index width, int lanes, Index chunk_rows, T const* x, Accumulate<T>* partial,
+                      ColumnTarget<Accumulate<T>> to) {
   using Sum = Accumulate<T>;
   constexpr int size = most_neighbours<T>, at_once = 8;
   __shared__ Sum shared[warps_per_block][warp * size];
@@ -130,7 +131,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block)
     uint4 loaded[at_once];
     T elements[static_cast<std::size_t>(size)];
     auto const* const from = x + row * width + first;
-    if (wide) {
+    if constexpr (wide) {
       for_constants<at_once>([&](auto i) {
         loaded[i] = row + i * step < end ? *reinterpret_cast<uint4 const*>(from + i * step * width) : uint4{};
       });
@@ -142,7 +143,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block)
       });
     }
     for_constants<at_once>([&](auto i) {
-      std::memcpy(elements, &loaded[i], sizeof elements);
+      std::memcpy(static_cast<void*>(elements), &loaded[i], sizeof elements);
       for (int j = 0; j < size; ++j) sums[j] += static_cast<Sum>(elements[j]);
     });
   }
@@ -198,8 +199,9 @@ void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Inde
   auto const lanes = std::min<Index>(warp, static_cast<Index>(groups));
   auto const tiles = (width + lanes * size - 1) / (lanes * size), chunks = column_chunks(rows);
   bool const wide = width % size == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access == 0;
-  launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block, sum_matrix_chunks<T>, rows, width,
-              static_cast<int>(lanes), wide, column_chunk(rows), x, chunks > 1 ? partial : nullptr, to);
+  launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block,
+              wide ? sum_matrix_chunks<T, true> : sum_matrix_chunks<T, false>, rows, width, static_cast<int>(lanes),
+              column_chunk(rows), x, chunks > 1 ? partial : nullptr, to);
   finish_columns<Accumulate<T>, 1>(name, stream, chunks, width, partial, to, {});
 }
 
