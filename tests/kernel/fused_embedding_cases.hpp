@@ -238,6 +238,10 @@ void embedding_assembly_cases(Backend& backend) {
     check_embedding<T>(
         backend,
         {.rows = 70, .length = 3, .width = 33, .segments = 2, .scale = 3, .types = !positions, .positions = positions});
+  for (lockstep::Index width : {8, 96, 128, 264}) {  // whole vectorized accesses, of a part of a warp and of several turns
+    check_embedding<T>(backend, {.rows = 70, .length = 3, .width = width, .segments = 2, .scale = 3, .types = true});
+    check_embedding<T>(backend, {.rows = 9, .length = 20, .width = width, .ragged = true});
+  }
   check_embedding<T>(backend, {.rows = 300, .length = 16, .width = 16, .norm = Norm::layer, .types = true});
   for (auto norm : {Norm::layer, Norm::rms})
     check_embedding<T>(backend, {.rows = 3, .length = 4, .width = 260, .dropout = 0.1, .norm = norm});
