@@ -134,46 +134,37 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? sizeo
   }
 }
 
-/// Writes the sums of one thread's columns over a block's chunk of rows. Adds the teams of a warp in a fixed tree, then
-/// the warps in order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is
-/// null.
+/// Writes the sums of columns over a block's chunk of rows. Adds the teams of a warp in a fixed tree, then the warps in
+/// order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is null.
 template <class T, std::size_t groups, std::size_t targets, class Sum>
 __device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][most_neighbours<T>][targets], Index chunk,
                                   Index chunks, Sum* partial, ColumnTarget<Sum> first,
                                   ColumnTarget<Sum> second) noexcept {
-  using Part = RowPart<T, static_cast<int>(groups), false>;
-  constexpr int in_group = static_cast<int>(warp) * Part::size;  // columns of a warp's group at most
-  __shared__ Sum shared[targets][warps_per_block][static_cast<std::size_t>(in_group)];
-  auto const put = [&](std::size_t t, Index column, Sum sum) {
-    auto const target = t == 0 ? first : second;
-    auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * teams.width : target.data;
-    to[column] = !partial && target.write == Write::add ? to[column] + sum : sum;
-  };
-  Part const part(teams, true);
-  auto const columns = min(teams.lanes, static_cast<int>(warp)) * Part::size;
-  auto const own = (static_cast<int>(lane()) & (teams.lanes - 1)) * Part::size;
-  for_constants<Part::groups>([&](auto g) {
-    if (g * teams.lanes * Part::size >= teams.width) return;
-    for (int j = 0; j < Part::size; ++j)
+  constexpr int size = most_neighbours<T>,
+                of_warp = static_cast<int>(warp) * size;  // columns of a warp's group at most
+  __shared__ Sum shared[targets][warps_per_block][static_cast<std::size_t>(of_warp)];
+  auto const columns = teams.lanes * size;
+  auto const own = (static_cast<int>(lane()) & (teams.lanes - 1)) * size;
+  for_constants<static_cast<int>(groups)>([&](auto g) {
+    if (g * columns >= teams.width) return;
+    for (int j = 0; j < size; ++j)
       for (std::size_t t = 0; t < targets; ++t) {
         auto& sum = sums[g][j][t];
         for (int distance = teams.lanes; distance < static_cast<int>(warp); distance *= 2)
           sum += __shfl_xor_sync(~0u, sum, static_cast<unsigned>(distance));
-        if (teams.lanes > static_cast<int>(warp)) {
-          if (part.has(g, j)) put(t, part.first(g) + j, sum);
-        } else if (static_cast<int>(lane()) < teams.lanes) {
-          shared[t][threadIdx.x / warp][own + j] = sum;
-        }
+        if (static_cast<int>(lane()) < teams.lanes) shared[t][threadIdx.x / warp][own + j] = sum;
       }
-    if (teams.lanes > static_cast<int>(warp)) return;
     __syncthreads();
     for (std::size_t t = 0; t < targets; ++t)
       for (auto c = static_cast<int>(threadIdx.x); c < columns; c += static_cast<int>(blockDim.x)) {
         Index const column = g * columns + c;
         if (column >= teams.width) break;
-        Sum sum = 0;
-        for (unsigned w = 0; w < blockDim.x / warp; ++w) sum += shared[t][w][c];
-        put(t, column, sum);
+        Sum sum = shared[t][c / of_warp][c % of_warp];  // if a team is a block: its warps have different columns
+        if (teams.lanes <= static_cast<int>(warp))
+          for (unsigned w = 1; w < blockDim.x / warp; ++w) sum += shared[t][w][c];
+        auto const target = t == 0 ? first : second;
+        auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * teams.width : target.data;
+        to[column] = !partial && target.write == Write::add ? to[column] + sum : sum;
       }
     __syncthreads();  // the next group overwrites the shared values
   });
