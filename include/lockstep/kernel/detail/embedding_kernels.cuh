@@ -257,7 +257,7 @@ struct RowsOfSlot {
   int segment = padding, position = 0;
   T const* part = nullptr;
 
-  __device__ RowsOfSlot() noexcept = default;
+  RowsOfSlot() noexcept = default;
   template <class Here>
   __device__ explicit RowsOfSlot(EmbeddingSlot<T, Here> const& slot) noexcept {
     if (!slot.is_token) return;
