@@ -238,7 +238,7 @@ void embedding_assembly_cases(Backend& backend) {
     check_embedding<T>(
         backend,
         {.rows = 70, .length = 3, .width = 33, .segments = 2, .scale = 3, .types = !positions, .positions = positions});
-  for (lockstep::Index width : {8, 96, 128, 264}) {  // whole vectorized accesses, of a part of a warp and of several turns
+  for (lockstep::Index width : {8, 96, 128, 264}) {  // accesses are whole
     check_embedding<T>(backend, {.rows = 70, .length = 3, .width = width, .segments = 2, .scale = 3, .types = true});
     check_embedding<T>(backend, {.rows = 9, .length = 20, .width = width, .ragged = true});
   }
