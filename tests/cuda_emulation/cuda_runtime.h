@@ -75,7 +75,10 @@ inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaE
 
 enum cudaDeviceAttr {
   cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrClockRate = 13,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrMemoryClockRate = 36,
+  cudaDevAttrGlobalMemoryBusWidth = 37,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
@@ -537,6 +540,8 @@ inline void __stwb(uint4* to, uint4 value) {
     cuda_emulation::refuse_to_go_on("16 bytes are written to an address that is not aligned");
   *to = value;
 }
+
+inline void __nanosleep(unsigned) {}
 
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline double __dmul_rn(double a, double b) { return a * b; }

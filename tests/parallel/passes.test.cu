@@ -12,6 +12,7 @@
 #include <lockstep/nn/named_loss.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/cuda.cuh>
+#include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/replica.hpp>
 
@@ -312,6 +313,36 @@ TEST_CASE("losses of other samples are added up on the device as on the host") {
     memory::check_cuda(cudaMemcpy(seen + 2 * i++, each.totals, 2 * sizeof(double), cudaMemcpyDeviceToHost),
                        "cudaMemcpy");
   CHECK(std::vector(seen, seen + 6) == std::vector<double>{6, 2, 7, 2, 7, 5});
+}
+
+TEST_CASE("passes are counted, and passes 8 and 16 measured, recorded or not, with equal bits") {
+  if (!lockstep_test::has_gpu("device work")) return;
+  parallel::DeviceWork work[2];
+  std::vector<double> seen[2];
+  for (bool const listens : {false, true}) {
+    Trained trained(listens);
+    Content const content(6, 1);
+    for (unsigned step = 0; step < 20; ++step) {
+      trained.run(content, {.key = step});
+      seen[listens] = trained.update();
+    }
+    auto const taken = work[listens] = trained.replica.take_work();
+    CHECK(taken.passes == 20);
+    CHECK(taken.measured <= 2);
+    CHECK(taken.queue_seconds > 0);
+    CHECK((taken.busy_seconds > 0) == (taken.measured > 0));
+    CHECK(trained.replica.take_work().passes == 0);
+#if defined(LOCKSTEP_CUDA_EMULATION)
+    CHECK(taken.measured == 2);                                 // the device does nothing before somebody waits
+    CHECK(taken.busy_seconds * 1e3 >= 2 * taken.kernels / 20);  // a millisecond for each piece of work
+    CHECK(taken.product_seconds + taken.memory_seconds == 0);   // rates of this device are not known
+#endif
+  }
+  CHECK(work[0].replays >= 16);
+  CHECK(work[1].replays == 0);
+  CHECK(work[0].kernels == work[1].kernels);  // replays count what was recorded
+  CHECK(work[0].kernels >= 20 * 10);
+  CHECK(seen[0] == seen[1]);
 }
 
 #if defined(LOCKSTEP_CUDA_EMULATION)

@@ -162,6 +162,10 @@ SAME(cudaError_t, cudaGraphLaunch, (cudaGraphExec_t executable, cudaStream_t str
 PTX_EXPORTED(cudaError_t, cudaRuntimeGetVersion, (int* version)) { return *version = 13000, cudaSuccess; }
 PTX_EXPORTED(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) {
   switch (which) {
+    case 13:  // clocks of processors and memory, and the memory's width: not known
+    case 36:
+    case 37:
+      return *value = 0, cudaSuccess;
     case 16:  // multiprocessors
       return *value = 2, cudaSuccess;
     case 75:

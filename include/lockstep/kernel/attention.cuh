@@ -60,6 +60,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const name = "kernel::Attention::forward";
     with_shape<T>(in, out.extent, [&](auto on_tensor_cores, auto channels) {
       constexpr int n = decltype(channels)::value;
+      count_products<T, decltype(on_tensor_cores)::value>(stream, in, 2);
       if constexpr (decltype(on_tensor_cores)::value) {
         bool const wide = is_wide(in, {in.query.data, in.key.data, in.value.data, out.data});
         with_flag(in.mask.active(), [&](auto drops) {
@@ -97,6 +98,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const arguments = arguments_of(in);
     with_shape<T>(in, out.extent, [&](auto on_tensor_cores, auto channels) {
       constexpr int n = decltype(channels)::value;
+      count_products<T, decltype(on_tensor_cores)::value>(stream, in, 5);
       if constexpr (decltype(on_tensor_cores)::value) {
         using Shape = detail::FragmentShape<T, n, 1>;
         auto* const statistics = reinterpret_cast<detail::QueryStatistics*>(memory.data);
@@ -186,6 +188,16 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
             in.causal,
             in.mask,
             static_cast<Accumulate<T>>(in.mask.scale())};
+  }
+
+  /// Counts `products` matrix products of each head, for all positions, padding included. On tensor cores, a product of
+  /// floats is three in TF32, each of which takes as long as two in 16 bits.
+  template <class T, bool on_tensor_cores>
+  static void count_products(Stream stream, Inputs<T> const& in, int products) {
+    auto const pairs = static_cast<double>(in.queries.length) * static_cast<double>(in.keys.length);
+    auto const all = (in.causal ? 1.0 : 2.0) * products * static_cast<double>(in.rows() * in.width()) * pairs;
+    bool const in_tf32 = on_tensor_cores && std::is_same_v<T, float>;
+    stream.queued().add_products(in_tf32 ? 6 * all : all, in_tf32 ? 2 : sizeof(T));
   }
 
   /// Queues one block for each tile of `length` rows, for each head of each row.

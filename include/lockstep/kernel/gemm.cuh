@@ -52,11 +52,15 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
     // cuBLASLt accepts no empty operands and no bias in double, and gets no unaligned bias.
     bool const fused_bias =
         bias && k > 0 && !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
-    if (k > 0)
+    if (k > 0) {
       stream.kept<detail::LtProducts>().multiply(stream,
                                                  {detail::lt_type<T>, detail::lt_type<C>, a_turned, b_turned,
                                                   fused_bias, m, n, k, alignment(a.data, b.data, c.data)},
                                                  alpha, a.data, b.data, beta, c.data, fused_bias ? bias : nullptr);
+      ++stream.queued().kernels;
+      stream.queued().add_products(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+                                   sizeof(T));
+    }
     if (k == 0 || (bias && !fused_bias)) detail::scale_and_add<C>(stream, k > 0 ? Accumulate<T>{1} : beta, c, bias);
   }
 

@@ -84,6 +84,36 @@ struct DefaultResourceOf<CudaSpace> {
   using type = CudaResource;
 };
 
+/// Work that was queued on a stream, counted on the host. Work that is recorded counts when it is recorded.
+struct QueuedWork {
+  double kernels = 0;          ///< launches; a matrix product counts as one
+  double operations = 0;       ///< multiplications and additions of matrix products whose factors have over 16 bits
+  double half_operations = 0;  ///< of matrix products whose factors have 16 bits
+
+  /// Counts matrix products with factors of `element_bytes` bytes. A product of doubles counts twice.
+  void add_products(double count, std::size_t element_bytes) noexcept {
+    (element_bytes == 2 ? half_operations : operations) += element_bytes == 8 ? 2 * count : count;
+  }
+  QueuedWork& operator+=(QueuedWork const& other) noexcept {
+    kernels += other.kernels, operations += other.operations, half_operations += other.half_operations;
+    return *this;
+  }
+  /// Returns the work since `before`.
+  [[nodiscard]] QueuedWork since(QueuedWork const& before) const noexcept {
+    return {kernels - before.kernels, operations - before.operations, half_operations - before.half_operations};
+  }
+};
+
+namespace detail {
+
+/// Objects and counts that belong to a CudaStream.
+struct CudaStreamState {
+  KeptObjects kept;
+  QueuedWork queued;
+};
+
+}  // namespace detail
+
 /// A kernel's view of a CudaStream: work runs in order, after the call that queued it has returned. Cheap to copy; does
 /// not own. Used by one thread at a time.
 template <>
@@ -97,7 +127,7 @@ class Stream<CudaSpace> {
   /// calls.
   template <class T>
   [[nodiscard]] T& kept() const {
-    return kept_->of<T>(nullptr);
+    return state_->kept.of<T>(nullptr);
   }
 
   /// Returns a stream for parallel work, the same one each time. Its work starts after the work queued here so far;
@@ -110,32 +140,35 @@ class Stream<CudaSpace> {
   void memory_moved() const { ++kept<Moves>().count; }
   [[nodiscard]] std::uint64_t memory_moves() const { return kept<Moves>().count; }
 
+  /// Returns the count of the work queued here so far, for kernels to add to. Parallel work is added by `join`.
+  [[nodiscard]] QueuedWork& queued() const noexcept { return state_->queued; }
+
  private:
   friend class CudaStream;
   struct Moves {
     std::uint64_t count = 0;
   };
-  Stream(cudaStream_t stream, KeptObjects* kept) noexcept : stream_(stream), kept_(kept) {}
+  Stream(cudaStream_t stream, detail::CudaStreamState* state) noexcept : stream_(stream), state_(state) {}
 
   cudaStream_t stream_;
-  KeptObjects* kept_;
+  detail::CudaStreamState* state_;
 };
 
 /// Owns a CUDA stream that does not wait for the default stream, and the objects that kernels keep with it. All belong
 /// to the device that was current when it was made. The destructor waits for queued work.
 class [[nodiscard]] CudaStream {
  public:
-  CudaStream() : kept_(std::make_unique<KeptObjects>()) {
+  CudaStream() : state_(std::make_unique<detail::CudaStreamState>()) {
     check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   }
   ~CudaStream() {
-    if (!kept_) return;
+    if (!state_) return;
     int before = device_;
     cudaGetDevice(&before);
     cudaSetDevice(device_);          // library handles need the device that they were made for
     cudaStreamSynchronize(stream_);  // queued work may use kept objects
-    kept_.reset();
+    state_.reset();
     cudaStreamDestroy(stream_);
     cudaSetDevice(before);
   }
@@ -143,17 +176,17 @@ class [[nodiscard]] CudaStream {
   CudaStream& operator=(CudaStream&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(stream_, other.stream_);
-    std::swap(kept_, other.kept_);
+    std::swap(state_, other.state_);
     return *this;
   }
-  [[nodiscard]] Stream<CudaSpace> view() const noexcept { return {stream_, kept_.get()}; }
+  [[nodiscard]] Stream<CudaSpace> view() const noexcept { return {stream_, state_.get()}; }
   /// Returns the device's number.
   [[nodiscard]] int device() const noexcept { return device_; }
 
  private:
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<KeptObjects> kept_;
+  std::unique_ptr<detail::CudaStreamState> state_;
 };
 
 /// A mark in a stream that others can wait for.
@@ -218,6 +251,7 @@ inline Stream<CudaSpace> Stream<CudaSpace>::fork() const {
 inline void Stream<CudaSpace>::join() const {
   auto& branch = kept<std::optional<detail::CudaBranch>>();
   if (!branch || !std::exchange(branch->open, false)) return;
+  queued() += std::exchange(branch->stream.view().queued(), {});
   branch->joined.record(branch->stream.view());
   branch->joined.block(*this);
 }

@@ -110,6 +110,7 @@ class Replica {
       device_.begin_step();
     }
     renew_shadow();
+    device_.begin_pass(!traced_);
     auto const begin = device_.now();
     Arrival const arrival{device_};
     auto const& brought = device_.bring(batch);
@@ -127,6 +128,7 @@ class Replica {
         !traced_ && (heard || (!loss_sink.call && !ready_sink.call)) && device_.repeat(context_, brought, heard, pass);
     if (!repeats) pass();
     auto const end = device_.now();
+    device_.end_pass(begin, end, repeats);
     if constexpr (Space::host_accessible) {
       device_.took(&PhaseSeconds::forward, begin, middle);
       device_.took(&PhaseSeconds::backward, middle, end);
@@ -264,6 +266,13 @@ class Replica {
   /// Returns the tables with gradients by rows, in the arena's order.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
+  /// Returns the work of a GPU's passes since the last call; empty on the CPU. Waits for the device. A pass is taken to
+  /// access each activation five times (to write it, to use it in forward and backward, and its gradient twice), and
+  /// each parameter three times.
+  [[nodiscard]] DeviceWork take_work() {
+    return device_.take_work(5 * static_cast<double>(context_.activation_bytes()) +
+                             3 * static_cast<double>(bytes_of(size())));
+  }
   /// Returns the bytes of values, their shadow, gradients, sums over shards, and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return 2 * bytes_of(size()) + shard_sum_.bytes() + static_cast<std::size_t>(shadow_.size()) * sizeof(Shadow) +

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/train/observer.hpp>
@@ -43,6 +44,7 @@ struct RunRecord {
   std::vector<double> epoch_seconds;
   double data_wait_seconds = 0;
   parallel::PhaseSeconds phases;   ///< of the whole run
+  parallel::DeviceWork work;       ///< of this process's first GPU, since the last resume
   std::vector<RankSeconds> ranks;  ///< by rank
   parallel::SessionReport session;
   double run_began = 0;   ///< Clock::seconds() at the start, as if the run had not paused before a resume
@@ -67,6 +69,8 @@ struct RunRecord {
   [[nodiscard]] double milliseconds_of_step(double seconds) const noexcept {
     return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());
   }
+  /// Returns the work of an average step on a GPU; zeros on the CPU.
+  [[nodiscard]] parallel::DeviceStep device_step() const noexcept { return work.per_step(steps - resumed()); }
   /// Returns the q-quantile of the steps' seconds, q in [0, 1]; 0 without steps.
   [[nodiscard]] double step_quantile(double q) const {
     if (step_seconds.empty()) return 0;

@@ -55,6 +55,7 @@ class CudnnConvolution {
                              float const* bias, float* y, Scratch& scratch) {
     auto& plan = find(stream, s, ConvolutionPass::forward);
     if (!plan.has_algorithm()) return false;
+    count(stream, s);
     Memory const memory(stream, plan, s, scratch);
     put_inputs_last(stream, s, weight, memory.weight);
     auto const status = cudnnConvolutionForward(handle(stream), &one, plan.x(), x, plan.weight(), memory.weight,
@@ -69,6 +70,7 @@ class CudnnConvolution {
                                    float* dx, Write write, Scratch& scratch) {
     auto& plan = find(stream, s, ConvolutionPass::data);
     if (!plan.has_algorithm()) return false;
+    count(stream, s);
     Memory const memory(stream, plan, s, scratch);
     put_inputs_last(stream, s, weight, memory.weight);
     return plan.runs(
@@ -82,6 +84,7 @@ class CudnnConvolution {
                                      float* dweight, Write write, Scratch& scratch) {
     auto& plan = find(stream, s, ConvolutionPass::weight);
     if (!plan.has_algorithm()) return false;
+    count(stream, s);
     Memory const memory(stream, plan, s, scratch);
     auto const status =
         cudnnConvolutionBackwardFilter(handle(stream), &one, plan.x(), x, plan.y(), dy, plan.geometry(),
@@ -122,6 +125,12 @@ class CudnnConvolution {
     CudnnPlan made(handle(stream), shape, pass);
     if (plans_.size() < most) return plans_.emplace_back(std::move(made));
     return plans_[next_++ % most] = std::move(made);
+  }
+
+  static void count(Stream stream, ConvolutionShape const& s) noexcept {
+    ++stream.queued().kernels;
+    stream.queued().add_products(
+        2.0 * static_cast<double>(s.rows * s.output_places()) * static_cast<double>(s.weight_size()), sizeof(float));
   }
 
   std::vector<CudnnPlan> plans_;

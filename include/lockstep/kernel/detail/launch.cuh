@@ -44,6 +44,7 @@ void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks
   config.dynamicSmemBytes = shared.bytes;
   config.stream = stream.get();
   memory::check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+  ++stream.queued().kernels;
 }
 template <class... Parameters, class... Arguments>
 void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks, dim3 threads,

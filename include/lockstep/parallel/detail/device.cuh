@@ -24,6 +24,7 @@
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/device_clock.cuh>
+#include <lockstep/parallel/detail/device_load.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -133,11 +134,14 @@ class Device<CudaSpace> {
       start.written.assign(context.written().begin(), context.written().end());
       auto const* const outcome = stream().template kept<Passes<Batch>>().run(
           stream(), start, context.memory_moves() + stream().memory_moves(), [&] {
+            auto const before = stream().queued();
             pass();
+            auto const after = std::exchange(stream().queued(), before);  // replays count it
             return PassOutcome{std::vector(context.written().begin(), context.written().end()),
-                               heard ? *heard : HeardParameters()};
+                               heard ? *heard : HeardParameters(), after.since(before)};
           });
       if (outcome) {
+        stream().queued() += outcome->work;
         context.set_written(outcome->written);
         if (heard) *heard = outcome->heard;
         return true;
@@ -225,6 +229,16 @@ class Device<CudaSpace> {
     clock_.trace(stream(), timeline);
   }
   [[nodiscard]] PhaseSeconds take_phases() { return clock_.take(); }
+  /// Counts and measures the passes between these calls. `measures` is false if a pass must not be delayed.
+  void begin_pass(bool measures) { load_.begin(stream(), measures); }
+  void end_pass(Moment begin, Moment end, bool replayed) { load_.end(stream(), clock_, begin, end, replayed); }
+  /// Returns the work of the passes since the last call. Waits for the device.
+  /// @param pass_bytes estimated memory traffic of a pass
+  [[nodiscard]] DeviceWork take_work(double pass_bytes) {
+    enter();
+    clock_.settle();
+    return load_.take(pass_bytes);
+  }
 
   void begin_step() {
     if (clock_.is_full()) clock_.settle();
@@ -284,6 +298,7 @@ class Device<CudaSpace> {
   struct PassOutcome {
     std::vector<std::uint8_t> written;
     HeardParameters heard;
+    memory::QueuedWork work;
   };
   template <class Batch>
   using Passes = memory::CudaRecordings<PassStart<Batch>, PassOutcome>;
@@ -310,6 +325,7 @@ class Device<CudaSpace> {
   memory::CudaInbox inbox_;
   memory::CudaEvent read_;
   DeviceClock clock_;
+  DeviceLoad load_;
   std::uint64_t received_ = 0;
   Loss loss_{totals_.data(), nullptr, nullptr}, summed_{totals_.data() + 2, nullptr, nullptr};
 };

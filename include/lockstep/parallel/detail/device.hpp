@@ -12,6 +12,7 @@
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
@@ -90,6 +91,10 @@ class Device<HostSpace> {
   void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
   /// Returns the seconds since the last call.
   [[nodiscard]] PhaseSeconds take_phases() noexcept { return std::exchange(phases_, {}); }
+  /// Does nothing: only passes of a GPU are counted.
+  void begin_pass(bool) const noexcept {}
+  void end_pass(Moment, Moment, bool) const noexcept {}
+  [[nodiscard]] DeviceWork take_work(double) const noexcept { return {}; }
 
   /// Resets the loss.
   void begin_step() noexcept { loss_ = {}; }

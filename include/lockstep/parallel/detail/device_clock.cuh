@@ -30,9 +30,18 @@ class DeviceClock {
     return used_++;
   }
   void took(double PhaseSeconds::*phase, std::size_t begin, std::size_t end) {
-    spans_.push_back({phase, begin, end});
+    took(&(phases_.*phase), begin, end);
     if (timeline_)
       timeline_->add({.name = name_of(phase), .begin = static_cast<double>(begin), .end = static_cast<double>(end)});
+  }
+  /// Adds the seconds between two marks to `*to`, at the latest in `take`.
+  void took(double* to, std::size_t begin, std::size_t end) { spans_.push_back({to, begin, end}); }
+  /// Returns whether the stream has come to a mark. Does not wait.
+  [[nodiscard]] bool has_reached(std::size_t mark) const {
+    auto const status = cudaEventQuery(events_[mark]);
+    if (status == cudaErrorNotReady) return static_cast<void>(cudaGetLastError()), false;  // counts as an error
+    memory::check_cuda(status, "cudaEventQuery");
+    return true;
   }
   /// Also records phases in `timeline`. All entries hold marks until `settle` converts them to seconds. Null ends the
   /// recording. Waits for the stream.
@@ -50,7 +59,7 @@ class DeviceClock {
   /// Adds up all marked phases. Waits for the last mark.
   void settle() {
     if (used_ > 0) memory::check_cuda(cudaEventSynchronize(events_[used_ - 1]), "cudaEventSynchronize");
-    for (auto const& span : spans_) phases_.*span.phase += between(events_[span.begin], events_[span.end]);
+    for (auto const& span : spans_) *span.to += between(events_[span.begin], events_[span.end]);
     spans_.clear();
     if (timeline_) write_seconds();
     used_ = 0;
@@ -63,8 +72,8 @@ class DeviceClock {
   [[nodiscard]] bool is_full() const noexcept { return used_ > 1024; }
 
  private:
-  struct Phase {
-    double PhaseSeconds::*phase;
+  struct Span {
+    double* to;
     std::size_t begin, end;
   };
 
@@ -90,7 +99,7 @@ class DeviceClock {
   std::size_t settled_ = 0;     // number of its spans in seconds
   cudaEvent_t zero_ = nullptr;  // an event at a known time
   double zero_seconds_ = 0;
-  std::vector<Phase> spans_;
+  std::vector<Span> spans_;
   PhaseSeconds phases_;
 };
 

@@ -11,6 +11,7 @@
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/trace.hpp>
 
@@ -64,6 +65,8 @@ class AnySession {
   /// pointer ends the recording.
   virtual void trace(Trace* trace) = 0;
   [[nodiscard]] virtual parallel::PhaseSeconds take_phases() = 0;
+  /// Returns the work of the first device's passes since the last call; empty on the CPU. Waits for the device.
+  [[nodiscard]] virtual parallel::DeviceWork take_work() = 0;
   [[nodiscard]] virtual parallel::SessionReport report() = 0;
 
  protected:
@@ -158,6 +161,14 @@ class SomeSession final : public AnySession {
     if constexpr (requires { session_.trace(training); }) session_.trace(training);
   }
   parallel::PhaseSeconds take_phases() override { return session_.take_phases(); }
+  parallel::DeviceWork take_work() override {
+    parallel::DeviceWork work;
+    if constexpr (!Replica::Space::host_accessible)
+      session_.each([&](int shard, Replica& replica) {
+        if (auto const taken = replica.take_work(); shard == 0) work = taken;
+      });
+    return work;
+  }
   parallel::SessionReport report() override { return session_.report(); }
 
  private:

@@ -69,6 +69,7 @@ class RunningFit {
   void begin(std::vector<std::string> const& metrics) {
     checkpoints_.prepare();
     static_cast<void>(session_.take_phases());  // discards those of earlier steps
+    static_cast<void>(session_.take_work());
     plan_.make_room(record_);
     for (auto* observer : options_.observers)
       observer->start({plan_.steps, plan_.epochs, record_.steps, judge_.best(), metrics, options_.judge_by});
@@ -147,6 +148,7 @@ class RunningFit {
   /// @collective
   RunRecord finish() {
     record_.phases = session_.take_phases();
+    record_.work = session_.take_work();
     // Last collective: after it a rank may exit, as the run is saved.
     record_.ranks = seconds_of_ranks(session_, record_, rank_);
     record_.session = session_.report();
