@@ -197,3 +197,24 @@ TEST_CASE("a run of no steps, and numbers that no run has, are refused") {
   r.session.buckets[0].bytes = std::size_t{1} << 60;
   refused(r, "\"bytes\" is");
 }
+
+TEST_CASE("the work of a GPU is saved and read, and absent for a CPU") {
+  CHECK(saved(record()).profile().gpu.kernels == 0);
+  auto r = record();
+  r.phases = {.optimizer = 0.25, .pass = 0.6};
+  r.work = {.passes = 20,
+            .replays = 5,
+            .queue_seconds = 0.1,
+            .measured = 4,
+            .busy_seconds = 0.1,
+            .kernels = 2000,
+            .product_seconds = 0.2,
+            .memory_seconds = 0.3};
+  auto const gpu = saved(r).profile().gpu;
+  CHECK(gpu.replayed == 0.25);
+  CHECK(gpu.queue_ms == doctest::Approx(10));
+  CHECK(gpu.busy_ms == doctest::Approx(50));
+  CHECK(gpu.kernels == 200);
+  CHECK(gpu.product_ms == doctest::Approx(20));
+  CHECK(gpu.memory_ms == doctest::Approx(30));
+}

@@ -32,3 +32,73 @@ TEST_CASE("a run is bound by the phase that takes most of its steps") {
   CHECK(scaling::judge(P{}).says.find("0 %") != std::string::npos);
   CHECK(scaling::judge(P{}).bound == "none");
 }
+
+namespace {
+
+/// A step of 1 ms on a GPU: 0.9 ms of forward and backward with 100 kernels, all queued as CUDA graphs.
+scaling::StepProfile on_gpu() {
+  return {.samples_per_step = 32,
+          .samples_per_second = 32e3,
+          .optimizer_ms = 0.1,
+          .pass_ms = 0.9,
+          .gpu = {.replayed = 1, .queue_ms = 0.05, .busy_ms = 0.88, .kernels = 100}};
+}
+
+}  // namespace
+
+TEST_CASE("a GPU with short kernels is bound by small kernels, with their number and mean time") {
+  auto const verdict = scaling::judge(on_gpu());
+  CHECK(verdict.bound == "small kernels");
+  CHECK(verdict.says ==
+        "the run is bound by small kernels: forward and backward take 90 % of a step; the 100 kernels of a step take "
+        "8.8 us on average; a larger --batch-size has larger kernels, which use more of the GPU");
+  auto large = on_gpu();
+  large.gpu.kernels = 80;  // 11 us each, and no rates are known
+  CHECK(scaling::judge(large).bound == "compute");
+}
+
+TEST_CASE("a GPU that waits for the host is bound by launches, within passes or between them") {
+  auto waits = on_gpu();
+  waits.gpu = {.replayed = 0.1, .queue_ms = 0.85, .busy_ms = 0.4, .kernels = 100};
+  auto const verdict = scaling::judge(waits);
+  CHECK(verdict.bound == "launches");
+  CHECK(verdict.says.find("the GPU waits for the host during 0.50 of the 1.00 ms of a step, which has 100 kernels; "
+                          "10 % of the passes were replayed as CUDA graphs; batches with fewer different shapes") !=
+        std::string::npos);
+  waits.gpu.busy_ms = 0.66;
+  CHECK(scaling::judge(waits).bound == "small kernels");
+  waits.gpu.busy_ms = 0;  // not measured: the host takes nearly all of the time to queue the work
+  CHECK(scaling::judge(waits).bound == "launches");
+  CHECK(scaling::judge(waits).says.find("the host takes 0.85 of their 0.90 ms to queue them") != std::string::npos);
+  waits.gpu.queue_ms = 0.7;
+  CHECK(scaling::judge(waits).bound == "small kernels");
+  auto between = on_gpu();
+  between.samples_per_second = 20e3;  // 1.6 ms a step, of which phases have 1
+  CHECK(scaling::judge(between).bound == "launches");
+}
+
+TEST_CASE("a GPU with long kernels is bound by arithmetic or memory bandwidth, whichever takes longer at its peak") {
+  auto busy = on_gpu();
+  busy.gpu = {.replayed = 1, .queue_ms = 0.05, .busy_ms = 0.9, .kernels = 30, .product_ms = 0.5, .memory_ms = 0.2};
+  auto verdict = scaling::judge(busy);
+  CHECK(verdict.bound == "arithmetic");
+  CHECK(verdict.says.find("of their 0.90 ms, matrix products would take 0.50 ms at the GPU's peak rate, and memory "
+                          "accesses about 0.20 ms; --precision bf16") != std::string::npos);
+  busy.gpu.product_ms = 0.1;
+  verdict = scaling::judge(busy);
+  CHECK(verdict.bound == "memory bandwidth");
+  CHECK(verdict.says.find("most kernels reach neither limit") != std::string::npos);
+  busy.gpu.memory_ms = 0.3;
+  CHECK(scaling::judge(busy).says.find("neither") == std::string::npos);
+}
+
+TEST_CASE("a GPU that computes less than it communicates is bound by communication, and ranks that lag are named") {
+  auto profile = on_gpu();
+  profile.communication_ms = 1;
+  CHECK(scaling::judge(profile).bound == "communication");
+  profile = on_gpu();
+  profile.slowest = {.rank = 1, .phase = "compute", .ms = 1.5, .least_ms = 0.9, .lag_ms = 0.6};
+  auto const verdict = scaling::judge(profile);
+  CHECK(verdict.bound == "small kernels");
+  CHECK(verdict.says.find("us on average; the others wait for rank 1") != std::string::npos);
+}

@@ -42,7 +42,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
           .communication_ms = record.milliseconds_of_step(record.phases.communication),
           .optimizer_ms = record.milliseconds_of_step(record.phases.optimizer),
           .pass_ms = record.milliseconds_of_step(record.phases.pass),
-          .slowest = slowest_of(record)};
+          .slowest = slowest_of(record),
+          .gpu = record.device_step()};
 }
 
 }}}  // namespace lockstep::scaling

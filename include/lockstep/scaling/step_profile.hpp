@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/index.hpp>
+#include <lockstep/parallel/device_work.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
@@ -27,6 +28,7 @@ struct StepProfile {
   double optimizer_ms = 0;
   double pass_ms = 0;  ///< forward and backward together, if they are measured as one
   SlowestRank slowest{};
+  parallel::DeviceStep gpu{};  ///< of rank 0's first GPU
 
   /// Returns the number of processors in use.
   [[nodiscard]] Index processors() const noexcept { return shards * threads; }

@@ -5,18 +5,21 @@
 #include <cstdio>
 #include <string>
 
+#include <lockstep/scaling/detail/device_limit.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Bottleneck of a run, as a word and as a sentence.
 struct Verdict {
-  std::string bound;  ///< "compute", "communication", "optimizer" or "data": the largest share of a step
+  /// The largest share of a step: "compute", "communication", "optimizer" or "data". On a GPU, where it was measured,
+  /// "launches", "small kernels", "memory bandwidth" or "arithmetic" instead of "compute".
+  std::string bound;
   std::string says;
 };
 
 /// Returns the phase that takes most of rank 0's steps. If the others wait for one rank for at least a fifth of a step,
-/// the sentence names this rank and its slow phase.
+/// the sentence names this rank and its slow phase. If a GPU computes most of the time, says what limits it.
 [[nodiscard]] inline Verdict judge(StepProfile const& profile) {
   struct Phase {
     char const* name;
@@ -37,14 +40,21 @@ struct Verdict {
       *std::max_element(phases.begin(), phases.end(), [](Phase const& a, Phase const& b) { return a.ms < b.ms; });
   char share[32];
   std::snprintf(share, sizeof share, "%.0f %%", 100 * largest.ms / total);
-  std::string says = "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; ";
+  std::string bound = largest.name, says = "the run is bound by " + bound + ", which takes " + share + " of a step; ";
+  auto const* advice = largest.advice;
+  if (auto const limit = detail::device_limit(profile);
+      &largest == phases.data() && limit != detail::DeviceLimit::unknown) {
+    bound = detail::name_of(limit), advice = detail::remedy_of(limit);
+    says = "the run is bound by " + bound + ": forward and backward take " + share + " of a step; " +
+           detail::reason_of(limit, profile) + "; ";
+  }
   auto const& slowest = profile.slowest;
-  if (slowest.lag_ms == 0 || slowest.lag_ms < 0.2 * total) return {largest.name, says + largest.advice};
+  if (slowest.lag_ms == 0 || slowest.lag_ms < 0.2 * total) return {bound, says + advice};
   char waited[160];
   std::snprintf(waited, sizeof waited,
                 "the others wait for rank %d, whose %s takes %.1f ms of a step, while the fastest rank's takes %.1f ms",
                 slowest.rank, slowest.phase, slowest.ms, slowest.least_ms);
-  return {largest.name, says + waited};
+  return {bound, says + waited};
 }
 
 }}}  // namespace lockstep::scaling

@@ -61,6 +61,13 @@ inline void write_phases(json::Writer& out, RunRecord const& record) {
   out.end_object();
 }
 
+/// Writes the work of an average step on a GPU.
+inline void write_gpu(json::Writer& out, parallel::DeviceStep const& step) {
+  out.key("gpu").begin_object().member("replayed", step.replayed).member("queue_ms", step.queue_ms);
+  out.member("busy_ms", step.busy_ms).member("kernels", step.kernels).member("product_ms", step.product_ms);
+  out.member("memory_ms", step.memory_ms).end_object();
+}
+
 inline void write_ranks(json::Writer& out, RunRecord const& record) {
   out.key("ranks_ms").begin_array();
   for (auto const& rank : record.ranks) {
@@ -132,6 +139,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
       .member("p95", record.step_quantile(0.95) * 1e3);
   out.end_object().member("epoch_seconds", record.epoch_seconds);
   detail::write_phases(out, record);
+  if (auto const step = record.device_step(); step.kernels > 0) detail::write_gpu(out, step);
   if (record.ranks.size() > 1) detail::write_ranks(out, record);
   detail::write_buckets(out, record);
   out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
