@@ -5,12 +5,16 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <lockstep/app/command.hpp>
+#include <lockstep/app/link_flags.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/memory/space.hpp>
+#include <lockstep/scaling/fabric.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/scaling_report.hpp>
 
@@ -20,8 +24,8 @@ namespace {
 
 struct Flags {
   std::vector<Index> ranks = scaling::ScalingReport::powers_of_two();
-  double alpha_us = scaling::Fabric{}.message_seconds * 1e6;
-  double beta_gb_s = 1e-9 / scaling::Fabric{}.byte_seconds;
+  std::optional<double> alpha_us, beta_gb_s;
+  scaling::Link link = scaling::Link::automatic;
   scaling::AllReduce all_reduce = scaling::AllReduce::fastest;
 
   explicit Flags(app::Command& command) {
@@ -30,15 +34,18 @@ struct Flags {
                   ranks = app::detail::parse_numbers<Index>(name, text, 2, 1 << 20);
                   std::sort(ranks.begin(), ranks.end());
                 });
-    command.add("--alpha-us", alpha_us, 0, 1e6, "Microseconds that a message between two ranks takes, however short");
-    command.add("--beta-gb-s", beta_gb_s, 1e-6, 1e6, "GB that a rank sends in a second, while it receives as many");
+    app::add_link(command, link, alpha_us, beta_gb_s);
     command.add("--all-reduce", all_reduce,
                 {{"fastest", scaling::AllReduce::fastest},
                  {"ring", scaling::AllReduce::ring},
                  {"tree", scaling::AllReduce::tree}},
                 "How ranks sum; default fastest");
   }
-  [[nodiscard]] scaling::Fabric fabric() const { return {alpha_us * 1e-6, 1e-9 / beta_gb_s, all_reduce}; }
+  [[nodiscard]] scaling::Fabric fabric(bool on_gpus) const {
+    auto fabric = scaling::Fabric::of(link, on_gpus, alpha_us, beta_gb_s);
+    fabric.all_reduce = all_reduce;
+    return fabric;
+  }
 };
 
 void print_run(scaling::SavedRun const& saved) {
@@ -71,7 +78,8 @@ int report(int argc, char** argv) {
   scaling::SavedRun const saved(argv[1]);
   auto const workload = saved.workload();
   print_run(saved);
-  std::fputs(scaling::ScalingReport(workload, flags.fabric(), flags.ranks).text().c_str(), stdout);
+  bool const on_gpus = saved.read([](json::Value const& run) { return run.at("backend").string() == CudaSpace::name; });
+  std::fputs(scaling::ScalingReport(workload, flags.fabric(on_gpus), flags.ranks).text().c_str(), stdout);
   return 0;
 }
 

@@ -24,6 +24,7 @@
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/group_norm.cuh>
 #include <lockstep/kernel/image_input.cuh>
+#include <lockstep/kernel/keep_busy.cuh>
 #include <lockstep/kernel/l2_normalize.cuh>
 #include <lockstep/kernel/layer_norm.cuh>
 #include <lockstep/kernel/learned_scale.cuh>

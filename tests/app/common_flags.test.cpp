@@ -427,6 +427,16 @@ TEST_CASE("--evaluate needs parameters, and takes no flag by which a run is trai
   CHECK(contains(with({"--patience", "2"}), "--evaluate with --patience"));
 }
 
+TEST_CASE("the link between ranks is for the doctor's predictions") {
+  auto const given = parse({"--doctor", "--link", "nvlink_4", "--alpha-us", "3"});
+  CHECK(given.link == scaling::Link::nvlink_4);
+  CHECK(given.alpha_us == 3);
+  CHECK_FALSE(given.beta_gb_s);
+  CHECK(contains(refused({"--link", "pcie_5"}), "--link without --doctor"));
+  CHECK(contains(refused({"--beta-gb-s", "20"}), "--beta-gb-s without --doctor"));
+  CHECK(contains(refused({"--alpha-us", "20"}), "--alpha-us without --doctor"));
+}
+
 TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
   CHECK_FALSE(parse({}).doctor);

@@ -12,7 +12,7 @@ using namespace lockstep_test;
 
 namespace {
 
-std::string saved_run(TemporaryFolder const& folder) {
+std::string saved_run(TemporaryFolder const& folder, std::string const& backend = "host") {
   train::RunRecord r;
   r.parallel = "single";
   r.effective_batch_size = 32;
@@ -24,7 +24,8 @@ std::string saved_run(TemporaryFolder const& folder) {
   r.phases = {.forward = 0.3, .backward = 0.6, .optimizer = 0.1};
   r.session.buckets = {{2000000, 0.06}, {2000000, 0.09}};
   std::filesystem::create_directory(folder / "run");
-  save(folder, "run/run.json", train::run_json(r, {.example = "toy", .says = "the run is bound by compute"}));
+  save(folder, "run/run.json",
+       train::run_json(r, {.example = "toy", .backend = backend, .says = "the run is bound by compute"}));
   return folder / "run";
 }
 
@@ -45,6 +46,17 @@ TEST_CASE("a saved run is told what bounds it and what more ranks would give, ma
   CHECK(contains(slow.out, "\n         3 "));
   CHECK_FALSE(contains(slow.out, "\n         2 "));
   CHECK(contains(slow.out, "because of: communication"));
+}
+
+TEST_CASE("a run on a GPU is predicted over the link of the flags, or over an assumed link, which is said") {
+  TemporaryFolder const folder;
+  auto const directory = saved_run(folder, "cuda");
+  auto const assumed = run_example("report", {directory});
+  CHECK(contains(assumed.out, "5.0 us and 31.500 GB/s"));
+  CHECK(contains(assumed.out, "are assumed, as of PCIe 4.0"));
+  auto const given = run_example("report", {directory, "--link", "nvlink_4", "--alpha-us", "3"});
+  CHECK(contains(given.out, "3.0 us and 450.000 GB/s"));
+  CHECK_FALSE(contains(given.out, "assumed"));
 }
 
 TEST_CASE("what report cannot take is refused in a sentence") {

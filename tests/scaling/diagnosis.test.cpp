@@ -229,3 +229,32 @@ TEST_CASE("doctor.json has the run that was measured, and a remedy without a kno
   CHECK_FALSE(last.find("gain"));
   CHECK(contains(last.at("says").string(), "share 1 cores"));
 }
+
+TEST_CASE("a GPU's work is shown with a remedy for its limit") {
+  Diagnosis diagnosis{.profile = {.samples_per_step = 32,
+                                  .samples_per_second = 32e3,
+                                  .pass_ms = 0.95,
+                                  .gpu = {.replayed = 0.5, .queue_ms = 0.9, .busy_ms = 0.5, .kernels = 120}},
+                      .loader_samples_per_second = 1e6,
+                      .replayed_samples_per_second = 32e3,
+                      .on_host = false,
+                      .spares_bfloat16 = true};
+  CHECK(contains(diagnosis.text(),
+                 "the GPU in a step            forward and backward 0.50 ms without waits, 120 kernels, queued in 0.90 "
+                 "ms, 50 % of passes as CUDA graphs"));
+  REQUIRE(diagnosis.remedies().size() == 1);
+  CHECK(diagnosis.remedies()[0].gain == doctest::Approx(1));  // half of the step
+  CHECK(contains(said(diagnosis), "at best, without waits of the GPU for the host: batches with fewer"));
+  diagnosis.profile.gpu.busy_ms = 0.9;
+  CHECK(contains(said(diagnosis), "a larger --batch-size has larger kernels"));
+  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+  auto& gpu = diagnosis.profile.gpu;
+  gpu.kernels = 50, gpu.product_ms = 0.4, gpu.memory_ms = 0.1;
+  CHECK(contains(said(diagnosis), "--precision bf16 uses the GPU's tensor cores"));
+  gpu.product_ms = 0.05;
+  CHECK(contains(said(diagnosis), "--precision bf16 halves the bytes"));
+  diagnosis.spares_bfloat16 = false;
+  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+  gpu = {};
+  CHECK_FALSE(contains(diagnosis.text(), "the GPU in a step"));
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/scaling/fabric.hpp>
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 using namespace lockstep;
@@ -31,5 +33,43 @@ TEST_CASE("one rank sends nothing") {
   for (auto const& cost : {fabric.ring(1), fabric.tree(1)}) {
     CHECK(cost.start_seconds == 0);
     CHECK(cost.byte_seconds == 0);
+  }
+}
+
+TEST_CASE("links have the bandwidths of their data sheets, and flags replace them") {
+  using scaling::Fabric, scaling::Link;
+  auto const gb = [](Fabric const& of) { return 1e-9 / of.byte_seconds; };
+  CHECK(gb(Fabric::of(Link::automatic)) == doctest::Approx(1.25));
+  CHECK(gb(Fabric::of(Link::ethernet_10)) == doctest::Approx(1.25));
+  CHECK(gb(Fabric::of(Link::network_100)) == doctest::Approx(12.5));
+  CHECK(gb(Fabric::of(Link::network_400)) == doctest::Approx(50));
+  CHECK(gb(Fabric::of(Link::pcie_4)) == doctest::Approx(31.5));
+  CHECK(gb(Fabric::of(Link::pcie_5)) == doctest::Approx(63));
+  CHECK(gb(Fabric::of(Link::nvlink_3)) == doctest::Approx(300));
+  CHECK(gb(Fabric::of(Link::nvlink_4)) == doctest::Approx(450));
+  auto const given = Fabric::of(Link::nvlink_4, true, 2, 400);
+  CHECK(given.message_seconds == doctest::Approx(2e-6));
+  CHECK(gb(given) == doctest::Approx(400));
+  CHECK(*given.source == '\0');
+}
+
+TEST_CASE("GPUs without figures of their link get those of PCIe 4.0, and the report says that they are assumed") {
+  using scaling::Fabric, scaling::Link;
+  auto const assumed = Fabric::of(Link::automatic, true, {}, {});
+  CHECK(assumed.byte_seconds == Fabric::of(Link::pcie_4).byte_seconds);
+  CHECK(std::string(assumed.source).find("assumed, as of PCIe 4.0") != std::string::npos);
+  CHECK(std::string(assumed.source).find("--link nvlink_4") != std::string::npos);
+  for (auto const& other : {Fabric::of(Link::automatic, false, {}, {}), Fabric::of(Link::pcie_5, true, {}, {}),
+                            Fabric::of(Link::automatic, true, {}, 20)})
+    CHECK(*other.source == '\0');
+  CHECK(Fabric::of(Link::automatic, false, {}, {}).byte_seconds == Fabric{}.byte_seconds);
+}
+
+TEST_CASE("the model of a measured all-reduce takes as long over as many ranks") {
+  parallel::CollectiveCost const cost{.start_seconds = 3e-5, .byte_seconds = 2e-11};
+  for (Index const ranks : {2, 8}) {
+    auto const again = scaling::Fabric::measured(cost, ranks).ring(ranks);
+    CHECK(again.start_seconds == doctest::Approx(3e-5));
+    CHECK(again.byte_seconds == doctest::Approx(2e-11));
   }
 }

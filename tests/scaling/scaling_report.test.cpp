@@ -91,6 +91,13 @@ TEST_CASE("the report as people read it: both tables, what they come to and what
         "  +  3 %  steps that all take as long: samples of like length together, nothing else on the hosts\n");
 }
 
+TEST_CASE("a report says where assumed figures of a link come from, and nothing about given ones") {
+  auto fabric = fast;
+  CHECK(contains(ScalingReport(work(), fabric, {2}).text(), "loader of its own\nthe same batch for each rank"));
+  fabric.source = "assumed";
+  CHECK(contains(ScalingReport(work(), fabric, {2}).text(), "loader of its own\nassumed\nthe same batch"));
+}
+
 TEST_CASE("each remedy is tried alone") {
   auto both = work();
   both.load_seconds = 0.3, both.spread_seconds = 0.05;

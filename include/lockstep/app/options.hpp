@@ -14,6 +14,7 @@
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/wire_format.hpp>
+#include <lockstep/scaling/fabric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
@@ -74,8 +75,10 @@ struct Options {
   Index keep_checkpoints = 0;  ///< number of newest ones; 0: all
   std::string resume = never;  ///< never, automatic, or the path of a checkpoint
   static constexpr char const *never = "never", *automatic = "auto";
-  bool doctor = false;          ///< measure parts of a run instead of training
-  std::string init_from;        ///< saved initial parameters; empty: from the seed
+  bool doctor = false;                            ///< measure parts of a run instead of training
+  scaling::Link link = scaling::Link::automatic;  ///< between ranks, in the doctor's predictions
+  std::optional<double> alpha_us, beta_gb_s;      ///< latency and bandwidth of that link; unset: from its kind
+  std::string init_from;                          ///< saved initial parameters; empty: from the seed
   std::string best_by;          ///< "loss" or a metric, to keep the parameters of the best evaluation; empty: keep none
   Index patience = 0;           ///< evaluations without improvement that stop the run; 0: never
   Index plateau = 0;            ///< evaluations without improvement that lower the learning rate; 0: never

@@ -10,6 +10,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/scaling/detail/device_limit.hpp>
 #include <lockstep/scaling/detail/remedy.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
@@ -18,16 +19,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 /// Measurements of short runs, each without some of the work, and the changes that they suggest for this machine. Rates
 /// are for all ranks.
 struct Diagnosis {
-  StepProfile profile;                       ///< complete steps
-  double loader_samples_per_second = 0;      ///< loaders without training
-  double replayed_samples_per_second = 0;    ///< steps on batches that were loaded before
-  int num_workers = 0;                       ///< workers of each rank's loader
-  int shards_here = 1;                       ///< ranks x devices of this host
-  int ranks_here = 1;                        ///< ranks of this host
-  int cores = 1;                             ///< cores that they share
-  bool on_host = true;                       ///< models run on these cores, not on a GPU
-  bool spares_bfloat16 = false;              ///< fp32 on a processor with much faster instructions for --precision bf16
-  bool spares_onednn = false;                ///< fp32 with our convolutions, where oneDNN's would be faster
+  StepProfile profile;                     ///< complete steps
+  double loader_samples_per_second = 0;    ///< loaders without training
+  double replayed_samples_per_second = 0;  ///< steps on batches that were loaded before
+  int num_workers = 0;                     ///< workers of each rank's loader
+  int shards_here = 1;                     ///< ranks x devices of this host
+  int ranks_here = 1;                      ///< ranks of this host
+  int cores = 1;                           ///< cores that they share
+  bool on_host = true;                     ///< models run on these cores, not on a GPU
+  bool spares_bfloat16 = false;  ///< fp32, on a GPU or a processor with much faster instructions for --precision bf16
+  bool spares_onednn = false;    ///< fp32 with our convolutions, where oneDNN's would be faster
   parallel::CollectiveCost all_reduce = {};  ///< over all ranks, without backward; zeros if not measured
 
   /// Returns the remedies, the best first, without gains below 2 %.
@@ -58,7 +59,15 @@ struct Diagnosis {
     if (auto const lag = profile.slowest.lag_ms / step_ms; lag < 1)
       add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
                                  profile.slowest.phase + " takes longest: look for other work on its host");
+    auto const limit = on_host ? detail::DeviceLimit::unknown : detail::device_limit(profile);
+    if (limit == detail::DeviceLimit::launches)
+      if (auto const idle = detail::idle_ms(profile) / step_ms; idle < 1)
+        add(1 / (1 - idle) - 1,
+            std::string("at best, without waits of the GPU for the host: ") + detail::remedy_of(limit));
     detail::sort(out);
+    if (limit == detail::DeviceLimit::small_kernels) out.push_back({0, detail::remedy_of(limit)});
+    if ((limit == detail::DeviceLimit::memory || limit == detail::DeviceLimit::arithmetic) && spares_bfloat16)
+      out.push_back({0, detail::remedy_of(limit)});
     if (on_host && spares_onednn && compute_ms >= step_ms / 2)
       out.push_back(
           {0, "lockstep::onednn linked to the program (Debian: libdnnl-dev): convolutions are oneDNN's then"});
@@ -86,6 +95,12 @@ struct Diagnosis {
                                          ms(profile.forward_ms + profile.backward_ms + profile.pass_ms) +
                                          ", communication not hidden " + ms(profile.communication_ms) + ", optimizer " +
                                          ms(profile.optimizer_ms) + ", waiting for data " + ms(profile.data_wait_ms));
+    if (auto const& gpu = profile.gpu; gpu.kernels > 0)
+      out += line("the GPU in a step",
+                  (gpu.busy_ms > 0 ? "forward and backward " + detail::rounded(gpu.busy_ms, 2) + " ms without waits, "
+                                   : std::string()) +
+                      detail::rounded(gpu.kernels, 0) + " kernels, queued in " + detail::rounded(gpu.queue_ms, 2) +
+                      " ms, " + detail::rounded(100 * gpu.replayed, 0) + " % of passes as CUDA graphs");
     out += line("steps on batches made before", rate(replayed_samples_per_second));
     out += line("the loader alone",
                 rate(loader_samples_per_second) + " with --num-workers " + std::to_string(num_workers));

@@ -77,8 +77,8 @@ class SavedRun {
         out.backward_ms = phases.at("backward").number();
       }
       if (auto const* const gpu = run.find("gpu"))
-        out.gpu = {gpu->at("replayed").number(),     gpu->at("queue_ms").number(),   gpu->at("busy_ms").number(),
-                   gpu->at("kernels").number(),      gpu->at("product_ms").number(), gpu->at("memory_ms").number()};
+        out.gpu = {gpu->at("replayed").number(), gpu->at("queue_ms").number(),   gpu->at("busy_ms").number(),
+                   gpu->at("kernels").number(),  gpu->at("product_ms").number(), gpu->at("memory_ms").number()};
       return out;
     });
   }

@@ -96,6 +96,7 @@ class ScalingReport {
                       detail::rounded(fabric_.message_seconds * 1e6, 1) + " us and " +
                       detail::rounded(1e-9 / fabric_.byte_seconds, 3) +
                       " GB/s (report takes --alpha-us, --beta-gb-s), each with processors and a loader of its own\n";
+    if (*fabric_.source != '\0') out += std::string(fabric_.source) + "\n";
     out += table("the same batch for each rank: " + detail::rounded(work_.samples, 0) + " samples a step", weak_,
                  Scaling::weak);
     out += table("the same batch for all together: " +

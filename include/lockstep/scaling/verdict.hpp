@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 /// Bottleneck of a run, as a word and as a sentence.
 struct Verdict {
-  /// The largest share of a step: "compute", "communication", "optimizer" or "data". On a GPU, where it was measured,
+  /// The largest share of a step: "compute", "communication", "optimizer" or "data". For a measured GPU,
   /// "launches", "small kernels", "memory bandwidth" or "arithmetic" instead of "compute".
   std::string bound;
   std::string says;

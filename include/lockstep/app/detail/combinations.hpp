@@ -13,6 +13,7 @@
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/wire_format.hpp>
+#include <lockstep/scaling/fabric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
@@ -143,7 +144,15 @@ class Combinations {
   }
 
   void check_doctor() {
-    if (!options_.doctor) return;
+    if (!options_.doctor) {
+      auto const needs = [](std::string const& flag) {
+        return flag + " without --doctor: it is for the doctor's predictions; report takes it for a saved run";
+      };
+      refuse("--link", &Options::link, scaling::Link::automatic, needs("--link"));
+      refuse("--alpha-us", &Options::alpha_us, std::optional<double>(), needs("--alpha-us"));
+      refuse("--beta-gb-s", &Options::beta_gb_s, std::optional<double>(), needs("--beta-gb-s"));
+      return;
+    }
     leave_training("--doctor", "it measures, and neither trains nor saves");
     refuse("--shard-optimizer", &Options::shard_optimizer, false,
            "--doctor with --shard-optimizer: its predictions are for ranks that keep all of the optimizer's moments; "

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <lockstep/app/command.hpp>
+#include <lockstep/app/link_flags.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/launch/environment.hpp>
@@ -195,6 +196,7 @@ struct GivenFlags {
     command.add("--doctor", options.doctor,
                 "Measure loader, model and communication for some seconds instead of training; recommend changes and "
                 "predict the speed of more ranks");
+    add_link(command, options.link, options.alpha_us, options.beta_gb_s);
     command.add("--dry-run", options.dry_run,
                 "Check flags, data and model with one batch, print what would be trained, and exit");
   }

@@ -21,6 +21,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/scaling/diagnosis.hpp>
+#include <lockstep/scaling/fabric.hpp>
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/scaling_report.hpp>
@@ -142,22 +143,25 @@ class RunOutput {
     auto const& record = found.as_it_is;
     auto const labels = this->labels(record);
     auto const here = world_.size > 1 ? world_.local_size : 1;
-    scaling::Diagnosis const diagnosis{.profile = scaling::profile_of(record),
-                                       .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
-                                       .replayed_samples_per_second = found.replayed.samples_per_second(),
-                                       .num_workers = options_.num_workers,
-                                       .shards_here = here * record.devices,
-                                       .ranks_here = here,
-                                       .cores = options_.cores,
-                                       .on_host = options_.backend == Backend::host,
-                                       .spares_bfloat16 = precision_ == Precision::fp32 && multiplies_bfloat16_tiles(),
-                                       .spares_onednn = spares_onednn(layout),
-                                       .all_reduce = all_reduce};
+    scaling::Diagnosis const diagnosis{
+        .profile = scaling::profile_of(record),
+        .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
+        .replayed_samples_per_second = found.replayed.samples_per_second(),
+        .num_workers = options_.num_workers,
+        .shards_here = here * record.devices,
+        .ranks_here = here,
+        .cores = options_.cores,
+        .on_host = options_.backend == Backend::host,
+        .spares_bfloat16 =
+            precision_ == Precision::fp32 && (options_.backend == Backend::cuda || multiplies_bfloat16_tiles()),
+        .spares_onednn = spares_onednn(layout),
+        .all_reduce = all_reduce};
     auto const run = train::run_json(record, labels);
     auto workload = scaling::SavedRun(run, "doctor").workload();
     if (found.loader_samples_per_second > 0)
       workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
-    scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
+    scaling::ScalingReport const report(workload, fabric(all_reduce, record.world_size),
+                                        scaling::ScalingReport::powers_of_two());
     std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
     if (!saves()) return;
     train::AtomicFile out(file("doctor.json"));
@@ -166,6 +170,15 @@ class RunOutput {
   }
 
  private:
+  /// Returns the link for predictions: as the flags say, or else as measured between GPUs, or else assumed. An
+  /// all-reduce between the CPUs of one host says nothing about a network.
+  [[nodiscard]] scaling::Fabric fabric(parallel::CollectiveCost const& all_reduce, int ranks) const {
+    bool const on_gpus = options_.backend == Backend::cuda;
+    bool const asked = options_.link != scaling::Link::automatic || options_.beta_gb_s;
+    if (on_gpus && !asked && ranks > 1 && options_.engine == launch::Engine::nccl && all_reduce.byte_seconds > 0)
+      return scaling::Fabric::measured(all_reduce, ranks);
+    return scaling::Fabric::of(options_.link, on_gpus, options_.alpha_us, options_.beta_gb_s);
+  }
   [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
     return run_labels(options_, name(precision_.value_or(Precision::fp32)), record);
   }

@@ -5,42 +5,25 @@
 #include <utility>
 
 #include <lockstep/core/clock.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/keep_busy.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/device_clock.cuh>
 #include <lockstep/parallel/detail/device_peaks.cuh>
 #include <lockstep/parallel/device_work.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
-inline namespace LOCKSTEP_CUDA_ABI {
-
-/// Keeps the device busy for about so many microseconds. Runs in one thread. A template because nvcc does not support
-/// inline kernels.
-template <class Count>
-LOCKSTEP_CUDA_KERNEL void keep_busy(Count microseconds) {
-  for (Count i = 0; i < microseconds; ++i) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
-    __nanosleep(1000);
-#endif
-  }
-}
-
-}  // namespace LOCKSTEP_CUDA_ABI
 
 /// Measures the passes of a device: what the host takes to queue them, and what the device takes if it need not wait
 /// for the host. For the second, a few passes are queued while the device is kept busy: the marks around such a pass
 /// are apart by the device's time. These are passes 8, 16, 32 and so on. Changes no results.
 class DeviceLoad {
  public:
-  /// Loads the kernel onto the current device: a load during training could wait for another device.
-  DeviceLoad() { kernel::detail::load("parallel::DeviceLoad", keep_busy<int>); }
-
   /// Begins a pass. `measures` is false if the device must not be kept busy.
   void begin(memory::Stream<CudaSpace> stream, bool measures) {
     ++pass_;
     auto const microseconds = static_cast<int>(1e6 * (2 * queue_seconds_ + least_seconds));
     keeps_busy_ = measures && pass_ >= 8 && (pass_ & (pass_ - 1)) == 0 && queue_seconds_ <= most_seconds;
-    if (keeps_busy_) kernel::detail::launch_grid("parallel::DeviceLoad", stream, 1, 1, keep_busy<int>, microseconds);
+    if (keeps_busy_) keep_busy_.run(stream, microseconds);
     before_ = stream.queued();
     began_ = Clock::seconds();
   }
@@ -72,6 +55,7 @@ class DeviceLoad {
  private:
   static constexpr double least_seconds = 50e-6, most_seconds = 10e-3;  // of queueing, for a pass to be measured
 
+  kernel::KeepBusy keep_busy_;
   DeviceWork work_;
   memory::QueuedWork queued_, before_;
   Index pass_ = 0;

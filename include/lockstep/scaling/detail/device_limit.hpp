@@ -8,7 +8,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling::detail {
 
-/// What limits the forward and backward of a GPU.
+/// Limit of the forward and backward on a GPU.
 enum class DeviceLimit {
   unknown,        ///< a CPU, or nothing was measured
   launches,       ///< the GPU waits for the host
