@@ -121,6 +121,24 @@ TEST_CASE("forward and backward of a GPU are one phase") {
   CHECK(json.find("ranks_ms") == nullptr);
 }
 
+TEST_CASE("start-up is apart, and the work of a GPU is there for a GPU only") {
+  auto r = record();
+  r.step_seconds = {0.13, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01};
+  auto json = json::parse(train::run_json(r, {}), "run.json");
+  CHECK(json.at("startup").at("seconds").number() == doctest::Approx(0.12));
+  CHECK(json.at("startup").at("steps").integer() == 1);
+  CHECK(json.at("samples_per_second").number() == 200);
+  CHECK(json.at("samples_per_second_after_startup").number() == doctest::Approx(100 / 0.38));
+  CHECK(json.find("gpu") == nullptr);
+  r.work = {.passes = 4, .replays = 3, .queue_seconds = 0.002, .measured = 1, .busy_seconds = 0.001, .kernels = 200};
+  json = json::parse(train::run_json(r, {}), "run.json");
+  CHECK(json.at("gpu").at("replayed").number() == 0.75);
+  CHECK(json.at("gpu").at("queue_ms").number() == 1);
+  CHECK(json.at("gpu").at("busy_ms").number() == 2);
+  CHECK(json.at("gpu").at("kernels").number() == 100);
+  CHECK(json.at("gpu").at("product_ms").number() == 0);
+}
+
 TEST_CASE("a run without evaluation or steps says nothing of them") {
   auto r = record();
   r.evaluations.clear();

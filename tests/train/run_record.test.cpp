@@ -27,6 +27,18 @@ TEST_CASE("samples per second leave evaluations out, and are 0 for a run without
   CHECK(record.samples_per_second() == 15);
 }
 
+TEST_CASE("start-up is the extra time of the first steps that take over twice the median") {
+  train::RunRecord record;
+  record.samples = 640;
+  for (double const seconds : {4.0, 1.0, 3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 9.0, 1.0}) record.add_step(seconds, 640);
+  CHECK(record.startup().seconds == 5);  // 3 + 2; the ninth step is not among the first half
+  CHECK(record.startup().steps == 2);
+  CHECK(record.samples_per_second_after_startup() == 640.0 / (24 - 5));
+  record.step_seconds.resize(7);
+  CHECK(record.startup().steps == 0);
+  CHECK(train::RunRecord{}.samples_per_second_after_startup() == 0);
+}
+
 TEST_CASE("each rank's seconds stand in its own place") {
   struct Session {  // of ranks that come one after the other
     std::array<double, 12> sums{};

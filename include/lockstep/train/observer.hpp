@@ -31,7 +31,7 @@ struct StepReport {
   double learning_rate = 0;
   Index samples = 0;              ///< of all shards since the start of the run
   double seconds = 0;             ///< since the start of the run
-  double samples_per_second = 0;  ///< of the run so far, without evaluations
+  double samples_per_second = 0;  ///< of the last second or so of training, without evaluations
   double loss_scale = 0;          ///< with float16 activations, after a logged step; else 0
   Index skipped_steps = 0;        ///< steps of the run so far with gradients that were not finite; likewise
   double gradient_norm = 0;       ///< norm of the mean gradient before clipping; 0 if clipping is off

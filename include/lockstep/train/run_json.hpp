@@ -132,7 +132,10 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   out.member("parameters", record.parameters).member("resumed_at", record.resumed_at);
   out.member("steps", record.steps)
       .member("samples", record.samples)
-      .member("samples_per_second", record.samples_per_second());
+      .member("samples_per_second", record.samples_per_second())
+      .member("samples_per_second_after_startup", record.samples_per_second_after_startup());
+  auto const startup = record.startup();
+  out.key("startup").begin_object().member("seconds", startup.seconds).member("steps", startup.steps).end_object();
   out.key("step_ms")
       .begin_object()
       .member("p50", record.step_quantile(0.5) * 1e3)

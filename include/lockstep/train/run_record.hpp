@@ -20,6 +20,12 @@ struct RankSeconds {
   double optimizer = 0;
 };
 
+/// Extra time of a run's first steps, which get memory, make plans and record passes.
+struct Startup {
+  double seconds = 0;  ///< in addition to median steps
+  Index steps = 0;     ///< with such time
+};
+
 /// Record of a run, from which run.json and the verdict are made. Seconds are of this process; losses, samples and
 /// metrics are of all ranks.
 struct RunRecord {
@@ -65,6 +71,22 @@ struct RunRecord {
   /// Returns the throughput since the last resume.
   [[nodiscard]] double samples_per_second() const noexcept {
     return training_seconds == 0 ? 0 : static_cast<double>(samples - samples_before) / training_seconds;
+  }
+  /// Returns the extra time of the first steps since the last resume. These are the first half of the steps, up to
+  /// 1000; a step counts if it took more than twice the median. Empty for fewer than eight steps.
+  [[nodiscard]] Startup startup() const {
+    Startup out;
+    if (step_seconds.size() < 8) return out;
+    auto const median = step_quantile(0.5);
+    auto const first = std::min(step_seconds.size() / 2, std::size_t{1000});
+    for (std::size_t i = 0; i < first; ++i)
+      if (step_seconds[i] > 2 * median) out.seconds += step_seconds[i] - median, ++out.steps;
+    return out;
+  }
+  /// Returns the throughput since the last resume, without the start-up's extra time.
+  [[nodiscard]] double samples_per_second_after_startup() const {
+    auto const seconds = training_seconds - startup().seconds;
+    return seconds > 0 ? static_cast<double>(samples - samples_before) / seconds : 0;
   }
   [[nodiscard]] double milliseconds_of_step(double seconds) const noexcept {
     return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());

@@ -107,6 +107,7 @@ class RunOutput {
   bool tell_end(train::RunRecord const& record) const {
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
+    if (speaks() && !was_over && options_.backend == Backend::cuda) tell_startup(record);
     if (speaks() && record.loss_scale.skipped > 0)
       std::printf("note: %lld step%s skipped because gradients overflowed float16; the loss scale ends at %g\n",
                   static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
@@ -190,6 +191,15 @@ class RunOutput {
            !built_with_cuda<> && std::any_of(layout.entries().begin(), layout.entries().end(), [](auto const& entry) {
              return entry.shape.size() > 2;
            });
+  }
+  /// Prints a start-up of at least 5 % of the training time.
+  static void tell_startup(train::RunRecord const& record) {
+    auto const startup = record.startup();
+    if (startup.steps == 0 || startup.seconds < 0.05 * record.training_seconds) return;
+    std::printf(
+        "start-up: %.2f s of memory, plans and recordings in %lld of the first steps; without it %.0f samples/s\n",
+        startup.seconds, static_cast<long long>(startup.steps), record.samples_per_second_after_startup());
+    std::fflush(stdout);
   }
   void note_warmup(Beginning const& run) const {
     if (run.warmup > run.steps)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <utility>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
+#include <lockstep/train/detail/recent_rate.hpp>
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
@@ -20,6 +22,9 @@ class StepReports {
   /// @throws Error if the loss scale is at its minimum and all steps since the last logged one were skipped
   [[nodiscard]] StepReport of(AnySession& session, FitPlan const& plan, RunRecord const& record,
                               FitOptions const& options, double loss, double rate, double now) {
+    auto const before = std::exchange(samples_, record.samples);
+    recent_.add(static_cast<double>(record.samples - (before > 0 ? before : record.samples_before)),
+                record.step_seconds.back());
     StepReport report{.step = record.steps,
                       .steps = plan.steps,
                       .epoch = plan.epoch(record.steps - 1),
@@ -27,7 +32,7 @@ class StepReports {
                       .learning_rate = rate,
                       .samples = record.samples,
                       .seconds = now - record.run_began,
-                      .samples_per_second = record.samples_per_second()};
+                      .samples_per_second = recent_.value()};
     if (options.clip_norm > 0) report.gradient_norm = session.gradient_norm();
     if (session.kind().scales_loss && report.is_logged()) add_loss_scale(session.loss_scale(), report);
     return report;
@@ -51,6 +56,8 @@ class StepReports {
 
   optim::LossScaler::State before_;
   Index step_ = 0;
+  RecentRate recent_;
+  Index samples_ = 0;  // of the run, at the last report
 };
 
 }}}  // namespace lockstep::train::detail
