@@ -30,16 +30,24 @@ namespace {
 
 // ---- Your own types: flags, sample, model.
 
+enum class LengthBuckets { automatic, on, off };
+
 struct Options : app::Options {
   nn::TransformerEncoder::Options sizes{.layers = 2, .width = 128, .heads = 4, .feed_forward = 256, .dropout = 0.1};
   Index max_length = 128, vocabulary = 20000;
   app::Precision precision = app::Precision::fp32;
+  LengthBuckets length_buckets = LengthBuckets::automatic;
   std::string predictions, cache;
 
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
     command.add("--max-length", max_length, 1, 8192, "Words of a text that are read");
     command.add("--vocabulary", vocabulary, 3, 10000000, "Words that are known at most");
+    command.add(
+        "--length-buckets", length_buckets,
+        {{"auto", LengthBuckets::automatic}, {"on", LengthBuckets::on}, {"off", LengthBuckets::off}},
+        "Pad batches to few lengths, so that a GPU replays their passes as CUDA graphs; auto: on for GPUs. Changes "
+        "the last bits of results");
     command.add("--predictions", predictions,
                 "Receives, as CSV, what is predicted for the evaluation's texts at the end");
     command.add("--cache", cache,
@@ -47,6 +55,12 @@ struct Options : app::Options {
                 "default: the user's cache folder for texts of 8 MiB or more, else none");
   }
 };
+
+data::PadCollate collate(Options const& options) {
+  bool const buckets = options.length_buckets == LengthBuckets::on ||
+                       (options.length_buckets == LengthBuckets::automatic && options.backend == app::Backend::cuda);
+  return {.largest_bucket = buckets ? options.max_length : 0};
+}
 
 struct Article {
   std::vector<std::int32_t> tokens;
@@ -209,7 +223,7 @@ int train_rank(app::Training<Options>& training) {
     std::printf("note: %td of %td texts have more than %td words; the rest of them is not read (--max-length)\n",
                 texts.cut(), texts.training_size() + texts.evaluation_size(), options.max_length);
   auto const loader = [&](auto const& articles, auto sampler) {
-    return data::DataLoader{articles, sampler, data::PadCollate{}, training.loader_options()};
+    return data::DataLoader{articles, sampler, collate(options), training.loader_options()};
   };
   auto batches = loader(texts.training(&Article::tokens, &Article::label), data::ShuffledSampler{.seed = options.seed});
   auto evaluation = loader(texts.evaluation(&Article::tokens, &Article::label), data::SequentialSampler{});

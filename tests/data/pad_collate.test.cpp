@@ -178,6 +178,28 @@ TEST_CASE("rows are as long as asked for") {
   CHECK_THROWS_WITH_AS(length({.multiple = 4, .length = 6}), doctest::Contains("length is 6"), ConfigError);
 }
 
+TEST_CASE("buckets are multiples of 8 up to 64, of 16 up to 128 and so on, and end at the largest") {
+  auto const length = [](Index longest, data::PadCollate collate) {
+    return Collated<Words>({{std::vector<std::int32_t>(static_cast<std::size_t>(longest), 1)}, {{}}}, collate)
+        .batch[&Words::ids]
+        .values.extent[1];
+  };
+  std::vector<Index> found;
+  for (Index longest = 0; longest <= 300; ++longest) {
+    auto const bucket = length(longest, {.largest_bucket = 256});
+    CHECK(bucket >= longest);
+    CHECK(bucket < longest + std::max<Index>(8, longest / 4 + 1));
+    if (longest <= 256 && (found.empty() || found.back() != bucket)) found.push_back(bucket);
+    if (longest > 256) CHECK(bucket == longest);
+  }
+  CHECK(found == std::vector<Index>{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256});
+  CHECK(length(65, {.largest_bucket = 70}) == 70);
+  CHECK(length(65, {.largest_bucket = 64}) == 65);
+  CHECK(length(9, {.multiple = 5, .largest_bucket = 64}) == 20);
+  CHECK(length(9, {.length = 12, .largest_bucket = 64}) == 12);
+  CHECK_THROWS_WITH_AS(length(1, {.largest_bucket = -1}), doctest::Contains("largest_bucket is -1"), ConfigError);
+}
+
 TEST_CASE("padding stands at either side, and a mask says where") {
   std::vector<Words> const samples{{{1, 2}}, {{}}, {{3, 4, 5}}};
   for (auto side : {data::Side::end, data::Side::start}) {

@@ -205,6 +205,28 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
   }
 }
 
+TEST_CASE("batches padded to few lengths are replayed in all later epochs, with the host's results but for roundings") {
+  if (!lockstep_test::has_gpu("replays")) return;
+  auto const record = [](auto policy, Index largest_bucket) {
+    Trainer trainer{Classifier{}, optim::SGD{.learning_rate = 0.1}, policy, 7};
+    data::InMemoryDataset const all(texts());
+    data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{.largest_bucket = largest_bucket},
+                            {.batch_size = 4});
+    return trainer.fit(loader, {.epochs = 4});
+  };
+  auto const replayed = record(parallel::OnCuda{parallel::SingleDevice{}}, 8);
+  CHECK(replayed.work.passes == 4 * 7);
+  // Six batches of an epoch are full, and one is short. Each kind has two addresses, and a pass over it is recorded
+  // when it comes for the second time.
+  CHECK(replayed.work.replays == 4 * 7 - 2 * 2);
+  CHECK(record(parallel::OnCuda{parallel::SingleDevice{}}, 0).work.replays < replayed.work.replays);
+  CHECK(replayed.device_step().kernels > 10);
+  auto const host = record(parallel::SingleDevice{.threads = 1}, 0);
+  CHECK(host.work.passes == 0);
+  double const bound = 28 * 0.1 * 43 * std::numeric_limits<float>::epsilon();  // as in check_alike, for 28 steps
+  CHECK(std::abs(replayed.train_loss - host.train_loss) <= bound);
+}
+
 TEST_CASE("a trainer that ends while its last step's scalars are on their way to the host waits for them") {
   if (!lockstep_test::has_gpu("a trainer's end")) return;
   auto const step = [](auto policy) {

@@ -60,7 +60,15 @@ class Columns {
   [[nodiscard]] Index rows() const noexcept { return rows_; }
   /// Returns each row's position in the epoch's global order. Random numbers are keyed on it.
   [[nodiscard]] TensorView<Index const, 1, Space> positions() const noexcept { return positions_; }  // [rows]
-  [[nodiscard]] Index epoch() const noexcept { return epoch_; }
+  /// Returns the epoch. A batch on a device does not know it, so that a pass recorded in one epoch is replayed in
+  /// others.
+  [[nodiscard]] Index epoch() const noexcept {
+    static_assert(
+        Space::host_accessible,
+        "Lockstep: a batch on a device does not know its epoch, because recorded passes are replayed in later "
+        "epochs; make the epoch a member of the sample");
+    return epoch_;
+  }
 
   /// Returns the column of a member; for a nested aggregate, its columns.
   template <class Member>
@@ -97,12 +105,15 @@ class Columns {
   Tuple columns_;
 };
 
-/// Returns the batch in another space, `Move::Space`: `move(view)` returns the copy of each tensor. Define such a
+/// Returns the batch in another space, `Move::Space`, without its epoch unless that is the host's: `move(view)` returns
+/// the copy of each tensor. Define such a
 /// function in the namespace of your own batch type to copy its batches to a device.
 template <class Sample, class Space, Sequences sequences, class Move>
 [[nodiscard]] Columns<Sample, typename Move::Space, sequences> moved(Columns<Sample, Space, sequences> const& batch,
                                                                      Move const& move) {
-  Columns<Sample, typename Move::Space, sequences> to(batch.rows(), move(batch.positions()), batch.epoch());
+  Index epoch = 0;
+  if constexpr (Move::Space::host_accessible && Space::host_accessible) epoch = batch.epoch();
+  Columns<Sample, typename Move::Space, sequences> to(batch.rows(), move(batch.positions()), epoch);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((std::get<I>(to.columns()) = moved(std::get<I>(batch.columns()), move)), ...);
   }

@@ -24,9 +24,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 struct PadCollate {
   /// Value of padding and of absent optionals.
   double value = 0;
-  Index multiple = 1;                               ///< rows are as long as the longest sample, rounded up to a
-                                                    ///< multiple of this
-  Index length = 0;                                 ///< fixed length of rows; 0: as above
+  Index multiple = 1;  ///< rows are as long as the longest sample, rounded up to a
+                       ///< multiple of this
+  Index length = 0;    ///< fixed length of rows; 0: as above
+  /// Rows are as long as one of few lengths up to this: multiples of 8 up to 64, of 16 up to 128, of 32 up to 256 and
+  /// so on. Batches then have few shapes, and a GPU replays their passes. 0: as above.
+  Index largest_bucket = 0;
   Side side = Side::end;                            ///< where the padding is
   Mask mask = Mask::none;                           ///< `column.mask` in addition to `column.lengths`
   SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
@@ -51,6 +54,8 @@ struct PadCollate {
     require(multiple >= 1 && multiple <= most, "multiple", multiple, "at least 1 and below 2^31");
     require(length >= 0 && length <= most, "length", length,
             "at least 0 and below 2^31; 0 means the longest sample of the batch");
+    require(largest_bucket >= 0 && largest_bucket <= most, "largest_bucket", largest_bucket,
+            "at least 0 and below 2^31; 0 means no buckets");
     require(length % multiple == 0, "length", length, "a multiple of `multiple`");
     return detail::plan_columns<Sequences::padded>(plan, slab, rules());
   }
@@ -78,7 +83,7 @@ struct PadCollate {
 
  private:
   [[nodiscard]] detail::CollateRules rules() const noexcept {
-    return {"PadCollate", value, multiple, length, side, mask, segment_plans};
+    return {"PadCollate", value, multiple, length, largest_bucket, side, mask, segment_plans};
   }
   static void require(bool holds, char const* what, Index is, char const* rule) {
     if (!holds) {

@@ -18,9 +18,20 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
+/// Returns the smallest bucket that holds `longest`: multiples of 8 up to 64, of 16 up to 128, of 32 up to 256 and so
+/// on.
+inline Index bucket_of(Index longest) noexcept {
+  Index step = 8;
+  while (8 * step < longest) step *= 2;
+  return (longest + step - 1) / step * step;
+}
+
 /// Returns the length that rows are padded to. @throws DataError if a sample is longer than the fixed length
 inline Index padded_length(CollateRules const& rules, Index longest, Index longest_row) {
-  if (rules.length == 0) return (longest + rules.multiple - 1) / rules.multiple * rules.multiple;
+  if (rules.length == 0) {
+    auto const length = std::max(longest, std::min(bucket_of(longest), rules.largest_bucket));
+    return (length + rules.multiple - 1) / rules.multiple * rules.multiple;
+  }
   if (longest <= rules.length) return rules.length;
   throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(longest_row) + " has length " +
                   std::to_string(longest) + ", and rows are padded to " + std::to_string(rules.length) +

@@ -25,7 +25,7 @@ namespace detail {
 struct CollateRules {
   char const* who;
   double value = 0;
-  Index multiple = 1, length = 0;
+  Index multiple = 1, length = 0, largest_bucket = 0;
   Side side = Side::end;
   Mask mask = Mask::none;
   SegmentPlans segment_plans = SegmentPlans::none;
