@@ -163,3 +163,15 @@ TEST_CASE("shapes that disagree are refused with both sides, on CUDA too") {
                                                         Transpose::no, 0, c.view(3, 4)),
                        doctest::Contains("op(A) is [3, 5], op(B) is [4, 5] and C is [3, 4]"), ShapeError);
 }
+
+TEST_CASE("the stream counts the operations of products, by the size of their factors") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const stream;
+  Case<float> const x{.shape = {3, 4, 5}};
+  auto const before = stream.view().queued();
+  product(stream, x);
+  auto const work = stream.view().queued().since(before);
+  CHECK(work.operations == 2 * 3 * 4 * 5);
+  CHECK(work.half_operations == 0);
+  CHECK(work.kernels == 1);
+}

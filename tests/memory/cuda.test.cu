@@ -78,6 +78,26 @@ TEST_CASE("what is forked off a stream comes after what was queued there, and be
   }
 }
 
+TEST_CASE("a stream counts its work, and that of its branch once they are joined") {
+  if (!lockstep_test::has_gpu("memory::Stream<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  auto const view = stream.view();
+  view.queued().add_products(10, sizeof(float));
+  view.queued().add_products(20, sizeof(double));
+  view.queued().add_products(5, 2);
+  auto const before = view.queued();
+  CHECK(before.operations == 50);
+  CHECK(before.half_operations == 5);
+  auto const branch = view.fork();
+  ++branch.queued().kernels;
+  branch.queued().add_products(3, sizeof(float));
+  CHECK(view.queued().kernels == 0);
+  view.join();
+  CHECK(view.queued().kernels == 1);
+  CHECK(view.queued().since(before).operations == 3);
+  CHECK(branch.queued().kernels == 0);
+}
+
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
 TEST_CASE("errors that a user can do something about say what") {
