@@ -307,6 +307,22 @@ TEST_CASE_TEMPLATE("attention on CUDA: whole tiles of keys may be ruled out by a
   }
 }
 
+TEST_CASE("attention on CUDA: the stream counts two products forward and five backward, half of them if causal") {
+  if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  auto const queued = [&](auto kind, bool causal) {
+    auto const before = stream.view().queued();
+    Setting const setting{TwinLayout::Kind::padded, {5, 3}, {5, 3}, 2, 8, causal, false};
+    static_cast<void>(Case<decltype(kind)>{setting}.on_device(stream, Write::overwrite));
+    return stream.view().queued().since(before);
+  };
+  constexpr double all = 2 * 7 * (2 * 16) * 25;  // two rows of 16 channels, 25 pairs of positions
+  CHECK(queued(bfloat16{}, false).half_operations == all);
+  CHECK(queued(bfloat16{}, true).half_operations == all / 2);
+  CHECK(queued(double{}, false).operations == 2 * all);
+  CHECK(queued(double{}, false).half_operations == 0);
+}
+
 TEST_CASE("attention on CUDA: heads of more than 32 channels, and those that are too wide") {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;
