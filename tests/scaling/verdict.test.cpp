@@ -75,6 +75,7 @@ TEST_CASE("a GPU that waits for the host is bound by launches, within passes or 
   auto between = on_gpu();
   between.samples_per_second = 20e3;  // 1.6 ms a step, of which phases have 1
   CHECK(scaling::judge(between).bound == "launches");
+  CHECK(scaling::judge(between).says.ends_with("; a larger --batch-size makes fewer and longer steps"));
 }
 
 TEST_CASE("a GPU with long kernels is bound by arithmetic or memory bandwidth, whichever takes longer at its peak") {

@@ -63,11 +63,11 @@ struct Diagnosis {
     if (limit == detail::DeviceLimit::launches)
       if (auto const idle = detail::idle_ms(profile) / step_ms; idle < 1)
         add(1 / (1 - idle) - 1,
-            std::string("at best, without waits of the GPU for the host: ") + detail::remedy_of(limit));
+            std::string("at best, without waits of the GPU for the host: ") + detail::remedy_of(limit, profile));
     detail::sort(out);
-    if (limit == detail::DeviceLimit::small_kernels) out.push_back({0, detail::remedy_of(limit)});
+    if (limit == detail::DeviceLimit::small_kernels) out.push_back({0, detail::remedy_of(limit, profile)});
     if ((limit == detail::DeviceLimit::memory || limit == detail::DeviceLimit::arithmetic) && spares_bfloat16)
-      out.push_back({0, detail::remedy_of(limit)});
+      out.push_back({0, detail::remedy_of(limit, profile)});
     if (on_host && spares_onednn && compute_ms >= step_ms / 2)
       out.push_back(
           {0, "lockstep::onednn linked to the program (Debian: libdnnl-dev): convolutions are oneDNN's then"});

@@ -44,7 +44,7 @@ struct Verdict {
   auto const* advice = largest.advice;
   if (auto const limit = detail::device_limit(profile);
       &largest == phases.data() && limit != detail::DeviceLimit::unknown) {
-    bound = detail::name_of(limit), advice = detail::remedy_of(limit);
+    bound = detail::name_of(limit), advice = detail::remedy_of(limit, profile);
     says = "the run is bound by " + bound + ": forward and backward take " + share + " of a step; " +
            detail::reason_of(limit, profile) + "; ";
   }

@@ -79,9 +79,10 @@ inline constexpr double small_kernel_ms = 0.010;
 }
 
 /// Returns the remedy for a limit.
-[[nodiscard]] inline char const* remedy_of(DeviceLimit limit) noexcept {
+[[nodiscard]] inline char const* remedy_of(DeviceLimit limit, StepProfile const& profile) noexcept {
   switch (limit) {
     case DeviceLimit::launches:
+      if (profile.gpu.replayed > 0.9) return "a larger --batch-size makes fewer and longer steps";
       return "batches with fewer different shapes are replayed as CUDA graphs, and a larger --batch-size has longer "
              "kernels";
     case DeviceLimit::small_kernels:
