@@ -262,6 +262,7 @@
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/device_threads.hpp>
+#include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/on_cuda.hpp>
