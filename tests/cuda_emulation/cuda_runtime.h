@@ -101,6 +101,9 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int)
     case cudaDevAttrComputeCapabilityMajor:
       return *value = cuda_emulation::compute_capability, cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
+    case cudaDevAttrClockRate:
+    case cudaDevAttrMemoryClockRate:
+    case cudaDevAttrGlobalMemoryBusWidth:
       break;
   }
   return *value = 0, cudaSuccess;
