@@ -53,8 +53,9 @@ LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index row
 }  // namespace detail
 
 /// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix products. In
-/// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float.
-/// @determinism as for Gemm; the bias's gradient is bitwise
+/// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float. The bias's
+/// gradient is summed in the kernel of the weight's gradient where cuBLASLt offers that and the gradient is overwritten.
+/// @determinism as for Gemm
 template <>
 struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
@@ -123,8 +124,15 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
         });
       }
     }
-    Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
-    if (dbias.data) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
+    // cuBLASLt sums the bias's gradient while it reads dy for the weight's, but only overwrites.
+    bool summed = false;
+    if (dbias.data && dbias_write == Write::overwrite) {
+      summed = Gemm<CudaSpace>::multiply_and_sum_rows<T, Sum>(stream, dy, Transpose::yes, x, Transpose::no,
+                                                              beta(dweight_write), dweight, dbias.data);
+    } else {
+      Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+    }
+    if (dbias.data && !summed) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
   }
 
   [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
