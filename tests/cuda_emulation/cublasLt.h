@@ -24,11 +24,7 @@ enum cublasStatus_t {
 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
-enum cublasLtEpilogue_t {
-  CUBLASLT_EPILOGUE_DEFAULT = 1,
-  CUBLASLT_EPILOGUE_BIAS = 4,
-  CUBLASLT_EPILOGUE_BGRADB = 512
-};
+enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4, CUBLASLT_EPILOGUE_BGRADB = 512 };
 enum cublasLtReductionScheme_t { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA,
@@ -213,9 +209,9 @@ void multiply(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulDescOpaque_t const& 
   auto const at = [=](void const* x, cublasLtMatrixLayoutOpaque_t const& layout, cublasOperation_t turned,
                       std::int64_t product, std::uint64_t row, std::uint64_t column) {
     if (turned == CUBLAS_OP_T) std::swap(row, column);
-    auto const value = static_cast<Sum>(static_cast<T const*>(
-        x)[product * layout.batch_stride + static_cast<std::int64_t>(row) +
-           static_cast<std::int64_t>(column) * layout.stride]);
+    auto const value =
+        static_cast<Sum>(static_cast<T const*>(x)[product * layout.batch_stride + static_cast<std::int64_t>(row) +
+                                                  static_cast<std::int64_t>(column) * layout.stride]);
     if constexpr (std::is_same_v<T, float>)
       if (rounds) return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + 0x1000u) & ~0x1fffu);
     return value;
@@ -234,9 +230,9 @@ void multiply(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulDescOpaque_t const& 
             [&](std::uint64_t p) { return at(b, b_layout, operation.transpose_b, product, p, column); }));
       for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
         Sum sum = by * sum_over_depth([&](std::uint64_t p) {
-          return at(a, a_layout, operation.transpose_a, product, row, p) *
-                 at(b, b_layout, operation.transpose_b, product, p, column);
-        });
+                    return at(a, a_layout, operation.transpose_a, product, row, p) *
+                           at(b, b_layout, operation.transpose_b, product, p, column);
+                  });
         auto& to = static_cast<C*>(d)[product * d_layout.batch_stride + static_cast<std::int64_t>(row) +
                                       static_cast<std::int64_t>(column) * d_layout.stride];
         if (keep != 0) sum += keep * static_cast<Sum>(to);

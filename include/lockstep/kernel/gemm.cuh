@@ -31,8 +31,8 @@ void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<T> beta, TensorV
 template <>
 struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// Computes C = alpha * op(A) op(B) + beta * C + bias in each row. Does not read C if beta is 0. Factors in bfloat16
-  /// may have a result in float. cuBLASLt sums in float and rounds a 16-bit result; with both beta and bias, it may also
-  /// round the sum before the bias.
+  /// may have a result in float. cuBLASLt sums in float and rounds a 16-bit result; with both beta and bias, it may
+  /// also round the sum before the bias.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]   @shape bias [n], or null for none
   /// @determinism bitwise run to run, on one kind of GPU and version of cuBLASLt
   /// @throws ShapeError if the shapes disagree; reports both

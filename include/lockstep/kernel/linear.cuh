@@ -1,60 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
-#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/channel_bias.cuh>
-#include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/activate_rows.cuh>
 #include <lockstep/kernel/detail/neighbours.cuh>
-#include <lockstep/kernel/detail/on_device.cuh>
-#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/elementwise.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/linear.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
-namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
-
-/// Computes y = dropout(f(h)) and slope = dropout(f'(h)). h is in `slope`, or in y if `slope` is null. With dropout, if
-/// rows begin on multiples of a block of random bits, a thread processes the channels that one such block covers.
-/// Without dropout, it processes those that it writes in one access.
-template <class Here, class T, Activation activation>
-LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
-  using Sum = Accumulate<T>;
-  auto const groups = groups_of<Here>(width);
-  bool const drops = dropout.mask.active();
-  auto const scale = drops ? static_cast<Sum>(dropout.mask.scale()) : Sum{1};  // the scale is a division
-  for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
-    auto const row = i / groups;
-    Here const here(i % groups * Here::size, width);
-    MaskBits bits(dropout.mask, drops ? static_cast<Index>(dropout.position(row)) : 0);
-    auto const element = (drops ? static_cast<Index>(dropout.element(row, width, 0)) : 0) + here.first();
-    typename Here::template Values<Sum> values, slopes;
-    here.load_as((slope ? slope : y) + row * width, values);
-    for (int j = 0; j < here.size; ++j) {
-      Sum const factor = !drops ? Sum{1} : bits.keeps(element + j) ? scale : Sum{0}, h = values[j];
-      if constexpr (activation != Activation::gelu) {
-        values[j] = product(activation == Activation::relu && h < 0 ? Sum{0} : h, factor);
-      } else {
-        auto const [value, derivative] = GeluOnDevice{}.at(h);
-        values[j] = product(value, factor);
-        slopes[j] = product(derivative, factor);
-      }
-    }
-    here.put(values, y + row * width);
-    if (activation == Activation::gelu && slope) here.put(slopes, slope + row * width);
-  }
-}
-
-}  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace detail
 
 /// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix products. In
 /// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float. The bias's
-/// gradient is summed in the kernel of the weight's gradient where cuBLASLt offers that and the gradient is overwritten.
+/// gradient is summed in the kernel of the weight's gradient where cuBLASLt offers that and the gradient is
+/// overwritten.
 /// @determinism as for Gemm
 template <>
 struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
@@ -74,13 +37,7 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto* const slopes = gelu ? slope.data : nullptr;
     forward(stream, x, weight, bias, slopes ? slope : y);
     if (activation == Activation::none && !dropout.mask.active()) return;
-    detail::with_neighbours<T>(dropout.mask, [&]<class Here>(std::type_identity<Here>) {
-      detail::launch("kernel::Linear::forward", stream, y.extent[0] * detail::groups_of<Here>(y.extent[1]),
-                     gelu                             ? detail::activate_rows<Here, T, Activation::gelu>
-                     : activation == Activation::relu ? detail::activate_rows<Here, T, Activation::relu>
-                                                      : detail::activate_rows<Here, T, Activation::none>,
-                     dropout, y.extent[0], y.extent[1], y.data, slopes);
-    });
+    detail::queue_activation<T>(stream, activation, dropout, y.extent[0], y.extent[1], y.data, slopes);
   }
 
   template <class T>

@@ -65,7 +65,8 @@ struct LtChoices {
     out << machine << '\n';
     for (auto const& [kind, algorithm] : algorithms) {
       out << int{kind.type} << ' ' << int{kind.c_type} << ' ' << kind.a_transposed << ' ' << kind.b_transposed << ' '
-          << static_cast<int>(kind.epilogue) << ' ' << kind.m << ' ' << kind.n << ' ' << kind.k << ' ' << kind.alignment << ' ';
+          << static_cast<int>(kind.epilogue) << ' ' << kind.m << ' ' << kind.n << ' ' << kind.k << ' ' << kind.alignment
+          << ' ';
       unsigned char bytes[sizeof algorithm];
       std::memcpy(bytes, &algorithm, sizeof algorithm);
       for (auto const byte : bytes) out << digits[byte / 16] << digits[byte % 16];
@@ -113,8 +114,8 @@ struct LtChoices {
       auto& batch = kind.batch;
       if (word == "tf32") {
         kind.tf32 = true;
-      } else if (word != "batch" || !(words >> batch.count >> batch.a_stride >> batch.b_stride >> batch.c_stride >>
-                                      batch.vector_stride)) {
+      } else if (word != "batch" ||
+                 !(words >> batch.count >> batch.a_stride >> batch.b_stride >> batch.c_stride >> batch.vector_stride)) {
         return false;
       }
     }

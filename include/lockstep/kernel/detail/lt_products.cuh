@@ -165,9 +165,8 @@ class LtProducts {
     if (batch.count == 1) return;
     auto const count = static_cast<std::int32_t>(batch.count);
     std::int64_t const distance = stride;
-    check_cublas(
-        cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
-        "cublasLtMatrixLayoutSetAttribute");
+    check_cublas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                 "cublasLtMatrixLayoutSetAttribute");
     check_cublas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance,
                                                   sizeof distance),
                  "cublasLtMatrixLayoutSetAttribute");

@@ -60,9 +60,8 @@ class LtTrial {
   [[nodiscard]] double milliseconds_of_a() const {
     return milliseconds([this] {
       auto* const a = memory_.data() + at_[0];
-      memory::check_cuda(
-          cudaMemcpyAsync(a + a_bytes_ / 2, a, a_bytes_ / 2, cudaMemcpyDeviceToDevice, stream_.get()),
-          "cudaMemcpyAsync");
+      memory::check_cuda(cudaMemcpyAsync(a + a_bytes_ / 2, a, a_bytes_ / 2, cudaMemcpyDeviceToDevice, stream_.get()),
+                         "cudaMemcpyAsync");
       return true;
     });
   }
