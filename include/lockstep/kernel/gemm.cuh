@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -69,6 +70,40 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
       return true;
     multiply<T>(stream, 1, a, a_transpose, b, b_transpose, beta, c);
     return false;
+  }
+
+  /// Matrices of equal shape at equal distances, in elements; a distance of 0 repeats the first matrix.
+  template <class T>
+  struct Each {
+    Matrix<T> first;
+    Index stride;
+  };
+  /// Vectors of equal length at equal distances, or none.
+  template <class T>
+  struct EachVector {
+    T* first = nullptr;
+    Index stride = 0;
+  };
+  /// Computes C = op(A) op(B) + beta * C for `count` products of equal shapes in one call. With `bias`, adds it to each
+  /// row. With `row_sums`, overwrites them as multiply_and_sum_rows does. Give at most one of both.
+  /// @returns false without any work if cuBLASLt has no such kernel; compute the products one by one then
+  template <class T, class C>
+  [[nodiscard]] static bool try_multiply_each(Stream stream, Index count, Each<T const> a, Transpose a_transpose,
+                                              Each<T const> b, Transpose b_transpose, Accumulate<T> beta, Each<C> c,
+                                              EachVector<C const> bias, EachVector<C> row_sums) {
+    auto kind = described(a.first, a_transpose, b.first, b_transpose, c.first);
+    if (c.first.empty() || kind.k == 0 || a.stride < 0 || b.stride < 0 || c.stride < 0) return false;
+    auto const vector = bias.first ? bias : EachVector<C const>{row_sums.first, row_sums.stride};
+    if (vector.first) {
+      kind.epilogue = bias.first ? detail::LtEpilogue::bias : detail::LtEpilogue::row_sums;
+      if (vector.stride < 0 || !takes_vector<T>(vector.first) || !takes_vector<T>(vector.first + vector.stride))
+        return false;
+    }
+    kind.batch = {count, a.stride, b.stride, c.stride, vector.stride};
+    kind.alignment =
+        std::min(kind.alignment, alignment(a.first.data + a.stride, b.first.data + b.stride, c.first.data + c.stride));
+    return stream.kept<detail::LtProducts>().try_multiply<T, C>(stream, kind, 1, a.first.data, b.first.data, beta,
+                                                                c.first.data, vector.first);
   }
 
   /// Allows matrix products of floats on this stream to round their factors to TF32, which has 10 bits of fraction, for

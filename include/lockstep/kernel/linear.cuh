@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
@@ -92,6 +98,60 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     if (dbias.data && !summed) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
   }
 
+  /// Computes y_i = x weight_i^T + bias_i for several layers of equal shapes, in one matrix product if their parameters
+  /// lie at equal distances. Biases are all null or all given.
+  /// @shape y [layers * rows, outputs]: the results one after the other
+  template <class T, std::size_t layers>
+  static void forward_each(Stream stream, Matrix<T const> x, std::array<Matrix<T const>, layers> const& weights,
+                           std::array<Vector<T const>, layers> const& biases, Matrix<T> y) {
+    using Product = Gemm<CudaSpace>;
+    auto const part = parts<layers>(y);
+    auto const weight_stride = stride_of(weights), bias_stride = stride_of(biases);
+    if (weight_stride && bias_stride &&
+        Product::try_multiply_each<T, T>(stream, layers, {x, 0}, Transpose::no, {weights[0], *weight_stride},
+                                         Transpose::yes, 0, {part[0], part[0].size()}, {biases[0].data, *bias_stride},
+                                         {}))
+      return;
+    for (std::size_t i = 0; i < layers; ++i) forward<T>(stream, x, weights[i], biases[i], part[i]);
+  }
+
+  /// Computes `backward` for layers whose outputs `forward_each` computed: dx is the sum of their gradients, in order.
+  /// @shape dy [layers * rows, outputs]   @shape partial as for one layer
+  template <class T, std::size_t layers>
+  static void backward_each(Stream stream, Matrix<T const> dy, Matrix<T const> x,
+                            std::array<Matrix<T const>, layers> const& weights, Matrix<T> dx, Write dx_write,
+                            std::array<Matrix<Accumulate<T>>, layers> const& dweights,
+                            std::array<Write, layers> const& dweight_writes,
+                            std::array<Vector<Accumulate<T>>, layers> const& dbiases,
+                            std::array<Write, layers> const& dbias_writes, Accumulate<T>* partial) {
+    using Sum = Accumulate<T>;
+    using Product = Gemm<CudaSpace>;
+    auto const part = parts<layers>(dy);
+    if (dx.data)
+      for (std::size_t i = 0; i < layers; ++i)
+        Product::multiply<T>(stream, 1, part[i], Transpose::no, weights[i], Transpose::no,
+                             i > 0 || dx_write == Write::add ? Sum{1} : Sum{0}, dx);
+    auto const all = [](auto const& writes, Write write) { return std::ranges::count(writes, write) == Index{layers}; };
+    auto const weight_stride = stride_of(dweights), bias_stride = stride_of(dbiases);
+    bool const adds = all(dweight_writes, Write::add),
+               together = weight_stride && bias_stride && (adds || all(dweight_writes, Write::overwrite));
+    auto const multiply_each = [&](Gemm<CudaSpace>::EachVector<Sum> sums) {
+      return together && Product::try_multiply_each<T, Sum>(stream, layers, {part[0], part[0].size()}, Transpose::yes,
+                                                            {x, 0}, Transpose::no, adds ? Sum{1} : Sum{0},
+                                                            {dweights[0], *weight_stride}, {}, sums);
+    };
+    bool const sums = dbiases[0].data && all(dbias_writes, Write::overwrite);
+    if (sums && multiply_each({dbiases[0].data, *bias_stride})) return;
+    bool const multiplied = multiply_each({});
+    for (std::size_t i = 0; i < layers; ++i) {
+      if (!multiplied)
+        backward<T>(stream, part[i], x, weights[i], {}, {}, Write::overwrite, dweights[i], dweight_writes[i],
+                    dbiases[i], dbias_writes[i], partial);
+      else if (dbiases[i].data)
+        ChannelBias<CudaSpace>::backward<T>(stream, part[i], dbiases[i], dbias_writes[i], partial);
+    }
+  }
+
   [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
 
   template <class T>
@@ -106,6 +166,30 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     // x is no longer needed: dy weight, which the slope multiplies, overwrites it.
     Gemm<CudaSpace>::template multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
     Elementwise<CudaSpace>::template backward<Gelu, T>(stream, there, before, before, Write::overwrite);
+  }
+
+ private:
+  /// Returns the equal parts of a matrix's rows.
+  template <std::size_t count, class T>
+  [[nodiscard]] static std::array<Matrix<T>, count> parts(Matrix<T> all) noexcept {
+    std::array<Matrix<T>, count> out;
+    auto const rows = all.extent[0] / Index{count};
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = {all.data + static_cast<Index>(i) * rows * all.extent[1], {rows, all.extent[1]}};
+    return out;
+  }
+  /// Returns the distance of views at equal distances, in elements; 0 if all are null; nothing for other views.
+  template <class View, std::size_t count>
+  [[nodiscard]] static std::optional<Index> stride_of(std::array<View, count> const& views) noexcept {
+    using Element = std::remove_pointer_t<decltype(View::data)>;
+    auto const address = [&](std::size_t i) { return reinterpret_cast<std::intptr_t>(views[i].data); };
+    auto const distance = address(1) - address(0);
+    for (std::size_t i = 1; i < count; ++i)
+      if (views[i].extent != views[0].extent || address(i) - address(i - 1) != distance) return {};
+    bool const none = !views[0].data;
+    if (distance % static_cast<std::intptr_t>(sizeof(Element)) != 0 || distance < 0 || none != (distance == 0))
+      return {};
+    return distance / static_cast<std::intptr_t>(sizeof(Element));
   }
 };
 
