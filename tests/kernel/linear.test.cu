@@ -209,7 +209,7 @@ TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host
   ThreadPool pool(1);
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   for (auto activation : {kernel::Activation::none, kernel::Activation::gelu, kernel::Activation::relu})
-    for (Index outputs : {1, 8, 13, 64}) {
+    for (Index outputs : {1, 8, 13, 64, 520, 1037}) {
       LinearCase<T> const c{70, 12, outputs};
       std::vector<Index> const positions{5, Index{1} << 40};
       OnDevice<Index> const device_positions(positions);

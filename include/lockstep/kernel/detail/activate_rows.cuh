@@ -67,8 +67,8 @@ __device__ void put_whole(Sum const (&values)[count], T* to) noexcept {
 /// that it finds the row's sample once. Blocks with the same blockIdx.x process the same channels. If rows are whole
 /// multiples of aligned groups, a lane reads and writes 16 bytes at once, and a group has one block of random bits.
 template <class T, Activation activation, bool drops>
-LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Accumulate<T> scale, Index rows, Index width,
-                                        T* y, T* slope) {
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
+    activate_rows(RowDropout<CudaSpace> dropout, Accumulate<T> scale, Index rows, Index width, T* y, T* slope) {
   using Sum = Accumulate<T>;
   constexpr int count = activated_together<T, drops>, in_flight = activated_in_flight;
   using Here = Neighbours<count>;
