@@ -99,7 +99,7 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 
   /// Computes y_i = x weight_i^T + bias_i for several layers of equal shapes, in one matrix product if their parameters
-  /// lie at equal distances. Biases are all null or all given.
+  /// are stored at equal distances. Biases are all null or all given.
   /// @shape y [layers * rows, outputs]: the results one after the other
   template <class T, std::size_t layers>
   static void forward_each(Stream stream, Matrix<T const> x, std::array<Matrix<T const>, layers> const& weights,

@@ -17,7 +17,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// What the kernel of a matrix product computes besides the product. The numbers are written to files of choices.
+/// Work that the kernel of a matrix product does besides the product. The numbers are written to files of choices.
 enum class LtEpilogue {
   none = 0,
   bias = 1,      ///< adds a bias [n] to each row
