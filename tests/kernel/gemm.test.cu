@@ -67,9 +67,9 @@ TEST_CASE_TEMPLATE("a bias on CUDA is added to every row", T, float, double) {
 
 // A sum S of terms t is exact here to within (k + 4) * 2^-23 * sum |t|: see Case::worst_error, doubled because a tensor
 // core may cut off where others round. A 16-bit result is rounded by at most 2^-9 of its magnitude. Near zero, terms
-// cancel, and an error of an intermediate sum is larger than the result: on an H100, with beta and bias, the sum was
-// rounded to bfloat16 before the bias was added. Both rounded sums have at most the magnitude sum |t|, the result has
-// that of S: error <= (k + 4) * 2^-23 * sum |t| + 2^-9 * (sum |t| + |S|).
+// cancel, and an error of an intermediate sum is larger than the result: on an H100, with beta and bias, errors of up
+// to 0.6 of the result had the size of a rounding of the sum before the bias. Both rounded sums have at most the
+// magnitude sum |t|, the result has that of S: error <= (k + 4) * 2^-23 * sum |t| + 2^-9 * (sum |t| + |S|).
 TEST_CASE("products on CUDA of factors in bfloat16 are summed in float, and rounded at most twice or not at all") {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   using lockstep::bfloat16;
