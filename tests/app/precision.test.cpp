@@ -9,6 +9,7 @@ using namespace lockstep;
 
 TEST_CASE("the names are the flag's words") {
   CHECK(std::string(app::name(app::Precision::fp32)) == "fp32");
+  CHECK(std::string(app::name(app::Precision::tf32)) == "tf32");
   CHECK(std::string(app::name(app::Precision::bf16)) == "bf16");
   CHECK(std::string(app::name(app::Precision::fp16)) == "fp16");
 }
@@ -23,4 +24,13 @@ TEST_CASE("gradients are sent as float16 only with the loss scale that activatio
                                             app::name(precision) + ": only the loss scale")
                                                .c_str()),
                          ConfigError);
+}
+
+TEST_CASE("TF32 needs a GPU") {
+  using app::Backend, app::Precision;
+  CHECK_NOTHROW(app::check_backend(Backend::cuda, Precision::tf32));
+  CHECK_NOTHROW(app::check_backend(Backend::host, Precision::bf16));
+  CHECK_THROWS_WITH_AS(app::check_backend(Backend::host, Precision::tf32),
+                       doctest::Contains("--precision tf32 with --backend host: only GPUs multiply in TF32"),
+                       ConfigError);
 }

@@ -2,9 +2,12 @@
 #pragma once
 /// What Lockstep uses of cuBLASLt, on the host: products from their definition, by columns.
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
@@ -19,15 +22,20 @@ enum cublasStatus_t {
   CUBLAS_STATUS_EXECUTION_FAILED = 13,
   CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
-enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70 };
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
-enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
+enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4, CUBLASLT_EPILOGUE_BGRADB = 512 };
 enum cublasLtReductionScheme_t { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA,
   CUBLASLT_MATMUL_DESC_TRANSB,
   CUBLASLT_MATMUL_DESC_EPILOGUE,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+  CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE,
+};
+enum cublasLtMatrixLayoutAttribute_t {
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
 };
 enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -43,12 +51,15 @@ struct cublasLtMatmulDescOpaque_t {
   cudaDataType_t scale;
   cublasOperation_t transpose_a, transpose_b;
   cublasLtEpilogue_t epilogue;
-  void const* bias;
+  void const* bias;  // or its gradient
+  std::int64_t bias_stride;
 };
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type;
   std::uint64_t rows, columns;
   std::int64_t stride;
+  std::int32_t batch;
+  std::int64_t batch_stride;
 };
 struct cublasLtMatmulPreferenceOpaque_t {
   std::size_t workspace;
@@ -70,6 +81,10 @@ namespace cuda_emulation {
 inline constexpr std::uint32_t lt_algorithms = 3;
 /// Whether all but the second take two pieces of work.
 inline std::atomic<bool> lt_second_is_fastest = false;
+/// Whether the kernel of a product can also compute a bias's gradient, and whether it takes four pieces of work longer.
+inline std::atomic<bool> lt_sums_rows = true, lt_sums_rows_slowly = false;
+/// Whether several products can be computed in one call.
+inline std::atomic<bool> lt_batches = true;
 }  // namespace cuda_emulation
 
 inline std::size_t cublasLtGetVersion() { return 130000; }
@@ -93,7 +108,7 @@ inline cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return delete h
 
 inline cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDescOpaque_t* operation, cublasComputeType_t compute,
                                              cudaDataType_t scale) {
-  *operation = {compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
+  *operation = {compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, 0};
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDescOpaque_t* operation,
@@ -112,14 +127,25 @@ inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDescOpaque_t*
       return take(operation->epilogue);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return take(operation->bias);
+    case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
+      return take(operation->bias_stride);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
 inline cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayoutOpaque_t* layout, cudaDataType_t type,
                                                std::uint64_t rows, std::uint64_t columns, std::int64_t stride) {
   if (rows == 0 || columns == 0 || stride < static_cast<std::int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
-  *layout = {type, rows, columns, stride};
+  *layout = {type, rows, columns, stride, 1, 0};
   return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayoutOpaque_t* layout,
+                                                       cublasLtMatrixLayoutAttribute_t attribute, void const* value,
+                                                       std::size_t bytes) {
+  auto const take = [=](auto& to) {
+    if (bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+    return std::memcpy(&to, value, bytes), CUBLAS_STATUS_SUCCESS;
+  };
+  return attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? take(layout->batch) : take(layout->batch_stride);
 }
 inline cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreferenceOpaque_t* preference) {
   *preference = {0, 256};
@@ -153,8 +179,13 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   bool const wide = a->type == CUDA_R_64F;
   if (wide != (operation->compute == CUBLAS_COMPUTE_64F) || (wide && operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (operation->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
   // Which algorithm fits may depend on where the bias lies.
-  if (operation->epilogue == CUBLASLT_EPILOGUE_BIAS && !operation->bias) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !operation->bias) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (operation->epilogue == CUBLASLT_EPILOGUE_BGRADB && !cuda_emulation::lt_sums_rows)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (a->batch != b->batch || a->batch != c->batch || a->batch != d->batch) return CUBLAS_STATUS_INVALID_VALUE;
+  if (a->batch != 1 && !cuda_emulation::lt_batches) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (; *found < wanted && *found < static_cast<int>(cuda_emulation::lt_algorithms); ++*found)
     results[*found] = {{preference->alignment, static_cast<std::uint32_t>(*found)}, 0};
   return CUBLAS_STATUS_SUCCESS;
@@ -174,25 +205,40 @@ template <class T, class C, class Sum = lockstep::Accumulate<T>>
 void multiply(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a,
               cublasLtMatrixLayoutOpaque_t const& a_layout, void const* b, cublasLtMatrixLayoutOpaque_t const& b_layout,
               Sum keep, void* d, cublasLtMatrixLayoutOpaque_t const& d_layout) {
-  auto const at = [](void const* x, cublasLtMatrixLayoutOpaque_t const& layout, cublasOperation_t turned,
-                     std::uint64_t row, std::uint64_t column) {
+  bool const rounds = operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  auto const at = [=](void const* x, cublasLtMatrixLayoutOpaque_t const& layout, cublasOperation_t turned,
+                      std::int64_t product, std::uint64_t row, std::uint64_t column) {
     if (turned == CUBLAS_OP_T) std::swap(row, column);
-    return static_cast<Sum>(static_cast<T const*>(x)[row + column * static_cast<std::uint64_t>(layout.stride)]);
+    auto const value =
+        static_cast<Sum>(static_cast<T const*>(x)[product * layout.batch_stride + static_cast<std::int64_t>(row) +
+                                                  static_cast<std::int64_t>(column) * layout.stride]);
+    if constexpr (std::is_same_v<T, float>)
+      if (rounds) return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + 0x1000u) & ~0x1fffu);
+    return value;
   };
   auto const depth = operation.transpose_a == CUBLAS_OP_N ? a_layout.columns : a_layout.rows;
-  for (std::uint64_t column = 0; column < d_layout.columns; ++column)
-    for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
-      Sum sum = 0;
-      for (std::uint64_t i = 0; i < depth; ++i) {
-        auto const p = algorithm.number == 0 ? i : depth - 1 - i;
-        sum += at(a, a_layout, operation.transpose_a, row, p) * at(b, b_layout, operation.transpose_b, p, column);
+  auto const sum_over_depth = [&](auto const& term) {
+    Sum sum = 0;
+    for (std::uint64_t i = 0; i < depth; ++i) sum += term(algorithm.number == 0 ? i : depth - 1 - i);
+    return sum;
+  };
+  for (std::int64_t product = 0; product < d_layout.batch; ++product)
+    for (std::uint64_t column = 0; column < d_layout.columns; ++column) {
+      auto const* const bias = static_cast<C const*>(operation.bias) + product * operation.bias_stride;
+      if (operation.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+        const_cast<C*>(bias)[column] = static_cast<C>(sum_over_depth(
+            [&](std::uint64_t p) { return at(b, b_layout, operation.transpose_b, product, p, column); }));
+      for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
+        Sum sum = by * sum_over_depth([&](std::uint64_t p) {
+                    return at(a, a_layout, operation.transpose_a, product, row, p) *
+                           at(b, b_layout, operation.transpose_b, product, p, column);
+                  });
+        auto& to = static_cast<C*>(d)[product * d_layout.batch_stride + static_cast<std::int64_t>(row) +
+                                      static_cast<std::int64_t>(column) * d_layout.stride];
+        if (keep != 0) sum += keep * static_cast<Sum>(to);
+        if (operation.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += static_cast<Sum>(bias[row]);
+        to = static_cast<C>(sum);
       }
-      sum *= by;
-      auto& to = static_cast<C*>(d)[row + column * static_cast<std::uint64_t>(d_layout.stride)];
-      if (keep != 0) sum += keep * static_cast<Sum>(to);
-      if (operation.epilogue == CUBLASLT_EPILOGUE_BIAS)
-        sum += static_cast<Sum>(static_cast<C const*>(operation.bias)[row]);
-      to = static_cast<C>(sum);
     }
 }
 
@@ -210,6 +256,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   for (void const* const each : {a, b, static_cast<void const*>(d), operation->bias})
     if (cuda_emulation::is_of_another_device(each)) return CUBLAS_STATUS_EXECUTION_FAILED;
   if (cuda_emulation::lt_second_is_fastest && algorithm->number != 1) cuda_emulation::queue(stream, [] {});
+  if (cuda_emulation::lt_sums_rows_slowly && operation->epilogue == CUBLASLT_EPILOGUE_BGRADB)
+    for (int i = 0; i < 4; ++i) cuda_emulation::queue(stream, [] {});
   // The factors and what describes the matrices are read at once, the matrices when their time comes.
   auto const run = [=](auto element, auto product) {
     using Sum = lockstep::Accumulate<decltype(element)>;

@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "kernel/gemm_cases.hpp"
 #include "memory/device.hpp"
@@ -61,39 +65,117 @@ TEST_CASE_TEMPLATE("a bias on CUDA is added to every row", T, float, double) {
   }
 }
 
-TEST_CASE("products on CUDA of factors in bfloat16 are summed in float, and rounded once or not at all") {
+// A sum S of terms t is exact here to within (k + 4) * 2^-23 * sum |t|: see Case::worst_error, doubled because a tensor
+// core may cut off where others round. A 16-bit result is rounded by at most 2^-9 of its magnitude. Near zero, terms
+// cancel, and an error of an intermediate sum is larger than the result: on an H100, with beta and bias, errors of up
+// to 0.6 of the result had the size of a rounding of the sum before the bias. Both rounded sums have at most the
+// magnitude sum |t|, the result has that of S: error <= (k + 4) * 2^-23 * sum |t| + 2^-9 * (sum |t| + |S|).
+TEST_CASE("products on CUDA of factors in bfloat16 are summed in float, and rounded at most twice or not at all") {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   using lockstep::bfloat16;
   lockstep::memory::CudaStream const stream;
-  for (auto shape : {Shape{1, 1, 1}, Shape{33, 20, 17}, Shape{32, 31, 65}})
-    for (bool turned : {false, true}) {
-      Case<float> x{.shape = shape, .beta = 1, .a_transpose = turned ? Transpose::yes : Transpose::no};
+  for (auto shape : {Shape{1, 1, 1}, Shape{33, 20, 17}, Shape{32, 31, 65}, Shape{64, 96, 128}})
+    for (bool turned : {false, true})
+      for (auto [beta, with_bias] : {std::pair{0.0F, true}, std::pair{1.0F, false}, std::pair{1.0F, true}}) {
+        CAPTURE(shape.m);
+        CAPTURE(turned);
+        CAPTURE(beta);
+        CAPTURE(with_bias);
+        Case<float> x{.shape = shape, .beta = beta, .a_transpose = turned ? Transpose::yes : Transpose::no};
+        auto const rounded = [](std::vector<float>& exact) {
+          std::vector<bfloat16> low;
+          for (auto& e : exact) e = low.emplace_back(e);
+          return low;
+        };
+        auto bias = lockstep_test::values<float>(shape.n, 4);
+        OnDevice<bfloat16> const a(rounded(x.a)), b(rounded(x.b)), low(rounded(x.c)), added(rounded(bias));
+        OnDevice<float> const wide(x.c);
+        auto const multiply = [&](auto c, auto const* bias_there) {
+          Gemm<CudaSpace>::multiply<bfloat16>(stream.view(), x.alpha,
+                                              a.view(x.a_view().extent[0], x.a_view().extent[1]), x.a_transpose,
+                                              b.view(shape.k, shape.n), x.b_transpose, x.beta, c, bias_there);
+        };
+        multiply(wide.view(shape.m, shape.n), static_cast<float const*>(nullptr));
+        multiply(low.view(shape.m, shape.n), with_bias ? added.view(shape.n).data : nullptr);
+        CHECK(x.worst_error(wide.values()) <= 2);  // a tensor core may cut off where others round
+        auto const got = low.values();
+        double worst = 0, largest = 0;
+        for (Index i = 0; i < shape.m; ++i)
+          for (Index j = 0; j < shape.n; ++j) {
+            auto const at = static_cast<std::size_t>(i * shape.n + j);
+            double sum = 0, magnitude = 0;
+            auto const add = [&](double term) { sum += term, magnitude += std::abs(term); };
+            for (Index p = 0; p < shape.k; ++p) add(double{x.a_at(i, p)} * double{x.b_at(p, j)});
+            add(double{x.beta} * double{x.c[at]});
+            if (with_bias) add(double{bias[static_cast<std::size_t>(j)]});
+            double const bound =
+                static_cast<double>(shape.k + 4) * 0x1p-23 * magnitude + 0x1p-9 * (magnitude + std::abs(sum));
+            double const error = std::abs(static_cast<double>(static_cast<float>(got[at])) - sum);
+            largest = std::max(largest, error);
+            if (!(error <= bound)) worst = std::max(worst, error / bound);
+          }
+        CHECK(worst == 0);
+        CHECK(largest > 0);  // it is rounded
+      }
+}
+
+TEST_CASE("a product on CUDA and the sums of its first factor's rows") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  using lockstep::bfloat16;
+  lockstep::memory::CudaStream const stream;
+  auto const check = [&]<class T>(std::type_identity<T>, Shape shape) {
+    CAPTURE(shape.m);
+    CAPTURE(sizeof(T));
+    for (float beta : {0.0F, 1.0F}) {
+      Case<float> x{.shape = shape, .beta = beta, .a_transpose = Transpose::yes};
       auto const rounded = [](std::vector<float>& exact) {
-        std::vector<bfloat16> low;
-        for (auto& e : exact) e = low.emplace_back(e);
+        std::vector<T> low;
+        for (auto& e : exact) e = static_cast<float>(low.emplace_back(static_cast<T>(e)));
         return low;
       };
-      auto bias = lockstep_test::values<float>(shape.n, 4);
-      OnDevice<bfloat16> const a(rounded(x.a)), b(rounded(x.b)), low(rounded(x.c)), added(rounded(bias));
-      OnDevice<float> const wide(x.c);
-      auto const multiply = [&](auto c, auto const* bias_there) {
-        Gemm<CudaSpace>::multiply<bfloat16>(stream.view(), x.alpha, a.view(x.a_view().extent[0], x.a_view().extent[1]),
-                                            x.a_transpose, b.view(shape.k, shape.n), x.b_transpose, x.beta, c,
-                                            bias_there);
+      OnDevice<T> const a(rounded(x.a)), b(rounded(x.b));
+      auto const run = [&] {
+        OnDevice<float> const c(x.c), sums(std::vector<float>(static_cast<std::size_t>(shape.m), -7));
+        bool const summed = Gemm<CudaSpace>::multiply_and_sum_rows<T, float>(
+            stream.view(), a.view(shape.k, shape.m), Transpose::yes, b.view(shape.k, shape.n), Transpose::no, beta,
+            c.view(shape.m, shape.n), sums.view(shape.m).data);
+        return std::tuple(summed, c.values(), sums.values());
       };
-      multiply(wide.view(shape.m, shape.n), static_cast<float const*>(nullptr));
-      multiply(low.view(shape.m, shape.n), added.view(shape.n).data);
-      auto const sums = wide.values();
-      auto const once = low.values();
-      CHECK(x.worst_error(sums) <= 2);  // a tensor core may cut off where others round
-      double worst = 0;
-      for (std::size_t i = 0; i < sums.size(); ++i) {
-        double const exact = double{sums[i]} + double{bias[i % bias.size()]};
-        worst = std::max(worst, std::abs(double{once[i]} - exact) / (std::abs(exact) + 0x1p-10));
+      auto const [summed, c, sums] = run();
+      CHECK(x.worst_error(c) <= 2);
+      for (Index i = 0; i < shape.m; ++i) {
+        auto const got = double{sums[static_cast<std::size_t>(i)]};
+        double sum = 0, magnitude = 0;
+        for (Index p = 0; p < shape.k; ++p) sum += double{x.a_at(i, p)}, magnitude += std::abs(double{x.a_at(i, p)});
+        if (summed) CHECK(std::abs(got - sum) <= static_cast<double>(shape.k + 4) * 0x1p-23 * magnitude);
+        if (!summed) CHECK(got == -7);
       }
-      CHECK(worst <= 0x1p-8);  // half of the last of 8 bits
-      CHECK(worst > 0);
+      CHECK(run() == std::tuple(summed, c, sums));
     }
+  };
+  for (auto shape : {Shape{1, 1, 1}, Shape{20, 33, 17}, Shape{64, 128, 256}, Shape{128, 64, 1000}, Shape{3, 4, 0}}) {
+    check(std::type_identity<float>{}, shape);
+    check(std::type_identity<bfloat16>{}, shape);
+  }
+}
+
+TEST_CASE("products on CUDA in TF32 round only their factors, and only if it is allowed") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const stream;
+  Case<float> const x{.shape = {64, 128, 96}};
+  auto const exact = product(stream, x);
+  Gemm<CudaSpace>::allow_tf32(stream.view(), true);
+  auto const rounded = product(stream, x);
+  // Each factor is rounded by at most 2^-10 of itself (cut off, or 2^-11 if rounded): 2^-9 of each term, and a little.
+  CHECK(x.worst_error(rounded) <= 1.01 * 0x1p-9 / (static_cast<double>(x.shape.k + 4) * 0x1p-24));
+  auto const choices = Gemm<CudaSpace>::choose_by_time(stream.view());
+  CHECK(choices.find(" tf32\n") != std::string::npos);
+  lockstep::memory::CudaStream const other;
+  Gemm<CudaSpace>::take_choices(other.view(), choices);
+  CHECK(x.worst_error(product(other, x)) <= 1);
+  Gemm<CudaSpace>::allow_tf32(stream.view(), false);
+  CHECK(x.worst_error(product(stream, x)) <= 1);
+  CHECK(x.worst_error(exact) <= 1);
 }
 
 TEST_CASE("products on CUDA of matrices that begin anywhere") {

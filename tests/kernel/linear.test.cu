@@ -3,8 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <vector>
 
 #include "kernel/linear_case.hpp"
 #include "memory/device.hpp"
@@ -81,6 +85,91 @@ TEST_CASE_TEMPLATE("linear on CUDA is the host's, but for roundings", T, float, 
       }
 }
 
+TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distances or not", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
+  using Kernel = kernel::Linear<CudaSpace>;
+  memory::CudaStream const stream;
+  constexpr std::size_t layers = 3;
+  for (Index const rows : {0, 1, 33, 300})
+    for (auto write : {Write::overwrite, Write::add})
+      for (Index const gap : {0, 16, 40})  // between the second layer and the third; 16 as between the others
+        for (bool const with_bias : {true, false}) {
+          CAPTURE(rows);
+          CAPTURE(gap);
+          Index const inputs = 8, outputs = 20, weights = inputs * outputs, stride = weights + 16 + outputs + 28;
+          auto const place = [&](std::size_t i) { return static_cast<Index>(i) * stride + (i == 2 ? gap - 16 : 0); };
+          std::vector<LinearCase<double>> cases;
+          std::vector<T> parameters(static_cast<std::size_t>(4 * stride));
+          std::vector<T> const unset(parameters.size(), write == Write::add ? T(1) : T(-7));
+          std::vector<T> dy;
+          for (std::size_t i = 0; i < layers; ++i) {
+            auto& c = cases.emplace_back(LinearCase<double>{rows, inputs, outputs});
+            c.weight = lockstep_test::values<double>(weights, 20 + i);
+            c.bias = with_bias ? lockstep_test::values<double>(outputs, 30 + i)
+                               : std::vector<double>(static_cast<std::size_t>(outputs));
+            c.dy = lockstep_test::values<double>(rows * outputs, 40 + i);
+            std::ranges::copy(c.weight, parameters.begin() + place(i));
+            std::ranges::copy(c.bias, parameters.begin() + place(i) + weights + 16);
+            dy.insert(dy.end(), c.dy.begin(), c.dy.end());
+          }
+          LinearCase<T> const one{rows, inputs, outputs};
+          OnDevice<T> const x(one.x), there(parameters), gradients(unset), device_dy(dy), y(dy),
+              dx(std::vector<T>(one.x.size(), write == Write::add ? T(1) : T(-7))),
+              partial(std::vector<T>(
+                  static_cast<std::size_t>(Kernel::partial_elements(stream.view(), rows, inputs, outputs))));
+          auto const each = [&](auto const& f) { return std::array{f(0), f(1), f(2)}; };
+          auto const at = [&](OnDevice<T> const& v, std::size_t i, Index offset) {
+            return v.view(0).data + place(i) + offset;
+          };
+          Kernel::forward_each<T, layers>(
+              stream.view(), x.view(rows, inputs), each([&](std::size_t i) {
+                return TensorView<T const, 2, CudaSpace>{at(there, i, 0), {outputs, inputs}};
+              }),
+              each([&](std::size_t i) {
+                return TensorView<T const, 1, CudaSpace>{with_bias ? at(there, i, weights + 16) : nullptr, {outputs}};
+              }),
+              y.view(3 * rows, outputs));
+          Kernel::backward_each<T, layers>(
+              stream.view(), device_dy.view(3 * rows, outputs), x.view(rows, inputs), each([&](std::size_t i) {
+                return TensorView<T const, 2, CudaSpace>{at(there, i, 0), {outputs, inputs}};
+              }),
+              dx.view(rows, inputs), write, each([&](std::size_t i) {
+                return TensorView<T, 2, CudaSpace>{at(gradients, i, 0), {outputs, inputs}};
+              }),
+              std::array{write, write, write}, each([&](std::size_t i) {
+                return TensorView<T, 1, CudaSpace>{with_bias ? at(gradients, i, weights + 16) : nullptr, {outputs}};
+              }),
+              std::array{write, write, write}, partial.view(0).data);
+          auto const all_y = y.values(), all_gradients = gradients.values(), got_dx = dx.values();
+          std::vector<double> exact_dx(got_dx.size(), write == Write::add ? 1 : 0), magnitude_dx = exact_dx;
+          auto const part = [](std::vector<T> const& v, Index first, std::size_t count) {
+            return std::vector<T>(v.begin() + first, v.begin() + first + static_cast<Index>(count));
+          };
+          auto untouched = unset;
+          for (std::size_t i = 0; i < layers; ++i) {
+            auto const exact = cases[i].on_host(write, false),
+                       magnitude = with_magnitudes(cases[i]).on_host(write, false);
+            auto const plain = cases[i].on_host(Write::overwrite, false),
+                       plain_magnitude = with_magnitudes(cases[i]).on_host(Write::overwrite, false);
+            CHECK(agrees(part(all_y, static_cast<Index>(i) * rows * outputs, exact.y.size()), exact.y, magnitude.y,
+                         inputs + 1));
+            CHECK(agrees(part(all_gradients, place(i), exact.dweight.size()), exact.dweight, magnitude.dweight,
+                         rows + 1));
+            if (with_bias)
+              CHECK(agrees(part(all_gradients, place(i) + weights + 16, exact.dbias.size()), exact.dbias,
+                           magnitude.dbias, rows + 1));
+            std::copy_n(all_gradients.begin() + place(i), weights, untouched.begin() + place(i));
+            if (with_bias)
+              std::copy_n(all_gradients.begin() + place(i) + weights + 16, outputs,
+                          untouched.begin() + place(i) + weights + 16);
+            for (std::size_t e = 0; e < exact_dx.size(); ++e)
+              exact_dx[e] += plain.dx[e], magnitude_dx[e] += plain_magnitude.dx[e];
+          }
+          CHECK(untouched == all_gradients);
+          CHECK(agrees(got_dx, exact_dx, magnitude_dx, 3 * outputs + 3));
+        }
+}
+
 TEST_CASE("what gelu made, made again on CUDA, leaves the bits of what was kept") {
   if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
   using Kernel = kernel::Linear<CudaSpace>;
@@ -120,7 +209,7 @@ TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host
   ThreadPool pool(1);
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   for (auto activation : {kernel::Activation::none, kernel::Activation::gelu, kernel::Activation::relu})
-    for (Index outputs : {1, 8, 13, 64}) {
+    for (Index outputs : {1, 8, 13, 64, 520, 1037}) {
       LinearCase<T> const c{70, 12, outputs};
       std::vector<Index> const positions{5, Index{1} << 40};
       OnDevice<Index> const device_positions(positions);

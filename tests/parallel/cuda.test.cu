@@ -309,6 +309,19 @@ TEST_CASE("products chosen by time are alike on all ranks, and a checkpoint keep
 #endif
 }
 
+TEST_CASE("TF32 changes matrix products of floats, by little") {
+  if (!lockstep_test::has_gpu("matrix products in TF32")) return;
+  using parallel::FloatProducts, parallel::OnCuda;
+  auto const exact = fit(OnCuda{parallel::SingleDevice{}});
+  auto const rounded = fit(OnCuda{parallel::SingleDevice{}, {}, FloatProducts::tf32});
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  CHECK(rounded.values != exact.values);  // a GPU may have no faster product for such small shapes
+#endif
+  REQUIRE(rounded.losses.size() == exact.losses.size());
+  for (std::size_t i = 0; i < exact.losses.size(); ++i)  // each product is rounded by at most 2^-9 of its terms
+    CHECK(std::abs(rounded.losses[i] - exact.losses[i]) <= 0.02 * std::abs(exact.losses[i]));
+}
+
 TEST_CASE("on CUDA, too, bits can be had that do not depend on the number of replicas") {
   if (!lockstep_test::has_gpu("reproducible training")) return;
   using parallel::OnCuda, parallel::Reproducible;

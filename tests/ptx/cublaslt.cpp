@@ -52,6 +52,8 @@ PTX_EXPORTED(cublasStatus_t, cublasLtMatmulDescSetAttribute,
       return cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, value, bytes);
     case 8:
       return cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, value, bytes);
+    case 10:
+      return cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, value, bytes);
     default:
       return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -60,6 +62,17 @@ PTX_EXPORTED(cublasStatus_t, cublasLtMatrixLayoutInit_internal,
              (Layout * layout, std::size_t, cudaDataType_t type, std::uint64_t rows, std::uint64_t columns,
               std::int64_t stride)) {
   return cublasLtMatrixLayoutInit(layout, type, rows, columns, stride);
+}
+PTX_EXPORTED(cublasStatus_t, cublasLtMatrixLayoutSetAttribute,
+             (Layout * layout, int attribute, void const* value, std::size_t bytes)) {
+  switch (attribute) {
+    case 5:
+      return cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, value, bytes);
+    case 6:
+      return cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, value, bytes);
+    default:
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
 }
 PTX_EXPORTED(cublasStatus_t, cublasLtMatmulPreferenceInit_internal, (Preference * preference, std::size_t)) {
   return cublasLtMatmulPreferenceInit(preference);

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include <lockstep/app/backend.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
 #include <lockstep/parallel/wire_format.hpp>
@@ -10,17 +11,27 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Value of --precision: the element type of stored activations and their gradients. A program offers the flag with a
 /// member `app::Precision precision = app::Precision::fp32;` of its options. The model's own layers must then compile
-/// for all three types.
+/// for float, bfloat16 and float16.
 enum class Precision {
   fp32,  ///< float
+  tf32,  ///< float, and matrix products on GPUs round their factors to TF32, see parallel::FloatProducts
   bf16,  ///< bfloat16, as nn::InBfloat16
   fp16,  ///< float16, as nn::InFloat16, with loss scaling
 };
 
 /// Returns the flag's word, as in run.json.
 [[nodiscard]] constexpr char const* name(Precision precision) noexcept {
+  if (precision == Precision::tf32) return "tf32";
   if (precision == Precision::bf16) return "bf16";
   return precision == Precision::fp16 ? "fp16" : "fp32";
+}
+
+/// @throws ConfigError if only a GPU has this precision
+inline void check_backend(Backend backend, Precision precision) {
+  if (backend == Backend::host && precision == Precision::tf32)
+    throw ConfigError(
+        "--precision tf32 with --backend host: only GPUs multiply in TF32; use --precision fp32 or bf16, or --backend "
+        "cuda");
 }
 
 /// @throws ConfigError if gradients are sent as float16 without loss scaling

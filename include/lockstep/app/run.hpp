@@ -96,9 +96,10 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     CommonFlags common(command, options);
     command.group("Optimization");
     if constexpr (requires { options.precision; })
-      command.add("--precision", options.precision,
-                  {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
-                  "Number format of stored activations");
+      command.add(
+          "--precision", options.precision,
+          {{"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
+          "Number format of stored activations; tf32: fp32 with matrix products in TF32, on GPUs");
     auto const common_flags = command.size();
     command.group("Model and data of this trainer");
     if constexpr (requires { options.flags(command); }) options.flags(command);
@@ -113,10 +114,12 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     common.resolve_place(place, gpus);
     if (!command.has_config()) speaks = place.rank == 0;
     common.resolve_rest(launch::cores_of_ranks(place), place, gpus);
-    if constexpr (requires { options.precision; })
+    if constexpr (requires { options.precision; }) {
+      check_backend(options.backend, options.precision);
       check_wire(options.gradient_wire, options.precision);
-    else
+    } else {
       check_wire(options.gradient_wire, Precision::fp32);
+    }
     options.program = program;
     options.alike = command.values(common_flags);
     options.settings = command.settings();

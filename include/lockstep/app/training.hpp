@@ -247,10 +247,14 @@ class Training : public detail::Additions {
     else
       return std::nullopt;
   }
+  [[nodiscard]] parallel::FloatProducts float_products() const noexcept {
+    return precision_of(options_) == Precision::tf32 ? parallel::FloatProducts::tf32 : parallel::FloatProducts::exact;
+  }
   /// Passes a policy whose communicator and replicas share one memory space.
   template <class Nccl, class F>
   decltype(auto) over_nccl(F& f) const {
-    return f(parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus()});
+    return f(
+        parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus(), float_products()});
   }
   template <class Communicator>
   [[nodiscard]] auto distributed(Communicator communicator) const {
@@ -262,7 +266,8 @@ class Training : public detail::Additions {
   decltype(auto) on_backend(Policy policy, F& f) const {
     if constexpr (built_with_cuda<>)
       if (options_.backend == Backend::cuda)
-        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus()}, options_.reproducible});
+        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus(), float_products()},
+                                        options_.reproducible});
     return f(parallel::Reproducible{std::move(policy), options_.reproducible});
   }
   /// Returns the GPUs of this process; with ddp each rank of a host has one, in turn.

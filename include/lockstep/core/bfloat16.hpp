@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <lockstep/core/version.hpp>
 
@@ -14,13 +15,21 @@ struct bfloat16 {  // NOLINT(readability-identifier-naming): named like the buil
 
   constexpr bfloat16() = default;
   /// Rounds to nearest, ties to even; nan stays nan.
-  constexpr explicit bfloat16(float x) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(x))) {}
+  constexpr explicit bfloat16(float x) noexcept : bits(rounded(x)) {}
   constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 
  private:
-  static constexpr std::uint16_t rounded(std::uint32_t x) noexcept {
+  static constexpr std::uint16_t rounded(float number) noexcept {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (!std::is_constant_evaluated()) {  // one instruction for two numbers instead of seven for each
+      std::uint16_t y;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(number));
+      return y;
+    }
+#endif
+    auto const x = std::bit_cast<std::uint32_t>(number);
     bool const nan = (x & 0x7fffffffu) > 0x7f800000u;
     auto const nearest = (x + 0x7fffu + (x >> 16 & 1u)) >> 16;
     return static_cast<std::uint16_t>(nan ? x >> 16 | 0x40u : nearest);

@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/version.hpp>
@@ -15,8 +16,15 @@ struct float16 {  // NOLINT(readability-identifier-naming): named like the built
 
   constexpr float16() = default;
   /// Rounds to nearest, ties to even; too large values become infinite; nan stays nan.
-  constexpr explicit float16(float x) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(x))) {}
+  constexpr explicit float16(float x) noexcept : bits(rounded(x)) {}
   constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) {
+      float y;
+      asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(bits));
+      return y;
+    }
+#endif
     auto const magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
     // Read as a float, the exponent is 112 too small. The product is exact, also for subnormal numbers.
     auto const finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
@@ -26,7 +34,15 @@ struct float16 {  // NOLINT(readability-identifier-naming): named like the built
 
  private:
   // Free of branches, so that loops over it vectorize.
-  static constexpr std::uint16_t rounded(std::uint32_t x) noexcept {
+  static constexpr std::uint16_t rounded(float number) noexcept {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) {
+      std::uint16_t y;
+      asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(number));
+      return y;
+    }
+#endif
+    auto const x = std::bit_cast<std::uint32_t>(number);
     auto const magnitude = x & 0x7fffffffu;
     // For subnormal results, adding 1/2 makes the processor round at the right place.
     auto const small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;

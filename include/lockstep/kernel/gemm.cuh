@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -31,7 +32,8 @@ void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<T> beta, TensorV
 template <>
 struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// Computes C = alpha * op(A) op(B) + beta * C + bias in each row. Does not read C if beta is 0. Factors in bfloat16
-  /// may have a result in float.
+  /// may have a result in float. cuBLASLt sums in float and rounds a 16-bit result; with both beta and bias, it may
+  /// also round the sum before the bias.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]   @shape bias [n], or null for none
   /// @determinism bitwise run to run, on one kind of GPU and version of cuBLASLt
   /// @throws ShapeError if the shapes disagree; reports both
@@ -40,33 +42,81 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   static void multiply(Stream stream, Accumulate<T> alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
                        Transpose b_transpose, Accumulate<T> beta, Matrix<C> c,
                        std::type_identity_t<C> const* bias = nullptr) {
-    bool const a_turned = a_transpose == Transpose::yes, b_turned = b_transpose == Transpose::yes;
-    auto const m = a.extent[a_turned ? 1 : 0], k = a.extent[a_turned ? 0 : 1];
-    auto const n = b.extent[b_turned ? 0 : 1], b_rows = b.extent[b_turned ? 1 : 0];
-    expect<ShapeError>(k == b_rows && c.extent[0] == m && c.extent[1] == n, [&] {
-      return "Gemm: op(A) is " + to_string(Extents<2>{m, k}) + ", op(B) is " + to_string(Extents<2>{b_rows, n}) +
-             " and C is " + to_string(c.extent) +
-             "; A's columns must equal B's rows, and C must have A's rows and B's columns";
-    });
+    auto kind = described(a, a_transpose, b, b_transpose, c);
     if (c.empty()) return;
     // cuBLASLt accepts no empty operands and no bias in double, and gets no unaligned bias.
-    bool const fused_bias =
-        bias && k > 0 && !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
-    if (k > 0) {
-      stream.kept<detail::LtProducts>().multiply(stream,
-                                                 {detail::lt_type<T>, detail::lt_type<C>, a_turned, b_turned,
-                                                  fused_bias, m, n, k, alignment(a.data, b.data, c.data)},
-                                                 alpha, a.data, b.data, beta, c.data, fused_bias ? bias : nullptr);
-      ++stream.queued().kernels;
-      stream.queued().add_products(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
-                                   sizeof(T));
+    bool const fused_bias = bias && kind.k > 0 && takes_vector<T>(bias);
+    if (fused_bias) kind.epilogue = detail::LtEpilogue::bias;
+    if (kind.k > 0)
+      stream.kept<detail::LtProducts>().multiply(stream, kind, alpha, a.data, b.data, beta, c.data,
+                                                 fused_bias ? bias : nullptr);
+    if (kind.k == 0 || (bias && !fused_bias))
+      detail::scale_and_add<C>(stream, kind.k > 0 ? Accumulate<T>{1} : beta, c, bias);
+  }
+
+  /// Computes C = op(A) op(B) + beta * C. If cuBLASLt can do it in the same kernel, also overwrites `row_sums` with the
+  /// sums of op(A)'s rows, and returns true. Such sums are the gradient of a bias if A is dy and C the weight's
+  /// gradient.
+  /// @shape as multiply   @shape row_sums [m]
+  /// @returns whether the sums were computed; if not, compute them in another way
+  template <class T, class C>
+  [[nodiscard]] static bool multiply_and_sum_rows(Stream stream, Matrix<T const> a, Transpose a_transpose,
+                                                  Matrix<T const> b, Transpose b_transpose, Accumulate<T> beta,
+                                                  Matrix<C> c, C* row_sums) {
+    auto const kind = described(a, a_transpose, b, b_transpose, c);
+    if (!c.empty() && kind.k > 0 && takes_vector<T>(row_sums) &&
+        stream.kept<detail::LtProducts>().try_multiply<T, C>(stream, kind.with(detail::LtEpilogue::row_sums), 1, a.data,
+                                                             b.data, beta, c.data, row_sums))
+      return true;
+    multiply<T>(stream, 1, a, a_transpose, b, b_transpose, beta, c);
+    return false;
+  }
+
+  /// Matrices of equal shape at equal distances, in elements; a distance of 0 repeats the first matrix.
+  template <class T>
+  struct Each {
+    Matrix<T> first;
+    Index stride;
+  };
+  /// Vectors of equal length at equal distances, or none.
+  template <class T>
+  struct EachVector {
+    T* first = nullptr;
+    Index stride = 0;
+  };
+  /// Computes C = op(A) op(B) + beta * C for `count` products of equal shapes in one call. With `bias`, adds it to each
+  /// row. With `row_sums`, overwrites them as multiply_and_sum_rows does. Give at most one of both.
+  /// @returns false without any work if cuBLASLt has no such kernel; compute the products one by one then
+  template <class T, class C>
+  [[nodiscard]] static bool try_multiply_each(Stream stream, Index count, Each<T const> a, Transpose a_transpose,
+                                              Each<T const> b, Transpose b_transpose, Accumulate<T> beta, Each<C> c,
+                                              EachVector<C const> bias, EachVector<C> row_sums) {
+    auto kind = described(a.first, a_transpose, b.first, b_transpose, c.first);
+    if (c.first.empty() || kind.k == 0 || a.stride < 0 || b.stride < 0 || c.stride < 0) return false;
+    auto const vector = bias.first ? bias : EachVector<C const>{row_sums.first, row_sums.stride};
+    if (vector.first) {
+      kind.epilogue = bias.first ? detail::LtEpilogue::bias : detail::LtEpilogue::row_sums;
+      if (vector.stride < 0 || !takes_vector<T>(vector.first) || !takes_vector<T>(vector.first + vector.stride))
+        return false;
     }
-    if (k == 0 || (bias && !fused_bias)) detail::scale_and_add<C>(stream, k > 0 ? Accumulate<T>{1} : beta, c, bias);
+    kind.batch = {count, a.stride, b.stride, c.stride, vector.stride};
+    kind.alignment =
+        std::min(kind.alignment, alignment(a.first.data + a.stride, b.first.data + b.stride, c.first.data + c.stride));
+    return stream.kept<detail::LtProducts>().try_multiply<T, C>(stream, kind, 1, a.first.data, b.first.data, beta,
+                                                                c.first.data, vector.first);
+  }
+
+  /// Allows matrix products of floats on this stream to round their factors to TF32, which has 10 bits of fraction, for
+  /// tensor cores; sums stay in float. Off by default. Products in other types do not change.
+  static void allow_tf32(Stream stream, bool allow) {
+    stream.kept<detail::LtProducts>().allow_tf32(allow);
+    stream.memory_moved();  // recorded products keep their arithmetic
   }
 
   /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far.
   /// Later products use the fastest. The measurement uses matrices of its own. A kind whose matrices do not fit into
-  /// device memory keeps its algorithm. Waits for the stream.
+  /// device memory keeps its algorithm. Row sums that come with a product are computed apart if that is faster. Waits
+  /// for the stream.
   /// @returns the choices, for `take_choices` on other streams of such a GPU and in later runs
   /// @determinism not promised: two runs may choose differently and differ in bits; equal choices make their results
   /// equal
@@ -85,6 +135,32 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 
  private:
+  template <class T, class C>
+  [[nodiscard]] static detail::LtProduct described(Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
+                                                   Transpose b_transpose, Matrix<C> c) {
+    bool const a_turned = a_transpose == Transpose::yes, b_turned = b_transpose == Transpose::yes;
+    auto const m = a.extent[a_turned ? 1 : 0], k = a.extent[a_turned ? 0 : 1];
+    auto const n = b.extent[b_turned ? 0 : 1], b_rows = b.extent[b_turned ? 1 : 0];
+    expect<ShapeError>(k == b_rows && c.extent[0] == m && c.extent[1] == n, [&] {
+      return "Gemm: op(A) is " + to_string(Extents<2>{m, k}) + ", op(B) is " + to_string(Extents<2>{b_rows, n}) +
+             " and C is " + to_string(c.extent) +
+             "; A's columns must equal B's rows, and C must have A's rows and B's columns";
+    });
+    return {detail::lt_type<T>,
+            detail::lt_type<C>,
+            a_turned,
+            b_turned,
+            detail::LtEpilogue::none,
+            m,
+            n,
+            k,
+            alignment(a.data, b.data, c.data)};
+  }
+  /// Whether cuBLASLt may get this vector for an epilogue.
+  template <class T>
+  [[nodiscard]] static bool takes_vector(void const* vector) noexcept {
+    return !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(vector) % 16 == 0;
+  }
   /// Returns the largest power of two up to 16 that divides all addresses. A larger alignment changes no algorithm.
   [[nodiscard]] static std::uint32_t alignment(void const* a, void const* b, void const* c) noexcept {
     auto const bits = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |

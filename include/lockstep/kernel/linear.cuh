@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -7,54 +12,19 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/channel_bias.cuh>
-#include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/activate_rows.cuh>
 #include <lockstep/kernel/detail/neighbours.cuh>
-#include <lockstep/kernel/detail/on_device.cuh>
-#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/elementwise.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/linear.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
-namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
-
-/// Computes y = dropout(f(h)) and slope = dropout(f'(h)). h is in `slope`, or in y if `slope` is null. With dropout, if
-/// rows begin on multiples of a block of random bits, a thread processes the channels that one such block covers.
-/// Without dropout, it processes those that it writes in one access.
-template <class Here, class T, Activation activation>
-LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
-  using Sum = Accumulate<T>;
-  auto const groups = groups_of<Here>(width);
-  bool const drops = dropout.mask.active();
-  auto const scale = drops ? static_cast<Sum>(dropout.mask.scale()) : Sum{1};  // the scale is a division
-  for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
-    auto const row = i / groups;
-    Here const here(i % groups * Here::size, width);
-    MaskBits bits(dropout.mask, drops ? static_cast<Index>(dropout.position(row)) : 0);
-    auto const element = (drops ? static_cast<Index>(dropout.element(row, width, 0)) : 0) + here.first();
-    typename Here::template Values<Sum> values, slopes;
-    here.load_as((slope ? slope : y) + row * width, values);
-    for (int j = 0; j < here.size; ++j) {
-      Sum const factor = !drops ? Sum{1} : bits.keeps(element + j) ? scale : Sum{0}, h = values[j];
-      if constexpr (activation != Activation::gelu) {
-        values[j] = product(activation == Activation::relu && h < 0 ? Sum{0} : h, factor);
-      } else {
-        auto const [value, derivative] = GeluOnDevice{}.at(h);
-        values[j] = product(value, factor);
-        slopes[j] = product(derivative, factor);
-      }
-    }
-    here.put(values, y + row * width);
-    if (activation == Activation::gelu && slope) here.put(slopes, slope + row * width);
-  }
-}
-
-}  // namespace LOCKSTEP_CUDA_ABI
-}  // namespace detail
 
 /// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix products. In
-/// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float.
-/// @determinism as for Gemm; the bias's gradient is bitwise
+/// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float. The bias's
+/// gradient is summed in the kernel of the weight's gradient where cuBLASLt offers that and the gradient is
+/// overwritten.
+/// @determinism as for Gemm
 template <>
 struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
@@ -73,13 +43,7 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto* const slopes = gelu ? slope.data : nullptr;
     forward(stream, x, weight, bias, slopes ? slope : y);
     if (activation == Activation::none && !dropout.mask.active()) return;
-    detail::with_neighbours<T>(dropout.mask, [&]<class Here>(std::type_identity<Here>) {
-      detail::launch("kernel::Linear::forward", stream, y.extent[0] * detail::groups_of<Here>(y.extent[1]),
-                     gelu                             ? detail::activate_rows<Here, T, Activation::gelu>
-                     : activation == Activation::relu ? detail::activate_rows<Here, T, Activation::relu>
-                                                      : detail::activate_rows<Here, T, Activation::none>,
-                     dropout, y.extent[0], y.extent[1], y.data, slopes);
-    });
+    detail::queue_activation<T>(stream, activation, dropout, y.extent[0], y.extent[1], y.data, slopes);
   }
 
   template <class T>
@@ -123,8 +87,69 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
         });
       }
     }
-    Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
-    if (dbias.data) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
+    // cuBLASLt sums the bias's gradient while it reads dy for the weight's, but only overwrites.
+    bool summed = false;
+    if (dbias.data && dbias_write == Write::overwrite) {
+      summed = Gemm<CudaSpace>::multiply_and_sum_rows<T, Sum>(stream, dy, Transpose::yes, x, Transpose::no,
+                                                              beta(dweight_write), dweight, dbias.data);
+    } else {
+      Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+    }
+    if (dbias.data && !summed) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
+  }
+
+  /// Computes y_i = x weight_i^T + bias_i for several layers of equal shapes, in one matrix product if their parameters
+  /// are stored at equal distances. Biases are all null or all given.
+  /// @shape y [layers * rows, outputs]: the results one after the other
+  template <class T, std::size_t layers>
+  static void forward_each(Stream stream, Matrix<T const> x, std::array<Matrix<T const>, layers> const& weights,
+                           std::array<Vector<T const>, layers> const& biases, Matrix<T> y) {
+    using Product = Gemm<CudaSpace>;
+    auto const part = parts<layers>(y);
+    auto const weight_stride = stride_of(weights), bias_stride = stride_of(biases);
+    if (weight_stride && bias_stride &&
+        Product::try_multiply_each<T, T>(stream, layers, {x, 0}, Transpose::no, {weights[0], *weight_stride},
+                                         Transpose::yes, 0, {part[0], part[0].size()}, {biases[0].data, *bias_stride},
+                                         {}))
+      return;
+    for (std::size_t i = 0; i < layers; ++i) forward<T>(stream, x, weights[i], biases[i], part[i]);
+  }
+
+  /// Computes `backward` for layers whose outputs `forward_each` computed: dx is the sum of their gradients, in order.
+  /// @shape dy [layers * rows, outputs]   @shape partial as for one layer
+  template <class T, std::size_t layers>
+  static void backward_each(Stream stream, Matrix<T const> dy, Matrix<T const> x,
+                            std::array<Matrix<T const>, layers> const& weights, Matrix<T> dx, Write dx_write,
+                            std::array<Matrix<Accumulate<T>>, layers> const& dweights,
+                            std::array<Write, layers> const& dweight_writes,
+                            std::array<Vector<Accumulate<T>>, layers> const& dbiases,
+                            std::array<Write, layers> const& dbias_writes, Accumulate<T>* partial) {
+    using Sum = Accumulate<T>;
+    using Product = Gemm<CudaSpace>;
+    auto const part = parts<layers>(dy);
+    if (dx.data)
+      for (std::size_t i = 0; i < layers; ++i)
+        Product::multiply<T>(stream, 1, part[i], Transpose::no, weights[i], Transpose::no,
+                             i > 0 || dx_write == Write::add ? Sum{1} : Sum{0}, dx);
+    auto const all = [](auto const& writes, Write write) { return std::ranges::count(writes, write) == Index{layers}; };
+    auto const weight_stride = stride_of(dweights), bias_stride = stride_of(dbiases);
+    bool const adds = all(dweight_writes, Write::add),
+               together = weight_stride && bias_stride && (adds || all(dweight_writes, Write::overwrite));
+    auto const multiply_each = [&](Gemm<CudaSpace>::EachVector<Sum> sums) {
+      return together && Product::try_multiply_each<T, Sum>(stream, layers, {part[0], part[0].size()}, Transpose::yes,
+                                                            {x, 0}, Transpose::no, adds ? Sum{1} : Sum{0},
+                                                            {dweights[0], *weight_stride}, {}, sums);
+    };
+    bool const sums = dbiases[0].data && all(dbias_writes, Write::overwrite);
+    if (sums && multiply_each({dbiases[0].data, *bias_stride})) return;
+    bool const multiplied = multiply_each({});
+    for (std::size_t i = 0; i < layers; ++i) {
+      if (!multiplied)
+        backward<T>(stream, part[i], x, weights[i], {}, {}, Write::overwrite, dweights[i], dweight_writes[i],
+                    dbiases[i], dbias_writes[i], partial);
+      else if (dbiases[i].data)
+        ChannelBias<CudaSpace>::backward<T>(stream, part[i], dbiases[i], dbias_writes[i], partial);
+    }
   }
 
   [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
@@ -141,6 +166,30 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     // x is no longer needed: dy weight, which the slope multiplies, overwrites it.
     Gemm<CudaSpace>::template multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
     Elementwise<CudaSpace>::template backward<Gelu, T>(stream, there, before, before, Write::overwrite);
+  }
+
+ private:
+  /// Returns the equal parts of a matrix's rows.
+  template <std::size_t count, class T>
+  [[nodiscard]] static std::array<Matrix<T>, count> parts(Matrix<T> all) noexcept {
+    std::array<Matrix<T>, count> out;
+    auto const rows = all.extent[0] / Index{count};
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = {all.data + static_cast<Index>(i) * rows * all.extent[1], {rows, all.extent[1]}};
+    return out;
+  }
+  /// Returns the distance of views at equal distances, in elements; 0 if all are null; nothing for other views.
+  template <class View, std::size_t count>
+  [[nodiscard]] static std::optional<Index> stride_of(std::array<View, count> const& views) noexcept {
+    using Element = std::remove_pointer_t<decltype(View::data)>;
+    auto const address = [&](std::size_t i) { return reinterpret_cast<std::intptr_t>(views[i].data); };
+    auto const distance = address(1) - address(0);
+    for (std::size_t i = 1; i < count; ++i)
+      if (views[i].extent != views[0].extent || address(i) - address(i - 1) != distance) return {};
+    bool const none = !views[0].data;
+    if (distance % static_cast<std::intptr_t>(sizeof(Element)) != 0 || distance < 0 || none != (distance == 0))
+      return {};
+    return distance / static_cast<std::intptr_t>(sizeof(Element));
   }
 };
 

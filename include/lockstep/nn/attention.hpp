@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -89,8 +90,18 @@ class MultiHeadAttention {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
-    auto const query = query_.forward(context, x.tokens);
-    auto key = mapped(context, key_, memory.tokens), value = mapped(context, value_, memory.tokens);
+    VariableOf<Context, 2> query, key, value, together;
+    if (projects_together<Context>() && x.tokens.is(memory.tokens)) {
+      together = project_together(context, x.tokens);
+      auto const part = [&](Index i) {
+        auto const rows = x.tokens.extent(0), width = together.extent(1);
+        return VariableOf<Context, 2>{{together.value.data + i * rows * width, {rows, width}}, nullptr};
+      };
+      value = part(0), key = part(1), query = part(2);
+    } else {
+      query = query_.forward(context, x.tokens);
+      key = mapped(context, key_, memory.tokens), value = mapped(context, value_, memory.tokens);
+    }
     auto const queries = x.layout;
     auto keys = memory.layout;
     bool causal = causal_;
@@ -136,9 +147,13 @@ class MultiHeadAttention {
         return typename Kernel::template Target<Operand>{gradient.data, gradient.write};
       };
       auto const in = inputs(back);
-      auto const to_query = target(query), to_key = target(key);
+      auto to_query = target(query), to_key = target(key), to_value = target(value);
+      if (together.value.data) {
+        to_value = to_key = to_query = target(together);
+        to_key.data += value.value.size(), to_query.data += 2 * value.value.size();
+      }
       Kernel::template backward<Operand>(c.stream(), in, back.read(mixed.value), log_sums, back.read(mixed.gradient()),
-                                         {to_query, to_key, target(value), target(bias)},
+                                         {to_query, to_key, to_value, target(bias)},
                                          back.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)}));
       if (!angles.data) return;
       auto const turn_back = [&](auto const& to, auto const& of, auto const& layout) {  // sole writer
@@ -182,6 +197,59 @@ class MultiHeadAttention {
     turn_part(query);
     turn_part(key);
     return angles;
+  }
+
+  /// Whether queries, keys and values of one input come from one matrix product: on devices, for equal widths.
+  template <class Context>
+  [[nodiscard]] bool projects_together() const noexcept {
+    return !Context::Space::host_accessible && sharers_ == 1;
+  }
+  /// Returns values, keys and queries of x, one after the other: [3 * slots, width]. This is the order of the
+  /// parameters in their arena, and that in which their gradients are added.
+  template <class Context>
+  [[nodiscard]] VariableOf<Context, 2> project_together(Context& context, VariableOf<Context, 2> const& x) const {
+    if constexpr (Context::Space::host_accessible) {
+      return {};
+    } else {
+      using Real = typename Context::Real;
+      using Operand = nn::Operand<Context>;
+      using Kernel = kernel::Linear<typename Context::Space>;
+      query_.check(x.value.extent);
+      auto const each = [this](auto const& f) { return std::array{f(value_), f(key_), f(query_)}; };
+      auto const y = context.template variable<2>({3 * x.extent(0), query_.outputs()});
+      Staging work(context);
+      Kernel::template forward_each<Operand>(
+          context.stream(), work.read(x.value), each([&](Linear const& map) { return map.weight(work); }),
+          each([&](Linear const& map) { return map.bias(work); }), work.write(y.value));
+      context.on_backward(
+          y, std::tie(value_.weight(), value_.bias(), key_.weight(), key_.bias(), query_.weight(), query_.bias()),
+          [=, this](Context& c) {
+            Staging back(c);
+            auto const dx = back.gradient(x);
+            auto const dweights = each([&](Linear const& map) { return c.gradient(map.weight()); });
+            auto const dbiases = each([&](Linear const& map) {
+              return map.has_bias() ? c.gradient(map.bias()) : GradientTarget<Real>{nullptr, Write::overwrite};
+            });
+            auto const writes = [](auto const& targets) {
+              return std::array{targets[0].write, targets[1].write, targets[2].write};
+            };
+            auto const views = [](auto const& targets, auto extent) {
+              using View =
+                  TensorView<Real, static_cast<int>(std::tuple_size_v<decltype(extent)>), typename Context::Space>;
+              return std::array{View{targets[0].data, extent}, View{targets[1].data, extent},
+                                View{targets[2].data, extent}};
+            };
+            auto const inputs = query_.inputs(), outputs = query_.outputs();
+            auto const partial =
+                back.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs, outputs)});
+            Kernel::template backward_each<Operand>(c.stream(), back.read(y.gradient()), back.read(c.value_of(x)),
+                                                    each([&](Linear const& map) { return map.weight(back); }),
+                                                    {dx.data, x.value.extent}, dx.write,
+                                                    views(dweights, Extents<2>{outputs, inputs}), writes(dweights),
+                                                    views(dbiases, Extents<1>{outputs}), writes(dbiases), partial.data);
+          });
+      return y;
+    }
   }
 
   /// Returns map(x). For a memory during prediction token by token, returns the value from the first pass.

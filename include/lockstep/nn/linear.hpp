@@ -53,6 +53,8 @@ class Linear {
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[1]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
   [[nodiscard]] Parameter const& weight() const noexcept { return weight_; }
+  [[nodiscard]] Parameter const& bias() const noexcept { return bias_; }
+  [[nodiscard]] bool has_bias() const noexcept { return has_bias_; }
   /// Returns weight and bias in the form that this layer's kernels take. The bias is null if the layer has none.
   template <class Context>
   [[nodiscard]] TensorView<Operand<Context> const, 2, typename Context::Space> weight(Staging<Context>& work) const {

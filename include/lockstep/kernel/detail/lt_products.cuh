@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -27,7 +28,7 @@ inline void check_cublas(cublasStatus_t status, char const* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(std::string(call) + ": " + cublasLtGetStatusString(status));
 }
 
-/// cuBLASLt's name for an element type. Products of float are computed in float, not in TF32.
+/// cuBLASLt's name for an element type. Products of float are computed in float, and in TF32 only if allowed.
 template <class T>
 inline constexpr cudaDataType_t lt_type = [] {
   if (std::is_same_v<T, double>) return CUDA_R_64F;
@@ -46,29 +47,63 @@ class LtProducts {
   LtProducts& operator=(LtProducts const&) = delete;
   ~LtProducts() { cublasLtDestroy(handle_); }
 
-  /// Computes c = alpha * op(a) op(b) + beta * c + bias, with row-major matrices; `bias` [n] may be null.
+  /// Computes c = alpha * op(a) op(b) + beta * c and the epilogue, with row-major matrices. `vector` is the epilogue's:
+  /// a bias that is added, or row sums of op(a) that are overwritten.
+  /// @throws CudaError if cuBLASLt has no algorithm
   template <class T, class C>
-  void multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a, T const* b,
-                Accumulate<T> beta, C* c, C const* bias) {
+  void multiply(memory::Stream<CudaSpace> stream, LtProduct const& kind, Accumulate<T> alpha, T const* a, T const* b,
+                Accumulate<T> beta, C* c, C const* vector) {
+    if (!try_multiply(stream, kind, alpha, a, b, beta, c, vector))
+      throw CudaError("Gemm: cuBLASLt has no algorithm for a product of [" + std::to_string(kind.m) + ", " +
+                      std::to_string(kind.k) + "] and [" + std::to_string(kind.k) + ", " + std::to_string(kind.n) +
+                      "]");
+  }
+  /// Does the same and returns true. Returns false without any work if cuBLASLt has no algorithm for this kind, or if
+  /// timing showed that row sums are faster in a kernel of their own.
+  template <class T, class C>
+  [[nodiscard]] bool try_multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a,
+                                  T const* b, Accumulate<T> beta, C* c, C const* vector) {
+    kind.tf32 = tf32_ && kind.type == CUDA_R_32F;
     auto found = plans_.find(kind);
     if (found == plans_.end()) {
       if (plans_.size() == most_plans) plans_.clear();  // ragged batches each have products of their own
-      found = plans_.emplace(kind, planned(kind, bias)).first;
+      found = plans_.emplace(kind, planned(kind, vector)).first;
     }
     auto& plan = found->second;
-    if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(bias));
+    if (!plan.algorithm) return false;
+    if (vector) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(vector));
     check_cublas(cublasLtMatmul(handle_, &plan.operation, &alpha, b, &plan.b, a, &plan.a, &beta, c, &plan.c, c, &plan.c,
-                                &plan.algorithm.value, workspace_.data(), workspace_.bytes(), stream.get()),
+                                &plan.algorithm->value, workspace_.data(), workspace_.bytes(), stream.get()),
                  "cublasLtMatmul");
+    auto const operations = 2.0 * static_cast<double>(kind.batch.count) * static_cast<double>(kind.m) *
+                            static_cast<double>(kind.n) * static_cast<double>(kind.k);
+    ++stream.queued().kernels;  // TF32 has half the rate of 16-bit factors
+    stream.queued().add_products(kind.tf32 ? 2 * operations : operations, kind.tf32 ? 2 : sizeof(T));
+    return true;
   }
 
+  /// Whether products of floats may round their factors to TF32 from now on. Off by default.
+  void allow_tf32(bool allow) noexcept { tf32_ = allow; }
+
   /// Times cuBLASLt's algorithms for each kind of product seen so far, in memory of its own, and uses the fastest from
-  /// then on. A kind whose matrices do not fit into device memory keeps its algorithm. Waits for the stream.
+  /// then on. A product with row sums stays one kernel only if it is faster than a product and a pass over A. A kind
+  /// whose matrices do not fit into device memory keeps its algorithm. Waits for the stream.
   [[nodiscard]] LtChoices choose_by_time(memory::Stream<CudaSpace> stream) {
     LtChoices choices{machine(), {}};
     for (auto& [kind, plan] : plans_) {
-      time(stream, kind, plan);
-      choices.algorithms[kind] = plan.algorithm;
+      if (!plan.algorithm) continue;
+      LtTrial const trial(stream, kind);
+      auto const took = trial ? time(stream, trial, kind, plan) : 0;
+      if (trial && kind.epilogue == LtEpilogue::row_sums) {
+        auto const alone = kind.with(LtEpilogue::none);
+        auto product = planned(alone, nullptr);
+        if (product.algorithm && time(stream, trial, alone, product) + trial.milliseconds_of_a() < took) {
+          plan.algorithm.reset();
+          choices.algorithms[alone] = *product.algorithm;
+          continue;
+        }
+      }
+      choices.algorithms[kind] = *plan.algorithm;
     }
     chosen_ = choices.algorithms;
     return choices;
@@ -88,13 +123,14 @@ class LtProducts {
   struct Plan {
     cublasLtMatmulDescOpaque_t operation{};
     cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
-    LtAlgorithm algorithm{};
+    std::optional<LtAlgorithm> algorithm{};  // none: another way computes this kind
   };
 
-  void time(memory::Stream<CudaSpace> stream, LtProduct const& kind, Plan& plan) const {
-    LtTrial const trial(stream, kind);
-    if (!trial) return;
-    if (kind.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, trial.bias());
+  /// Gives the plan the fastest algorithm, and returns its time in milliseconds.
+  [[nodiscard]] double time(memory::Stream<CudaSpace> stream, LtTrial const& trial, LtProduct const& kind,
+                            Plan& plan) const {
+    if (kind.epilogue != LtEpilogue::none)
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(trial.vector()));
     auto least = std::numeric_limits<double>::infinity();
     for (auto const& offer : offers(plan, kind, most_offers)) {
       auto const took = trial.milliseconds([&] {
@@ -109,6 +145,7 @@ class LtProducts {
       });
       if (took < least) least = took, plan.algorithm = offer;
     }
+    return least;
   }
 
   template <class Value>
@@ -124,29 +161,48 @@ class LtProducts {
   }
   /// Describes a row-major matrix to cuBLASLt, which is column-major: [rows, columns] by rows is [columns, rows] by
   /// columns.
-  static void describe(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, Index rows, Index columns) {
+  static void describe(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, Index rows, Index columns,
+                       LtBatch const& batch, Index stride) {
     check_cublas(cublasLtMatrixLayoutInit(&layout, type, static_cast<std::uint64_t>(columns),
                                           static_cast<std::uint64_t>(rows), columns),
                  "cublasLtMatrixLayoutInit");
+    if (batch.count == 1) return;
+    auto const count = static_cast<std::int32_t>(batch.count);
+    std::int64_t const distance = stride;
+    check_cublas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+                 "cublasLtMatrixLayoutSetAttribute");
+    check_cublas(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance,
+                                                  sizeof distance),
+                 "cublasLtMatrixLayoutSetAttribute");
   }
 
   /// Returns descriptors and algorithm. In column-major order the product is c^T = op(b)^T op(a)^T: b comes first, and
-  /// nothing else changes.
-  [[nodiscard]] Plan planned(LtProduct const& kind, void const* bias) const {
+  /// nothing else changes. Row sums of op(a) are sums over the depth of cuBLASLt's second factor, for each column of
+  /// its result: BGRADB.
+  [[nodiscard]] Plan planned(LtProduct const& kind, void const* vector) const {
     Plan plan;
     bool const wide = kind.type == CUDA_R_64F;
-    check_cublas(cublasLtMatmulDescInit(&plan.operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+    check_cublas(cublasLtMatmulDescInit(&plan.operation,
+                                        wide        ? CUBLAS_COMPUTE_64F
+                                        : kind.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                    : CUBLAS_COMPUTE_32F,
                                         wide ? CUDA_R_64F : CUDA_R_32F),
                  "cublasLtMatmulDescInit");
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, kind.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, kind.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-    if (kind.bias) {
-      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the heuristics may read the address
+    auto const& batch = kind.batch;
+    if (kind.epilogue != LtEpilogue::none) {
+      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+          kind.epilogue == LtEpilogue::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB);
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);  // the heuristics may read the address
+      if (batch.count > 1)
+        set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, std::int64_t{batch.vector_stride});
     }
-    describe(plan.a, kind.type, kind.a_transposed ? kind.k : kind.m, kind.a_transposed ? kind.m : kind.k);
-    describe(plan.b, kind.type, kind.b_transposed ? kind.n : kind.k, kind.b_transposed ? kind.k : kind.n);
-    describe(plan.c, kind.c_type, kind.m, kind.n);
+    describe(plan.a, kind.type, kind.a_transposed ? kind.k : kind.m, kind.a_transposed ? kind.m : kind.k, batch,
+             batch.a_stride);
+    describe(plan.b, kind.type, kind.b_transposed ? kind.n : kind.k, kind.b_transposed ? kind.k : kind.n, batch,
+             batch.b_stride);
+    describe(plan.c, kind.c_type, kind.m, kind.n, batch, batch.c_stride);
 
     cublasLtMatmulHeuristicResult_t checked{};
     if (auto const chosen = chosen_.find(kind);
@@ -157,11 +213,13 @@ class LtProducts {
       plan.algorithm = chosen->second;
       return plan;
     }
-    plan.algorithm = offers(plan, kind, 1).front();
+    // A choice for the product alone means that the sums were slower in its kernel.
+    if (kind.epilogue == LtEpilogue::row_sums && chosen_.contains(kind.with(LtEpilogue::none))) return plan;
+    if (auto const all = offers(plan, kind, 1); !all.empty()) plan.algorithm = all.front();
     return plan;
   }
 
-  /// Returns at most `most` algorithms that cuBLASLt's heuristics offer, and at least one, in order of expected speed.
+  /// Returns at most `most` algorithms that cuBLASLt's heuristics offer, in order of expected speed; or none.
   [[nodiscard]] std::vector<LtAlgorithm> offers(Plan& plan, LtProduct const& kind, int most) const {
     cublasLtMatmulPreferenceOpaque_t preference{};
     check_cublas(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
@@ -176,14 +234,9 @@ class LtProducts {
     int found = 0;
     auto const status = cublasLtMatmulAlgoGetHeuristic(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c,
                                                        &preference, std::min(most, most_offers), results, &found);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-      throw CudaError("Gemm: cuBLASLt has no algorithm for a product of [" + std::to_string(kind.m) + ", " +
-                      std::to_string(kind.k) + "] and [" + std::to_string(kind.k) + ", " + std::to_string(kind.n) +
-                      "]: " + cublasLtGetStatusString(status));
     std::vector<LtAlgorithm> offers;
-    for (int i = 0; i < found; ++i)
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i)
       if (results[i].state == CUBLAS_STATUS_SUCCESS) offers.push_back({results[i].algo});
-    if (offers.empty()) check_cublas(results[0].state, "cublasLtMatmulAlgoGetHeuristic");
     return offers;
   }
 
@@ -200,6 +253,7 @@ class LtProducts {
            attribute(cudaDevAttrMultiProcessorCount) + " multiprocessors";
   }
 
+  bool tf32_ = false;
   memory::Block workspace_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<LtProduct, Plan> plans_;

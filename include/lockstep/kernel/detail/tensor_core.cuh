@@ -8,6 +8,7 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
+#include <lockstep/kernel/detail/fast_math.cuh>
 #include <lockstep/kernel/detail/launch.cuh>
 
 /// Instructions of tensor cores and asynchronous copies, from compute capability 8.0 on. Older devices and the tests'
@@ -66,28 +67,6 @@ template <class T>
   T value;
   value.bits = static_cast<std::uint16_t>(pair >> 16 * which);
   return value;
-}
-
-/// Returns 2^x, with a relative error of about 2^-22; 0 for a result below 2^-126.
-[[nodiscard]] __device__ inline float fast_exp2(float x) noexcept {
-#if LOCKSTEP_HAS_TENSOR_CORES
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#else
-  return std::exp2(x);
-#endif
-}
-
-/// Returns the logarithm to base 2, with an absolute error of about 2^-22 for x near 1, else a relative one.
-[[nodiscard]] __device__ inline float fast_log2(float x) noexcept {
-#if LOCKSTEP_HAS_TENSOR_CORES
-  float logarithm;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(logarithm) : "f"(x));
-  return logarithm;
-#else
-  return std::log2(x);
-#endif
 }
 
 /// Computes C += A B for A [16, 16], B [16, 8], C [16, 8], by all lanes of a warp. With g = lane / 4 and t = lane % 4,

@@ -90,7 +90,9 @@ class Device<CudaSpace> {
   template <class Batch>
   using Brought = typename BroughtToDevice<Batch>::type;
 
-  explicit Device(Place const& place) : gpu_(entered(place.gpu)) {}
+  explicit Device(Place const& place) : gpu_(entered(place.gpu)) {
+    if (place.float_products == FloatProducts::tf32) kernel::Gemm<CudaSpace>::allow_tf32(stream(), true);
+  }
 
   [[nodiscard]] memory::Stream<CudaSpace> stream() const noexcept { return stream_.view(); }
   [[nodiscard]] int gpu() const noexcept { return gpu_; }
