@@ -115,6 +115,10 @@ inline int driver = 12080;  // its version, 0 for none
 inline thread_local int current_device = 0;
 /// Which have been woken, a bit each: that costs hundreds of MiB of a GPU's memory, and stays.
 inline std::atomic<unsigned> awake{0};
+/// Tests set it: the memory of each device; 0 for more than a test needs.
+inline std::atomic<std::size_t> memory_bytes{0};
+/// Devices whose memory other processes have taken, a bit each.
+inline std::atomic<unsigned> taken{0};
 /// How often memory was given back by a call that waited for another device, which may never come.
 inline std::atomic<int> frees_beside_peers{0};
 /// How often device memory was given back while its device had work: that it is waited for is nowhere promised.
@@ -137,6 +141,7 @@ inline cudaError_t cudaGetDeviceCount(int* devices) {
 inline cudaError_t cudaGetDevice(int* device) { return *device = cuda_emulation::current_device, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= cuda_emulation::devices) return cuda_emulation::refuse(cudaErrorInvalidDevice);
+  if ((cuda_emulation::taken >> device & 1u) != 0) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
   cuda_emulation::current_device = device;
   return cuda_emulation::wake(), cudaSuccess;
 }
@@ -199,13 +204,19 @@ inline cudaError_t cudaDeviceSynchronize() {
 namespace cuda_emulation {
 /// Tests set it: more at once there is not.
 inline std::atomic<std::size_t> largest_block = std::size_t{1} << 40;
+
+inline std::size_t free_bytes() {
+  auto const used = Memory::instance().bytes_of(current_device), all = memory_bytes.load();
+  return all > used ? all - used : 0;
+}
 }  // namespace cuda_emulation
 
 /// Fresh memory holds nans, like as not.
 inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on_host) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   cuda_emulation::wake();
-  *to = bytes > cuda_emulation::largest_block ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  bool const fits = on_host || cuda_emulation::memory_bytes == 0 || bytes <= cuda_emulation::free_bytes();
+  *to = !fits || bytes > cuda_emulation::largest_block ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*to) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
   std::memset(*to, 0xff, bytes);
   cuda_emulation::Memory::instance().give({static_cast<std::byte*>(*to), bytes, on_host,
@@ -242,7 +253,10 @@ inline cudaError_t cudaFree(void* memory) { return cuda_emulation_free(memory, f
 inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cuda_emulation_allocate(to, bytes, true); }
 inline cudaError_t cudaFreeHost(void* memory) { return cuda_emulation_free(memory, true); }
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  return *free = std::size_t{3} << 29, *total = std::size_t{2} << 30, cudaSuccess;
+  bool const limited = cuda_emulation::memory_bytes > 0;
+  *free = limited ? cuda_emulation::free_bytes() : std::size_t{3} << 29;
+  *total = limited ? cuda_emulation::memory_bytes.load() : std::size_t{2} << 30;
+  return cudaSuccess;
 }
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, void const* memory) {
   auto const block = cuda_emulation::Memory::instance().find(memory);
