@@ -209,6 +209,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   if (c != d || bits % algorithm->alignment != 0 || !handle->is_current()) return CUBLAS_STATUS_INVALID_VALUE;
   for (void const* const each : {a, b, static_cast<void const*>(d), operation->bias})
     if (cuda_emulation::is_of_another_device(each)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  ++cuda_emulation::counts.products;
   if (cuda_emulation::lt_second_is_fastest && algorithm->number != 1) cuda_emulation::queue(stream, [] {});
   // The factors and what describes the matrices are read at once, the matrices when their time comes.
   auto const run = [=](auto element, auto product) {

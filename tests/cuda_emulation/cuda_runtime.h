@@ -119,6 +119,12 @@ inline std::atomic<unsigned> awake{0};
 inline std::atomic<std::size_t> memory_bytes{0};
 /// Devices whose memory other processes have taken, a bit each.
 inline std::atomic<unsigned> taken{0};
+/// How many kernels and matrix products were launched or recorded, how many recordings were launched, how often the
+/// host waited for a stream or an event, and how many copies were queued.
+struct Counts {
+  std::atomic<int> kernels{0}, products{0}, recordings{0}, waits{0}, copies{0};
+};
+inline Counts counts;
 /// How often memory was given back by a call that waited for another device, which may never come.
 inline std::atomic<int> frees_beside_peers{0};
 /// How often device memory was given back while its device had work: that it is waited for is nowhere promised.
@@ -276,6 +282,7 @@ inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
 }
 /// Not while whichever thread captures the stream.
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ++cuda_emulation::counts.waits;
   auto& device = cuda_emulation::Device::instance();
   if (cuda_emulation::spoils_capture() || (stream && device.spoils_capture_of(stream->device, stream)))
     return cuda_emulation::refused_in_capture();
@@ -307,6 +314,7 @@ inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cud
 inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
+  ++cuda_emulation::counts.copies;
   if (auto const status = cuda_emulation::copyable(to, from, bytes, kind); status != cudaSuccess) return status;
   auto& device = cuda_emulation::Device::instance();
   auto& memory = cuda_emulation::Memory::instance();
@@ -371,6 +379,7 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
   return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  ++cuda_emulation::counts.waits;
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().finish(*event->event), cudaSuccess;
 }
@@ -409,6 +418,7 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  ++cuda_emulation::counts.recordings;
   return cuda_emulation::Device::instance().push(stream, executable->pieces), cudaSuccess;
 }
 
@@ -507,6 +517,7 @@ inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel
     if (reaches_another_device(argument, *cleared++)) return refuse(cudaErrorIllegalAddress);
   check_arguments(kernel.arguments, values.data());
   load(kernel);
+  ++counts.kernels;
   return queue(config.stream, [=, shared = config.dynamicSmemBytes] {
     check_arguments(kernel.arguments, values.data());  // a recording may be older than its memory
     Machine::instance().run(grid, block, shared, [&] { kernel.call(kernel.function, values.data()); });

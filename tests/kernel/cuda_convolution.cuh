@@ -92,6 +92,16 @@ inline std::vector<kernel::ConvolutionShape> shapes() {
            .kernel = {1, 1, 5},
            .stride = {1, 1, 2},
            .padding = {0, 0, 2},
+           .groups = 2},
+          // Long sums for few weights: one tile and parts of several; groups; a last chunk that is short.
+          {.rows = 3, .inputs = 3, .outputs = 5, .extent = {1, 20, 20}, .kernel = {1, 3, 3}, .padding = {0, 1, 1}},
+          {.rows = 5, .inputs = 9, .outputs = 34, .extent = {1, 1, 127}, .kernel = {1, 1, 8}, .padding = {0, 0, 4}},
+          {.rows = 9,
+           .inputs = 4,
+           .outputs = 6,
+           .extent = {1, 1, 100},
+           .kernel = {1, 1, 5},
+           .padding = {0, 0, 2},
            .groups = 2}};
 }
 
