@@ -45,7 +45,7 @@ TEST_CASE("memory that ran out is told with the remedies, and any other error as
   CHECK(app::detail::message_of(std::runtime_error("why")) == "why");
   auto const text = app::detail::message_of(std::bad_alloc());
   CHECK(text.starts_with("out of memory: the host, or a limit such as ulimit -v, refused memory ("));
-  CHECK(text.find(" are free); a smaller --batch-size") != text.npos);
+  CHECK(text.find(" in all); a smaller --batch-size") != text.npos);
   CHECK(app::detail::message_of(memory::OutOfMemory(std::size_t{3} << 30)).find(" refused 3.0 GiB (") != text.npos);
   auto const fails = [] { app::detail::telling_memory([] { throw std::bad_alloc(); }); };
   CHECK_THROWS_WITH_AS(fails(), doctest::Contains("--grad-accum-steps"), Error);

@@ -46,7 +46,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   auto const refused = large ? memory_size(static_cast<double>(large->bytes())) : std::string("memory");
   auto const memory = FreeMemory::of_host();
   return "out of memory: the host, or a limit such as ulimit -v, refused " + refused +
-         (memory ? " (" + memory->text() + ")" : std::string()) +
+         (memory ? " (" + memory_size(static_cast<double>(memory->total_bytes)) + " in all)" : std::string()) +
          "; a smaller --batch-size with more --grad-accum-steps, --precision bf16 or a smaller --prefetch need less, "
          "and --dry-run prints how much a device takes";
 }

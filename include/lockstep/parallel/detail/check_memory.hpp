@@ -81,6 +81,13 @@ class MemoryCheck {
   int moments_;
 };
 
+/// Address space that OpenBLAS takes for each thread that multiplies. OpenBLAS tries forever if it is refused.
+#if defined(LOCKSTEP_BLAS)
+inline constexpr double blas_buffer = 128 << 20;
+#else
+inline constexpr double blas_buffer = 0;
+#endif
+
 /// Checks that the arenas of a trainer fit into memory, before anything is allocated. Counts values, gradients, 16-bit
 /// shadows, optimizer moments and initial values; activations and batches come on top. With GPUs, the calling thread
 /// enters the first shard's GPU.
@@ -113,8 +120,12 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
 
   if (auto const memory = FreeMemory::of_host()) {
     MemoryCheck::Need host{start, 1, "initial values"};
-    if (Space::host_accessible)
-      host = {devices * replica + moment_bytes + start, devices, contents + " and initial values"};
+    if (Space::host_accessible) {
+      bool const has_buffers = blas_buffer > 0 && memory->limit == FreeMemory::Limit::address_space;
+      auto const buffers = has_buffers ? blas_buffer * devices * policy.threads_each() : 0;
+      host = {devices * replica + moment_bytes + start + buffers, devices,
+              contents + (has_buffers ? ", initial values and buffers of OpenBLAS" : " and initial values")};
+    }
     check.host(host, *memory, rank_threads);
   }
   if constexpr (!Space::host_accessible) {
