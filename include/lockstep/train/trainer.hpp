@@ -15,7 +15,7 @@
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
-#include <lockstep/parallel/detail/check_memory.hpp>
+#include <lockstep/parallel/check_memory.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/train/batch_feed.hpp>
@@ -228,7 +228,7 @@ class Trainer {
  private:
   friend struct train::detail::TrainerParts;
   [[nodiscard]] std::vector<float> initial_values(std::uint64_t seed) {
-    parallel::detail::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
+    parallel::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
     return nn::initial_values(layout_, seed, policy_.threads_each());
   }
   [[nodiscard]] train::detail::OneThread::Call call() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/parallel/detail/check_memory.hpp>
+#include <lockstep/parallel/check_memory.hpp>
 
 #include <cstddef>
 #include <string>

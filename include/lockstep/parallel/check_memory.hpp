@@ -13,7 +13,8 @@
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/policy.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+namespace detail {
 
 /// Compares the memory of a session's arenas, which only depends on the model and the optimizer, with free memory.
 class MemoryCheck {
@@ -88,6 +89,8 @@ inline constexpr double blas_buffer = 128 << 20;
 inline constexpr double blas_buffer = 0;
 #endif
 
+}  // namespace detail
+
 /// Checks that the arenas of a trainer fit into memory, before anything is allocated. Counts values, gradients, 16-bit
 /// shadows, optimizer moments and initial values; activations and batches come on top. With GPUs, the calling thread
 /// enters the first shard's GPU.
@@ -109,7 +112,7 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
   int ranks_here = ranks, rank_threads = ranks;
   if (ranks > 1)
     if (auto const place = launch::detect(); place.size > 1) ranks_here = place.local_size, rank_threads = 1;
-  MemoryCheck const check(layout.parameters(), ranks_here, can_shard, moments);
+  detail::MemoryCheck const check(layout.parameters(), ranks_here, can_shard, moments);
 
   std::string contents = "values, gradients";
   if (Replica::bytes_per_element > 2 * sizeof(float)) contents += ", 16-bit values";
@@ -119,17 +122,17 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
   auto const start = copies ? 2 * floats : floats;  // ranks copy the initial values to send them
 
   if (auto const memory = FreeMemory::of_host()) {
-    MemoryCheck::Need host{start, 1, "initial values"};
+    detail::MemoryCheck::Need host{start, 1, "initial values"};
     if (Space::host_accessible) {
-      bool const has_buffers = blas_buffer > 0 && memory->limit == FreeMemory::Limit::address_space;
-      auto const buffers = has_buffers ? blas_buffer * devices * policy.threads_each() : 0;
+      bool const has_buffers = detail::blas_buffer > 0 && memory->limit == FreeMemory::Limit::address_space;
+      auto const buffers = has_buffers ? detail::blas_buffer * devices * policy.threads_each() : 0;
       host = {devices * replica + moment_bytes + start + buffers, devices,
               contents + (has_buffers ? ", initial values and buffers of OpenBLAS" : " and initial values")};
     }
     check.host(host, *memory, rank_threads);
   }
   if constexpr (!Space::host_accessible) {
-    std::vector<std::pair<int, MemoryCheck::Need>> gpus;
+    std::vector<std::pair<int, detail::MemoryCheck::Need>> gpus;
     for (int device = 0; device < devices; ++device) {
       auto const gpu = policy.place(device).gpu;
       if constexpr (requires { policy.communicator.gpu(); })
@@ -140,8 +143,8 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
       ++found->second.replicas;
     }
     for (auto each = gpus.rbegin(); each != gpus.rend(); ++each)  // enters the first device's GPU last
-      check.gpu(each->second, Device<Space>::free_memory(each->first), each->first);
+      check.gpu(each->second, detail::Device<Space>::free_memory(each->first), each->first);
   }
 }
 
-}}}  // namespace lockstep::parallel::detail
+}}}  // namespace lockstep::parallel
