@@ -10,6 +10,7 @@
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
+#include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/json.hpp>
@@ -258,6 +259,7 @@
 
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
+#include <lockstep/parallel/check_memory.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

@@ -255,6 +255,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   if (c != d || bits % algorithm->alignment != 0 || !handle->is_current()) return CUBLAS_STATUS_INVALID_VALUE;
   for (void const* const each : {a, b, static_cast<void const*>(d), operation->bias})
     if (cuda_emulation::is_of_another_device(each)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  ++cuda_emulation::counts.products;
   if (cuda_emulation::lt_second_is_fastest && algorithm->number != 1) cuda_emulation::queue(stream, [] {});
   if (cuda_emulation::lt_sums_rows_slowly && operation->epilogue == CUBLASLT_EPILOGUE_BGRADB)
     for (int i = 0; i < 4; ++i) cuda_emulation::queue(stream, [] {});

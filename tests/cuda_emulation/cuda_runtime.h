@@ -121,6 +121,16 @@ inline int driver = 12080;  // its version, 0 for none
 inline thread_local int current_device = 0;
 /// Which have been woken, a bit each: that costs hundreds of MiB of a GPU's memory, and stays.
 inline std::atomic<unsigned> awake{0};
+/// Tests set it: the memory of each device; 0 for more than a test needs.
+inline std::atomic<std::size_t> memory_bytes{0};
+/// Devices whose memory other processes have taken, a bit each.
+inline std::atomic<unsigned> taken{0};
+/// How many kernels and matrix products were launched or recorded, how many recordings were launched, how often the
+/// host waited for a stream or an event, and how many copies were queued.
+struct Counts {
+  std::atomic<int> kernels{0}, products{0}, recordings{0}, waits{0}, copies{0};
+};
+inline Counts counts;
 /// How often memory was given back by a call that waited for another device, which may never come.
 inline std::atomic<int> frees_beside_peers{0};
 /// How often device memory was given back while its device had work: that it is waited for is nowhere promised.
@@ -143,6 +153,7 @@ inline cudaError_t cudaGetDeviceCount(int* devices) {
 inline cudaError_t cudaGetDevice(int* device) { return *device = cuda_emulation::current_device, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= cuda_emulation::devices) return cuda_emulation::refuse(cudaErrorInvalidDevice);
+  if ((cuda_emulation::taken >> device & 1u) != 0) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
   cuda_emulation::current_device = device;
   return cuda_emulation::wake(), cudaSuccess;
 }
@@ -205,13 +216,19 @@ inline cudaError_t cudaDeviceSynchronize() {
 namespace cuda_emulation {
 /// Tests set it: more at once there is not.
 inline std::atomic<std::size_t> largest_block = std::size_t{1} << 40;
+
+inline std::size_t free_bytes() {
+  auto const used = Memory::instance().bytes_of(current_device), all = memory_bytes.load();
+  return all > used ? all - used : 0;
+}
 }  // namespace cuda_emulation
 
 /// Fresh memory holds nans, like as not.
 inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on_host) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   cuda_emulation::wake();
-  *to = bytes > cuda_emulation::largest_block ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  bool const fits = on_host || cuda_emulation::memory_bytes == 0 || bytes <= cuda_emulation::free_bytes();
+  *to = !fits || bytes > cuda_emulation::largest_block ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*to) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
   std::memset(*to, 0xff, bytes);
   cuda_emulation::Memory::instance().give({static_cast<std::byte*>(*to), bytes, on_host,
@@ -248,7 +265,10 @@ inline cudaError_t cudaFree(void* memory) { return cuda_emulation_free(memory, f
 inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cuda_emulation_allocate(to, bytes, true); }
 inline cudaError_t cudaFreeHost(void* memory) { return cuda_emulation_free(memory, true); }
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  return *free = std::size_t{3} << 29, *total = std::size_t{2} << 30, cudaSuccess;
+  bool const limited = cuda_emulation::memory_bytes > 0;
+  *free = limited ? cuda_emulation::free_bytes() : std::size_t{3} << 29;
+  *total = limited ? cuda_emulation::memory_bytes.load() : std::size_t{2} << 30;
+  return cudaSuccess;
 }
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, void const* memory) {
   auto const block = cuda_emulation::Memory::instance().find(memory);
@@ -268,6 +288,7 @@ inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
 }
 /// Not while whichever thread captures the stream.
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ++cuda_emulation::counts.waits;
   auto& device = cuda_emulation::Device::instance();
   if (cuda_emulation::spoils_capture() || (stream && device.spoils_capture_of(stream->device, stream)))
     return cuda_emulation::refused_in_capture();
@@ -299,6 +320,7 @@ inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cud
 inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
+  ++cuda_emulation::counts.copies;
   if (auto const status = cuda_emulation::copyable(to, from, bytes, kind); status != cudaSuccess) return status;
   auto& device = cuda_emulation::Device::instance();
   auto& memory = cuda_emulation::Memory::instance();
@@ -363,6 +385,7 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
   return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  ++cuda_emulation::counts.waits;
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().finish(*event->event), cudaSuccess;
 }
@@ -401,6 +424,7 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  ++cuda_emulation::counts.recordings;
   return cuda_emulation::Device::instance().push(stream, executable->pieces), cudaSuccess;
 }
 
@@ -499,6 +523,7 @@ inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel
     if (reaches_another_device(argument, *cleared++)) return refuse(cudaErrorIllegalAddress);
   check_arguments(kernel.arguments, values.data());
   load(kernel);
+  ++counts.kernels;
   return queue(config.stream, [=, shared = config.dynamicSmemBytes] {
     check_arguments(kernel.arguments, values.data());  // a recording may be older than its memory
     Machine::instance().run(grid, block, shared, [&] { kernel.call(kernel.function, values.data()); });

@@ -370,6 +370,14 @@ class Memory {
     auto const& block = std::prev(after)->second;
     return at < block.begin + block.bytes ? std::optional(block) : std::nullopt;
   }
+  /// How much of a device's memory is taken.
+  [[nodiscard]] std::size_t bytes_of(int number) {
+    std::lock_guard const lock(mutex_);
+    std::size_t bytes = 0;
+    for (auto const& [begin, block] : blocks_)
+      if (!block.on_host && block.number == number) bytes += block.bytes;
+    return bytes;
+  }
   [[nodiscard]] bool has_any_of(Device const& device) {
     std::lock_guard const lock(mutex_);
     for (auto const& [begin, block] : blocks_)

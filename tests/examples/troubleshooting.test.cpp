@@ -111,18 +111,32 @@ TEST_CASE("memory that runs out is told, and how much a device takes") {
   check_quoted(trainer.says({"--dry-run"}),
                " MB on a device for parameters, gradients, optimizer and the first batch's "
                "activations");
-  rlimit before{};
-  ::getrlimit(RLIMIT_AS, &before);
-  rlimit const tight{std::min<rlim_t>(before.rlim_max, rlim_t{2} << 30), before.rlim_max};
-  ::setrlimit(RLIMIT_AS, &tight);
-  Program large(example("text_classification"),
-                {"--data", trainer.data, "--d-model", "4096", "--feed-forward", "16384", "--num-layers", "8"});
-  ::setrlimit(RLIMIT_AS, &before);
-  auto const outcome = large.wait(60);
-  CHECK(outcome.exit_code == 1);
-  check_quoted(outcome.err,
-               "text_classification: out of memory: the host, or a limit such as ulimit -v, refused memory; a smaller "
-               "--batch-size with more --grad-accum-steps, --precision bf16 or a smaller --prefetch need less");
+  auto const with_limit = [&](rlim_t mebibytes, Words const& more, int code) {
+    rlimit before{};
+    ::getrlimit(RLIMIT_AS, &before);
+    rlimit const tight{std::min<rlim_t>(before.rlim_max, mebibytes << 20), before.rlim_max};
+    ::setrlimit(RLIMIT_AS, &tight);
+    Words all{"--data", trainer.data, "--threads", "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    Program large(example("text_classification"), all);
+    ::setrlimit(RLIMIT_AS, &before);
+    auto const outcome = large.wait(60);
+    CHECK(outcome.exit_code == code);
+    return outcome.err;
+  };
+  auto const refused = with_limit(2048, {"--d-model", "4096", "--feed-forward", "16384", "--num-layers", "8"}, 2);
+  check_quoted(refused, "text_classification: Trainer: 1611632644 parameters need at least ");
+  check_quoted(refused, " of host memory before the first batch, for values, gradients, 2 optimizer moments");
+  check_quoted(refused, " GiB are free; raise the limit (ulimit -v), or use a smaller model");
+  auto const failed = with_limit(1200,
+                                 {"--d-model", "16", "--num-heads", "2", "--feed-forward", "65536", "--num-layers", "8",
+                                  "--batch-size", "120", "--max-steps", "1"},
+                                 1);
+  check_quoted(failed, "text_classification: out of memory: the host, or a limit such as ulimit -v, refused ");
+  check_quoted(
+      failed,
+      " in all); a smaller --batch-size with more --grad-accum-steps, --precision bf16 or a smaller --prefetch "
+      "need less");
 }
 #endif
 

@@ -92,6 +92,16 @@ inline std::vector<kernel::ConvolutionShape> shapes() {
            .kernel = {1, 1, 5},
            .stride = {1, 1, 2},
            .padding = {0, 0, 2},
+           .groups = 2},
+          // Long sums for few weights: one tile and parts of several; groups; a last chunk that is short.
+          {.rows = 3, .inputs = 3, .outputs = 5, .extent = {1, 20, 20}, .kernel = {1, 3, 3}, .padding = {0, 1, 1}},
+          {.rows = 5, .inputs = 9, .outputs = 34, .extent = {1, 1, 127}, .kernel = {1, 1, 8}, .padding = {0, 0, 4}},
+          {.rows = 9,
+           .inputs = 4,
+           .outputs = 6,
+           .extent = {1, 1, 100},
+           .kernel = {1, 1, 5},
+           .padding = {0, 0, 2},
            .groups = 2}};
 }
 
@@ -145,6 +155,33 @@ void check_beside_host() {
       CHECK(worst(device_dx.values(), dx) <= bound(s.group_outputs() * s.taps()));
       CHECK(worst(device_dweight.values(), dweight) <= bound(s.rows * s.output_places()));
       CHECK(worst(device_dbias.values(), dbias) <= bound(s.rows * s.output_places()));
+    }
+}
+
+/// The gradient of the weight of 16-bit activations, which is float, beside the one of the same values in float.
+template <class Low>
+void check_weight_in_16_bits() {
+  using Cuda = kernel::Convolution<CudaSpace>;
+  memory::CudaStream const stream;
+  Cuda::Plans<Low> plans;
+  Cuda::Plans<float> float_plans;
+  Cuda::Scratch scratch;
+  for (auto const& s : shapes())
+    for (auto write : {Write::overwrite, Write::add}) {
+      CAPTURE(s.rows);
+      CAPTURE(s.outputs);
+      auto const in = s.rows * s.input_size(), out = s.rows * s.output_size(), taps = s.weight_size();
+      auto const low_x = values<Low>(in, 1), low_dy = values<Low>(out, 2);
+      std::vector<float> const x(low_x.begin(), low_x.end()), dy(low_dy.begin(), low_dy.end()),
+          before = values<float>(taps, 3);
+      OnDevice<Low> const device_low_x(low_x), device_low_dy(low_dy);
+      OnDevice<float> const device_x(x), device_dy(dy), got(before), expected(before);
+      Cuda::backward_weight<Low>(stream.view(), s, device_low_dy.view(out), device_low_x.view(in), got.view(taps),
+                                 write, {}, write, plans, scratch);
+      Cuda::backward_weight<float>(stream.view(), s, device_dy.view(out), device_x.view(in), expected.view(taps), write,
+                                   {}, write, float_plans, scratch);
+      auto const terms = static_cast<double>(s.rows * s.output_places() + 2);
+      CHECK(worst(got.values(), expected.values()) <= terms * terms);
     }
 }
 

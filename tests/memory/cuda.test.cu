@@ -121,9 +121,11 @@ TEST_CASE("errors that a user can do something about say what") {
   for (auto const status : {cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion})
     CHECK(has(text(status), "-DCMAKE_CUDA_ARCHITECTURES=native"));
   CHECK(has(text(cudaErrorIllegalAddress), "compute-sanitizer"));
+  CHECK(has(text(cudaErrorMemoryAllocation), "nvidia-smi lists them; end them, or choose another GPU (--gpu-ids"));
   CHECK_FALSE(has(text(cudaErrorInvalidValue), ";"));
-  CHECK_THROWS_WITH_AS(static_cast<void>(memory::CudaResource{}.allocate(std::size_t{1} << 50)),
-                       doctest::Contains("out of memory; GPU 0 has 1536 of 2048 MiB free; smaller batches"), CudaError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(memory::CudaResource{}.allocate(std::size_t{1} << 50)),
+      doctest::Contains("out of memory; GPU 0 has 1536 of 2048 MiB free; smaller batches (--batch-size)"), CudaError);
   CHECK_THROWS_WITH_AS(static_cast<void>(memory::PinnedResource{}.allocate(std::size_t{1} << 50)),
                        doctest::Contains("cudaMallocHost of 1125899906842624 bytes: out of memory; smaller batches"),
                        CudaError);

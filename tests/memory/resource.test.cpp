@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <string>
 
 using lockstep::memory::HostResource;
 using lockstep::memory::MemoryResource;
@@ -34,6 +35,17 @@ TEST_CASE("nothing is nothing, and too much is refused") {
   CHECK(resource.allocate(0).data() == nullptr);
   CHECK_THROWS_AS((void)resource.allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
   CHECK_THROWS_AS((void)resource.allocate(std::numeric_limits<std::size_t>::max() / 2), std::bad_alloc);
+}
+
+TEST_CASE("refused memory tells how much was requested") {
+  constexpr std::size_t requested = std::numeric_limits<std::size_t>::max() / 2;
+  try {
+    static_cast<void>(HostResource{}.allocate(requested));
+    FAIL("half of the address space was allocated");
+  } catch (lockstep::memory::OutOfMemory const& error) {
+    CHECK(error.bytes() == requested);
+    CHECK(error.what() == std::string("out of memory: the system refused 9223372036854775807 bytes of host memory"));
+  }
 }
 
 TEST_CASE("a resource is what gives blocks") {

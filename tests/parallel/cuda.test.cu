@@ -686,4 +686,67 @@ TEST_CASE("a replica is on the communicator's GPU, and on no other") {
   cuda_emulation::current_device = 0;
 }
 
+/// A million parameters, which learn nothing.
+struct Wide {
+  nn::Linear layer{1023, 1024};
+  void visit(auto&& each) { each("layer", layer); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    return layer.forward(context, batch);
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context&, auto const&, auto const&) const {
+    return {};
+  }
+};
+
+TEST_CASE("memory of a GPU that does not suffice for the parameters is told before anything is allocated") {
+  using parallel::OnCuda;
+  constexpr std::size_t mebibyte = std::size_t{1} << 20;
+  cuda_emulation::devices = 2;
+  auto const used = [](int gpu) { return cuda_emulation::Memory::instance().bytes_of(gpu); };
+  auto const before = used(0);
+  auto const refused = [](auto policy) {
+    Trainer const trainer(Wide(), optim::SGD{.momentum = 0.5}, std::move(policy));
+  };
+  cuda_emulation::memory_bytes = before + 11 * mebibyte;
+  CHECK_THROWS_WITH_AS(
+      refused(OnCuda{parallel::SingleDevice{}}),
+      doctest::Contains("Trainer: 1048576 parameters need at least 12 MiB of memory of GPU 0 before the first batch, "
+                        "for values, gradients, 1 optimizer moment, but "),
+      ConfigError);
+  CHECK_THROWS_WITH_AS(refused(OnCuda{parallel::DataParallel{.devices = 2}, {1, 0}}), doctest::Contains("of GPU 1 "),
+                       ConfigError);
+  cuda_emulation::memory_bytes = before + 19 * mebibyte;
+  CHECK_THROWS_WITH_AS(refused(OnCuda{parallel::DataParallel{.devices = 2}, {0}}),
+                       doctest::Contains("Trainer: 2 replicas of 1048576 parameters need at least 20 MiB of memory of"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(refused(OnCuda{parallel::DataParallel{.devices = 2}, {0}}),
+                       doctest::Contains("use one GPU for each replica"), ConfigError);
+  CHECK(used(0) == before);
+  cuda_emulation::taken = 1;
+  for (auto const* const part : {"cudaSetDevice(0): out of memory", "; other processes may use this GPU's memory"})
+    CHECK_THROWS_WITH_AS(refused(OnCuda{parallel::SingleDevice{}, {0}}), doctest::Contains(part), CudaError);
+  cuda_emulation::taken = 0;
+  cuda_emulation::memory_bytes = before + 40 * mebibyte;
+  CHECK_NOTHROW(refused(OnCuda{parallel::SingleDevice{}}));
+  CHECK(used(0) == before);
+  cuda_emulation::memory_bytes = 0;
+  cuda_emulation::devices = 1;
+  cuda_emulation::current_device = 0;
+}
+
+TEST_CASE("activations that exceed the memory of a GPU say so") {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20;
+  cuda_emulation::memory_bytes = cuda_emulation::Memory::instance().bytes_of(0) + 20 * mebibyte;
+  {
+    memory::CudaStream const stream;
+    nn::Context<float, CudaSpace> context(stream.view());
+    static_cast<void>(context.temporary<float>(Extents<1>{Index{3} << 20}));
+    CHECK_THROWS_WITH_AS(static_cast<void>(context.temporary<float>(Extents<1>{Index{4} << 20})),
+                         doctest::Contains("activations of a batch, 12 MiB so far, need 16 MiB more: cudaMalloc of "),
+                         CudaError);
+  }
+  cuda_emulation::memory_bytes = 0;
+}
 #endif

@@ -9,6 +9,7 @@
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/detail/check_convolution.hpp>
 #include <lockstep/kernel/detail/convolution_depthwise.cuh>
+#include <lockstep/kernel/detail/long_product.cuh>
 #include <lockstep/kernel/detail/space_range.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #if defined(LOCKSTEP_CUDNN)
@@ -84,7 +85,7 @@ LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index inputs, Index ro
 /// CUDA version with the host's functions and shapes, queued on the stream. cuDNN computes float if the target
 /// lockstep::cudnn is linked and cuDNN has a deterministic algorithm for the shape. Depthwise convolutions have kernels
 /// of their own. All others are matrix products of patches with cuBLASLt, for some samples at a time and group after
-/// group.
+/// group; weight gradients with few elements are long products instead.
 /// @determinism as for Gemm: only the shape determines which samples are processed together, and nothing is added
 /// atomically; bits from cuDNN are those of one version on one kind of GPU
 template <>
@@ -189,14 +190,25 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
     ConvolutionShape s;
     Index together;  ///< samples whose patches are computed at once
     T *patches, *group;
+    Accumulate<T>* partial = nullptr;  ///< for long products, if `Sums` is `partial`
 
-    Work(Stream stream, ConvolutionShape const& shape, Scratch& scratch) : s(shape) {
+    enum class Sums { whole, partial };
+    Work(Stream stream, ConvolutionShape const& shape, Scratch& scratch, Sums sums = Sums::whole) : s(shape) {
       auto const bytes = std::max<Index>(1, s.output_places() * length(s) * static_cast<Index>(sizeof(T)));
       together = std::min(s.rows, std::max<Index>(1, patch_bytes / bytes));
       auto const places = together * s.output_places();
       auto const of_patches = (places * length(s) + 127) / 128 * 128;  // aligns the group's outputs
-      patches = take<T>(stream, scratch, of_patches + (s.groups > 1 ? places * s.group_outputs() : 0));
+      auto const of_group = s.groups > 1 ? (places * s.group_outputs() + 127) / 128 * 128 : 0;
+      auto const product = weight_product(places);
+      auto const partials = sums == Sums::partial && product.template is_long<T>() ? product.partial_elements() : 0;
+      constexpr Index ratio = sizeof(Accumulate<T>) / sizeof(T);
+      patches = take<T>(stream, scratch, of_patches + of_group + ratio * partials);
       group = patches + of_patches;
+      if (partials > 0) partial = reinterpret_cast<Accumulate<T>*>(group + of_group);
+    }
+    /// Returns the weight gradient of a group over `places` positions of y.
+    [[nodiscard]] detail::LongProduct weight_product(Index places) const noexcept {
+      return detail::LongProduct(s.group_outputs(), length(s), together * s.output_places()).first(places);
     }
     /// Calls f(part) for all samples and groups, in order.
     template <class F>
@@ -239,10 +251,15 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
       return Gemm<CudaSpace>::multiply<T>(
           stream, 1, matrix<T const>(dy, 0, s.outputs), Transpose::yes, matrix<T const>(x, 0, length(s)), Transpose::no,
           write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}, matrix(dweight, s.outputs, length(s)));
-    Work<T> const work(stream, s, scratch);
+    Work<T> const work(stream, s, scratch, Work<T>::Sums::partial);
     work.for_parts([&](Part const& part) {
       bool const adds = part.first > 0 || write == Write::add;
       gather(stream, s, part, x, work.patches);
+      if (auto const product = work.weight_product(part.rows * s.output_places());
+          work.partial && product.template is_long<T>())
+        return detail::multiply_long<T>(
+            "kernel::Convolution::backward_weight", stream, product, work.slopes(stream, dy, part).data, work.patches,
+            of_group(s, dweight, part).data, adds ? Write::add : Write::overwrite, work.partial);
       Gemm<CudaSpace>::multiply<T>(stream, 1, work.slopes(stream, dy, part), Transpose::yes, work.of_patches(part),
                                    Transpose::no, adds ? Accumulate<T>{1} : Accumulate<T>{0},
                                    of_group(s, dweight, part));

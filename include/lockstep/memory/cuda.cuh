@@ -29,8 +29,9 @@ class CudaResource {
     if (auto const status = cudaMalloc(&data, bytes); status != cudaSuccess)
       detail::check_cuda_memory(status, "cudaMalloc", bytes,
                                 detail::free_cuda_memory() +
-                                    "smaller batches with more accumulation steps need less, "
-                                    "and so do nn::InBfloat16, nn::InFloat16 and nn::Recompute");
+                                    "smaller batches (--batch-size) with more accumulation steps (--grad-accum-steps) "
+                                    "need less, and so do nn::InBfloat16 (--precision bf16), nn::InFloat16 and "
+                                    "nn::Recompute; nvidia-smi lists other processes that use the GPU");
     Block block(static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
     check_cuda(cudaMemset(data, 0, bytes), "cudaMemset");
     check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // our streams do not wait for the default one

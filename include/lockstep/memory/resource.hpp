@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -21,17 +22,31 @@ concept MemoryResource = requires(R& r, std::size_t bytes) {
   { r.allocate(bytes) } -> std::same_as<Block>;
 };
 
+/// The bad_alloc of large host memory, which knows the requested bytes.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::size_t bytes) noexcept : bytes_(bytes) {
+    std::snprintf(text_, sizeof text_, "out of memory: the system refused %zu bytes of host memory", bytes);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] char const* what() const noexcept override { return text_; }
+
+ private:
+  std::size_t bytes_;
+  char text_[88];  // a string could need memory
+};
+
 /// Host memory: 2 MiB pages for large requests, otherwise aligned to cache lines.
-/// @throws std::bad_alloc
+/// @throws OutOfMemory
 class HostResource {
  public:
   [[nodiscard]] Block allocate(std::size_t bytes) const {
-    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - huge_page) throw std::bad_alloc();
+    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - huge_page) throw OutOfMemory(bytes);
     auto const alignment = bytes >= huge_page ? huge_page : cache_line;
     auto const rounded = (bytes + alignment - 1) / alignment * alignment;
     if (rounded == 0) return {};
     void* data = std::aligned_alloc(alignment, rounded);
-    if (!data) throw std::bad_alloc();
+    if (!data) throw OutOfMemory(bytes);
     if (alignment == huge_page) ::madvise(data, rounded, MADV_HUGEPAGE);  // a hint: without it pages are small
     std::memset(data, 0, rounded);
     return {static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { std::free(p); }};

@@ -61,6 +61,10 @@ class Replica {
   using Mark = typename Device::Mark;
   using Context = nn::Context<nn::ActivationsOf<Model>, Space>;
   static constexpr bool scales_loss = std::is_same_v<typename Context::Scalar, float16>;
+  /// Bytes per element of the arena: value, gradient and, if matrix products take 16 bits, the value's shadow.
+  static constexpr std::size_t bytes_per_element =
+      2 * sizeof(float) +
+      (std::is_same_v<nn::Operand<Context>, typename Context::Real> ? 0 : sizeof(typename Context::Scalar));
   /// Type of a loader's batch as the model sees it.
   template <class Batch>
   using Brought = typename Device::template Brought<Batch>;
@@ -275,8 +279,7 @@ class Replica {
   }
   /// Returns the bytes of values, their shadow, gradients, sums over shards, and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return 2 * bytes_of(size()) + shard_sum_.bytes() + static_cast<std::size_t>(shadow_.size()) * sizeof(Shadow) +
-           context_.activation_bytes();
+    return bytes_per_element * static_cast<std::size_t>(size()) + shard_sum_.bytes() + context_.activation_bytes();
   }
 
  private:

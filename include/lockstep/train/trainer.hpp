@@ -15,6 +15,7 @@
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/parallel/check_memory.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/train/batch_feed.hpp>
@@ -74,12 +75,13 @@ class Trainer {
   using Space = typename Session::DeviceReplica::Space;
 
   /// Initializes the parameters from `seed`, which also keys all random operations.
+  /// @throws ConfigError, before it allocates anything, if parameters and optimizer state exceed the free memory
   Trainer(Model model, Optimizer optimizer, Policy policy, std::uint64_t seed = 0)
       : model_(std::move(model)),
         optimizer_(std::move(optimizer)),
         policy_(std::move(policy)),
         layout_(nn::ParameterLayout::of(model_)),
-        session_(policy_, model_, layout_, nn::initial_values(layout_, seed, policy_.threads_each())),
+        session_(policy_, model_, layout_, initial_values(seed)),
         seed_(seed) {
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
@@ -225,6 +227,10 @@ class Trainer {
 
  private:
   friend struct train::detail::TrainerParts;
+  [[nodiscard]] std::vector<float> initial_values(std::uint64_t seed) {
+    parallel::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
+    return nn::initial_values(layout_, seed, policy_.threads_each());
+  }
   [[nodiscard]] train::detail::OneThread::Call call() const {
     return {user_, "Trainer", "make all calls from one thread, or use a lock"};
   }

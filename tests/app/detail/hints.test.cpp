@@ -43,7 +43,10 @@ TEST_CASE("a slow start is told, and a quick one is not") {
 
 TEST_CASE("memory that ran out is told with the remedies, and any other error as it is") {
   CHECK(app::detail::message_of(std::runtime_error("why")) == "why");
-  CHECK(app::detail::message_of(std::bad_alloc()).starts_with("out of memory: the host, or a limit"));
+  auto const text = app::detail::message_of(std::bad_alloc());
+  CHECK(text.starts_with("out of memory: the host, or a limit such as ulimit -v, refused memory ("));
+  CHECK(text.find(" in all); a smaller --batch-size") != text.npos);
+  CHECK(app::detail::message_of(memory::OutOfMemory(std::size_t{3} << 30)).find(" refused 3.0 GiB (") != text.npos);
   auto const fails = [] { app::detail::telling_memory([] { throw std::bad_alloc(); }); };
   CHECK_THROWS_WITH_AS(fails(), doctest::Contains("--grad-accum-steps"), Error);
   CHECK(app::detail::telling_memory([] { return 7; }) == 7);

@@ -46,6 +46,13 @@ TEST_CASE("a refusal names the call, the shape and cuDNN's reason") {
                        CudaError);
 }
 
+TEST_CASE("missing libraries of cuDNN are told with a remedy") {
+  CHECK_NOTHROW(kernel::detail::check_cudnn(CUDNN_STATUS_SUCCESS, "cudnnCreate"));
+  CHECK_THROWS_WITH_AS(kernel::detail::check_cudnn(CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED, "cudnnCreate"),
+                       doctest::Contains("; libcudnn.so.9 needs the libraries libcudnn_*.so.9 of its own version"),
+                       CudaError);
+}
+
 TEST_CASE("a pass that cuDNN does not support after all has no algorithm from then on") {
   ConvolutionShape const s{.rows = 0, .inputs = 3, .outputs = 4, .extent = {1, 5, 6}, .kernel = {1, 3, 2}};
   kernel::detail::CudnnPlan plan(nullptr, s, kernel::detail::ConvolutionPass::forward);

@@ -9,7 +9,9 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/free_memory.hpp>
 #include <lockstep/launch/environment.hpp>
+#include <lockstep/memory/resource.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
@@ -37,12 +39,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
          " s to open its data and to make the model; docs/how-to/troubleshooting.md lists ways to shorten it";
 }
 
-/// Returns an exception's message; for memory that ran out, with remedies.
+/// Returns an exception's message; for memory that ran out, with sizes and remedies.
 [[nodiscard]] inline std::string message_of(std::exception const& error) {
   if (dynamic_cast<std::bad_alloc const*>(&error) == nullptr) return error.what();
-  return "out of memory: the host, or a limit such as ulimit -v, refused memory; a smaller --batch-size with more "
-         "--grad-accum-steps, --precision bf16 or a smaller --prefetch need less, and --dry-run prints how much a "
-         "device takes";
+  auto const* const large = dynamic_cast<memory::OutOfMemory const*>(&error);
+  auto const refused = large ? memory_size(static_cast<double>(large->bytes())) : std::string("memory");
+  auto const memory = FreeMemory::of_host();
+  return "out of memory: the host, or a limit such as ulimit -v, refused " + refused +
+         (memory ? " (" + memory_size(static_cast<double>(memory->total_bytes)) + " in all)" : std::string()) +
+         "; a smaller --batch-size with more --grad-accum-steps, --precision bf16 or a smaller --prefetch need less, "
+         "and --dry-run prints how much a device takes";
 }
 
 /// Returns f(). Replaces a bad_alloc with an Error with `message_of`.

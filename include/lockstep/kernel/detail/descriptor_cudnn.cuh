@@ -10,9 +10,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
+/// Returns a remedy after a semicolon if libcudnn.so.9 did not find the libraries that it loads when they are needed.
+[[nodiscard]] inline std::string cudnn_remedy(cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED && status != CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH) return "";
+  return "; libcudnn.so.9 needs the libraries libcudnn_*.so.9 of its own version: name their folder in LD_LIBRARY_PATH";
+}
 /// @throws CudaError
 inline void check_cudnn(cudnnStatus_t status, char const* call) {
-  if (status != CUDNN_STATUS_SUCCESS) throw CudaError(std::string(call) + ": " + cudnnGetErrorString(status));
+  if (status != CUDNN_STATUS_SUCCESS)
+    throw CudaError(std::string(call) + ": " + cudnnGetErrorString(status) + cudnn_remedy(status));
 }
 
 /// Owns an object of cuDNN, with the functions that create and destroy it.

@@ -88,7 +88,8 @@ class CudnnPlan {
                     std::to_string(shape_.groups) + " groups, extent " + to_string(shape_.extent) + ", kernel " +
                     to_string(shape_.kernel) + ", stride " + to_string(shape_.stride) + ", padding " +
                     to_string(shape_.padding) + ", dilation " + to_string(shape_.dilation) + " (" +
-                    cudnnGetErrorString(status) + "); built without lockstep::cudnn it is computed without cuDNN");
+                    cudnnGetErrorString(status) + "); built without lockstep::cudnn it is computed without cuDNN" +
+                    cudnn_remedy(status));
   }
 
  private:

@@ -37,6 +37,9 @@ namespace detail {
     case cudaErrorUnsupportedPtxVersion:
       return "; the program was not built for this GPU: configure with -DCMAKE_CUDA_ARCHITECTURES=native on this "
              "machine, or with the GPU's number";
+    case cudaErrorMemoryAllocation:
+      return "; other processes may use this GPU's memory: nvidia-smi lists them; end them, or choose another GPU "
+             "(--gpu-ids or CUDA_VISIBLE_DEVICES)";
     case cudaErrorIllegalAddress:
       return "; a kernel read or wrote outside its arrays: compute-sanitizer names it. This process cannot use the GPU "
              "any more";

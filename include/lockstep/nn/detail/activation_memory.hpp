@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/free_list.hpp>
 #include <lockstep/memory/resource.hpp>
@@ -25,7 +27,7 @@ class ActivationMemory {
     largest_ = std::max(largest_, bytes);
     // Small allocations would split blocks that the next large one needs whole.
     auto* const again = bytes >= largest_ / 16 ? free_.take(bytes) : nullptr;
-    return reinterpret_cast<T*>(again ? again : scratch_.take(bytes));
+    return reinterpret_cast<T*>(again ? again : take_new(bytes));
   }
   /// Frees memory for reuse; ignores null.
   template <class T>
@@ -74,6 +76,20 @@ class ActivationMemory {
   [[nodiscard]] std::uint64_t allocations() const noexcept { return scratch_.allocations(); }
 
  private:
+  /// @throws CudaError, on a GPU, that also says how much the batch's activations take
+  [[nodiscard]] std::byte* take_new(std::size_t bytes) {
+    if constexpr (Space::host_accessible) {
+      return scratch_.take(bytes);
+    } else {
+      try {
+        return scratch_.take(bytes);
+      } catch (CudaError const& error) {
+        throw CudaError("activations of a batch, " + memory_size(static_cast<double>(scratch_.capacity_bytes())) +
+                        " so far, need " + memory_size(static_cast<double>(bytes)) + " more: " + error.what());
+      }
+    }
+  }
+
   Scratch scratch_;
   memory::FreeList free_;
   std::size_t largest_ = 0;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/kernel/binary_operation.cuh>
@@ -98,6 +99,13 @@ class Device<CudaSpace> {
   [[nodiscard]] int gpu() const noexcept { return gpu_; }
   void enter() const { entered(gpu_); }
 
+  /// Enters a GPU and returns its free memory.
+  [[nodiscard]] static FreeMemory free_memory(int gpu) {
+    FreeMemory memory;
+    entered(gpu);
+    memory::check_cuda(cudaMemGetInfo(&memory.free_bytes, &memory.total_bytes), "cudaMemGetInfo");
+    return memory;
+  }
   /// Returns the host memory for batches, for the GPU that this thread has entered.
   [[nodiscard]] static memory::AnyHostResource batch_memory() { return memory::PinnedResource(); }
   /// Starts to copy a batch, which must not change until `bring` and `release`.
