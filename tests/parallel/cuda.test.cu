@@ -128,6 +128,7 @@ struct Outcome {
   std::vector<double> scales;  // after each step
   std::vector<double> norms;   // of each step
   double bytes = 0;            // of the first device
+  std::vector<parallel::BucketTimes> buckets = {};
 };
 
 template <class Model = Classifier, class Policy>
@@ -152,7 +153,8 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOpti
           record.phases,
           losses.scales,
           losses.norms,
-          static_cast<double>(record.session.peak_bytes_per_device.front())};
+          static_cast<double>(record.session.peak_bytes_per_device.front()),
+          record.session.buckets};
 }
 
 Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards = 0) {
@@ -385,6 +387,52 @@ TEST_CASE("on CUDA ranks over an engine of the host share the optimizer, with th
   if (!lockstep_test::has_gpu("a sharded optimizer")) return;
   auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
   for (int const ranks : {2, 4}) check_sharding(ranks, over_host);
+}
+
+namespace {
+
+/// Its table is so large that ranks of the host's engines sum its rows, most of which no text has.
+class Wordy {
+ public:
+  void visit(auto&& each) { each("embedding", embedding_), each("head", head_); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
+    return head_.forward(context, nn::mean_pool(context, x));
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_{{.vocabulary = 4200, .length = longest, .width = 16, .dropout = 0.1}};
+  nn::Linear head_{16, classes};
+};
+
+}  // namespace
+
+TEST_CASE("on CUDA ranks over an engine of the host sum a table by rows, with the bits of whole tables") {
+  if (!lockstep_test::has_gpu("tables by rows")) return;
+  auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
+  for (int const ranks : {2, 4}) {
+    CAPTURE(ranks);
+    auto const whole = fit(parallel::OnCuda{parallel::DataParallel{.devices = ranks}}, Wordy());
+    for (bool const shards : {false, true}) {
+      CAPTURE(shards);
+      auto const by_rows = fit_sharded<Wordy>(ranks, shards, over_host)[0];
+      CHECK(by_rows.values == whole.values);
+      CHECK(by_rows.losses == whole.losses);
+      auto const table = std::find_if(by_rows.buckets.begin(), by_rows.buckets.end(),
+                                      [](auto const& bucket) { return bucket.table_bytes > 0; });
+      REQUIRE(table != by_rows.buckets.end());
+      CHECK(table->table_bytes == 4200 * 16 * sizeof(float));
+      CHECK(table->bytes > 0);
+      CHECK(table->bytes <= static_cast<std::size_t>(words * 16) * sizeof(float));
+      CHECK(table->end >= table->start);
+      CHECK(table->start >= table->ready);
+    }
+  }
 }
 
 TEST_CASE("on CUDA sums over an engine of the host are alike where memory cannot be page-locked") {

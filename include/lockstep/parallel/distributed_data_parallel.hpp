@@ -13,11 +13,13 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/timeline.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
+#include <lockstep/parallel/detail/copied_rows.hpp>
 #include <lockstep/parallel/detail/copied_sums.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
@@ -78,6 +80,8 @@ struct DistributedDataParallel {
     using DeviceReplica = Replica<Model, Space>;
     using Shards = detail::OptimizerShards<Communicator, DeviceReplica>;
     using Exchange = typename Shards::Exchange;
+    struct Nothing {};
+    using CopiedRows = std::conditional_t<copies, detail::CopiedRows<Space>, Nothing>;
     static constexpr bool update_makes_alike = false;  ///< every rank updates its own replica
 
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
@@ -96,9 +100,10 @@ struct DistributedDataParallel {
           bucket_(static_cast<Index>(bucket_bytes(policy.bucket_bytes) / size_of(wire_.type()))),
           dealt_to_(policy.shard_optimizer ? communicator_.size() : 1),
           exchange_(exchange()),
-          shards_(communicator_, replica_, exchange_, dealt_to_, bucket_),
+          copied_rows_(copied_rows()),
+          shards_(communicator_, replica_, exchange_, tables(), dealt_to_, bucket_),
           state_(layout, shards_.parts()),
-          buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, replica_.touched(),
+          buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, tables(),
                    communicator_.rank(), dealt_to_, Shards::block(layout.size())),
           rows_(replica_.touched(), communicator_.size()),
           group_(detail::ByRanks(communicator_), replica_.device()) {
@@ -112,7 +117,7 @@ struct DistributedDataParallel {
         replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
       } else {
-        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, exchange_);
+        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, copied_rows_, exchange_);
         std::vector<float> start(values.begin(), values.end());
         detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
         replica_.set_values(start);
@@ -290,6 +295,19 @@ struct DistributedDataParallel {
       if (copies || !shared || communicator_.size() == 1) return {};
       return communicator_.allocate(summed_in_.size_bytes());
     }
+    [[nodiscard]] CopiedRows copied_rows() const {
+      if constexpr (copies)
+        return CopiedRows(layout_, communicator_.size(), bucket_);
+      else
+        return {};
+    }
+    /// Returns the tables that are summed by rows, in the arena's order.
+    [[nodiscard]] std::span<kernel::TouchedRows const> tables() const noexcept {
+      if constexpr (copies)
+        return copied_rows_.tables();
+      else
+        return replica_.touched();
+    }
     [[nodiscard]] auto exchange() {
       if constexpr (copies)
         return Exchange(summed_in_);
@@ -336,7 +354,10 @@ struct DistributedDataParallel {
     }
     void add_times(std::vector<BucketTimes>& times) const {
       buckets_.add_times(times);
-      rows_.add_times(times);
+      if constexpr (copies)
+        copied_rows_.add_times(times);
+      else
+        rows_.add_times(times);
     }
     void write_buckets() {
       times_.clear();
@@ -400,12 +421,12 @@ struct DistributedDataParallel {
     Index bucket_;  // elements
     int dealt_to_;  // number of ranks that share the optimizer state
     Exchange exchange_;
+    CopiedRows copied_rows_;
     Shards shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
     detail::ReplicaGroup<detail::ByRanks<Communicator>, detail::Device<Space>, in_place> group_;
-    struct Nothing {};
     using OnDevice = std::conditional_t<copies, std::optional<detail::CopiedSums<Communicator, DeviceReplica>>,
                                         std::optional<detail::QueuedSums<Communicator, DeviceReplica>>>;
     std::conditional_t<Space::host_accessible, Nothing, OnDevice> queued_;

@@ -6,6 +6,7 @@
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
+#include <lockstep/parallel/detail/copied_rows.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/host_exchange.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
@@ -15,18 +16,21 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 
 /// Sums gradients in device memory with a communicator of the host. A bucket is full once the kernels that fill it are
 /// queued or recorded. A mark after them starts the bucket's copy to the host. There it is summed while backward goes
-/// on, and while other buckets are copied in both directions. No sum is started during a pass, so that layers that
+/// on, and while other buckets are copied in both directions. Of large tables only touched rows are summed. No sum is started during a pass, so that layers that
 /// communicate in it do so in the same order on all ranks.
 template <class Communicator, class DeviceReplica>
 class CopiedSums {
   using Exchange = HostExchange<typename DeviceReplica::Space>;
+  using Rows = CopiedRows<typename DeviceReplica::Space>;
 
  public:
   /// All arguments must outlive this object.
-  CopiedSums(Communicator& communicator, DeviceReplica& replica, GradientBuckets& buckets, Exchange& exchange)
+  CopiedSums(Communicator& communicator, DeviceReplica& replica, GradientBuckets& buckets, Rows& rows,
+             Exchange& exchange)
       : communicator_(communicator),
         replica_(replica),
         buckets_(buckets),
+        rows_(rows),
         exchange_(exchange),
         marks_(buckets.size() + 1) {}
 
@@ -50,6 +54,7 @@ class CopiedSums {
   /// @returns the time when the host knew that the passes are complete
   double finish() {
     replica_.zero_unused();
+    rows_.find(replica_.stream(), replica_.gradient_data());
     auto& end = marks_.back();
     replica_.device().make(end);
     buckets_.start_rest([&](std::size_t i, comm::Piece&) { bring(i, end); });
@@ -60,10 +65,11 @@ class CopiedSums {
           if (i == 0) take_loss();
           return buckets_.ready_piece(i, Clock::seconds());
         },
-        [this](std::size_t i) { return buckets_.own_of(i); }, replica_.gradient_data(),
+        [this](std::size_t i) { return Exchange::place(replica_.gradient_data(), buckets_.own_of(i)); },
         [&] {
           if (ended == 0 && end.reached()) ended = Clock::seconds();
         });
+    rows_.sum(communicator_, exchange_, replica_.stream(), replica_.gradient_data());
     exchange_.end(replica_.stream());
     return ended > 0 ? ended : Clock::seconds();
   }
@@ -80,7 +86,7 @@ class CopiedSums {
   }
   void bring(std::size_t i, typename DeviceReplica::Mark const& full) {
     if (i == 0) exchange_.bring_loss(full, replica_.loss().totals);  // complete since the end of forward
-    exchange_.bring(i, full, replica_.gradient_data(), buckets_.all_of(i));
+    exchange_.bring(i, full, Exchange::place(replica_.gradient_data(), buckets_.all_of(i)));
   }
   void take_loss() {
     auto const loss = exchange_.loss();
@@ -91,6 +97,7 @@ class CopiedSums {
   Communicator& communicator_;
   DeviceReplica& replica_;
   GradientBuckets& buckets_;
+  Rows& rows_;
   Exchange& exchange_;
   std::vector<typename DeviceReplica::Mark> marks_;  // one for each bucket, and one for the end of the passes
   HeardParameters heard_;

@@ -26,12 +26,22 @@ class HostExchange<CudaSpace> {
 
   [[nodiscard]] float* host() const noexcept { return host_; }
 
-  /// Copies a part of an arena for operation `number` to its place on the host, once the device reaches `after`. Call it
-  /// with the numbers 0, 1, 2, ... in this order.
-  void bring(std::size_t number, memory::CudaEvent const& after, float const* arena, ArenaPart const& part) {
+  /// Elements in device memory, and the offset of their copy on the host.
+  struct Place {
+    float* data;
+    Index count, on_host;
+  };
+  /// Returns the place of an arena's part, which has equal offsets in both memories.
+  [[nodiscard]] static Place place(float* arena, ArenaPart const& part) noexcept {
+    return {arena + part.begin, part.end - part.begin, part.begin};
+  }
+
+  /// Copies elements for operation `number` to their place on the host, once the device reaches `after`. Call it with
+  /// the numbers 0, 1, 2, ... in this order.
+  void bring(std::size_t number, memory::CudaEvent const& after, Place const& from) {
     if (number == here_.size()) here_.emplace_back();
     after.block(down_.view());
-    copy(host_ + part.begin, arena + part.begin, part, cudaMemcpyDeviceToHost, down_);
+    copy(host_ + from.on_host, from.data, from.count, cudaMemcpyDeviceToHost, down_);
     here_[number].record(down_.view());
   }
   /// Copies a loss to the host, together with the next part. Read it by `loss` once that part's operation starts.
@@ -48,10 +58,10 @@ class HostExchange<CudaSpace> {
 
   /// Runs `count` operations, whose parts were brought. Each starts once its part is on the host, and its result is
   /// copied to the arena once it is complete. Returns when all copies are queued.
-  /// @param piece piece(i) is operation i, asked for when it starts   @param result result(i) is the part to copy back
+  /// @param piece piece(i) is operation i, asked for when it starts   @param result result(i) is the place to copy back
   /// @param meanwhile called repeatedly   @throws as the communicator
   template <class Communicator, class PieceOf, class ResultOf, class Meanwhile>
-  void run(Communicator& communicator, std::size_t count, PieceOf const& piece, ResultOf const& result, float* arena,
+  void run(Communicator& communicator, std::size_t count, PieceOf const& piece, ResultOf const& result,
            Meanwhile const& meanwhile) {
     started_.clear();
     std::size_t returned = 0;
@@ -63,8 +73,8 @@ class HostExchange<CudaSpace> {
       // Only an engine's `wait` finds lost ranks. Until all operations have started, the device is waited for, too.
       if (started_.size() == count && !started_[returned]->complete()) communicator.wait(*started_[returned]);
       for (; returned < started_.size() && started_[returned]->complete(); ++returned) {
-        auto const part = result(returned);
-        copy(arena + part.begin, host_ + part.begin, part, cudaMemcpyHostToDevice, up_);
+        Place const to = result(returned);
+        copy(to.data, host_ + to.on_host, to.count, cudaMemcpyHostToDevice, up_);
       }
       if (before != started_.size() + returned)
         backoff = Backoff();
@@ -79,9 +89,8 @@ class HostExchange<CudaSpace> {
   }
 
  private:
-  static void copy(float* to, float const* from, ArenaPart const& part, cudaMemcpyKind kind,
-                   memory::CudaStream const& stream) {
-    auto const bytes = static_cast<std::size_t>(part.end - part.begin) * sizeof(float);
+  static void copy(float* to, float const* from, Index count, cudaMemcpyKind kind, memory::CudaStream const& stream) {
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(float);
     if (bytes > 0)
       memory::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream.view().get()), "cudaMemcpyAsync");
   }

@@ -31,9 +31,10 @@ class OptimizerShards {
   struct NoExchange {};
   using Exchange = std::conditional_t<in_place, NoExchange, HostExchange<Space>>;
 
-  /// Splits the arena as gradient buckets are split, into parts of about `bucket` elements. With one rank, the rank
+  /// Splits the arena as gradient buckets are split, between tables, into parts of about `bucket` elements. With one rank, the rank
   /// owns all of it. All references must outlive this object.
-  OptimizerShards(Communicator& communicator, DeviceReplica& replica, Exchange& exchange, int ranks, Index bucket)
+  OptimizerShards(Communicator& communicator, DeviceReplica& replica, Exchange& exchange,
+                  std::span<kernel::TouchedRows const> tables, int ranks, Index bucket)
       : communicator_(communicator),
         replica_(replica),
         exchange_(exchange),
@@ -44,7 +45,7 @@ class OptimizerShards {
       ranges_.push_back(range);
       deals_ = deals_ || range.dealt;
     };
-    cut_arena(replica.size(), bucket, replica.touched(), ranks, add, block(replica.size()));
+    cut_arena(replica.size(), bucket, tables, ranks, add, block(replica.size()));
   }
   /// Returns the multiple of which parts are made, for an arena of `size` elements.
   [[nodiscard]] static Index block(Index size) noexcept { return Squares::block(size); }
@@ -94,13 +95,14 @@ class OptimizerShards {
     } else {
       ask_for_parts(exchange_.host());
       replica_.device().make(ready_);
-      for (std::size_t i = 0; i < pieces_.size(); ++i) exchange_.bring(i, ready_, arena, dealt_[i].part(rank_, ranks_));
+      for (std::size_t i = 0; i < pieces_.size(); ++i)
+        exchange_.bring(i, ready_, Exchange::place(arena, dealt_[i].part(rank_, ranks_)));
       exchange_.run(
           communicator_, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
-          [this](std::size_t i) {
-            return ArenaPart{dealt_[i].begin, dealt_[i].end};
+          [&](std::size_t i) {
+            return Exchange::place(arena, {dealt_[i].begin, dealt_[i].end});
           },
-          arena, [] {});
+          [] {});
       exchange_.end(replica_.stream());
     }
   }
