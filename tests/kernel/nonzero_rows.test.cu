@@ -38,15 +38,18 @@ TEST_CASE("rows with any number but +0 are found, packed, and unpacked to where 
       lockstep_test::OnDevice<float> const device(table);
       lockstep_test::OnDevice<std::uint64_t> const words(
           std::vector<std::uint64_t>(expected.size(), ~std::uint64_t{0}));
-      kernel::find_nonzero_rows<float>(stream.view(), {device.view(rows, width).data, {rows, width}}, words.view(std::ssize(expected)).data);
+      kernel::find_nonzero_rows<float>(stream.view(), {device.view(rows, width).data, {rows, width}},
+                                       words.view(std::ssize(expected)).data);
       CHECK(words.values() == expected);
 
       auto const count = std::ssize(list);
       lockstep_test::OnDevice<std::int32_t> const chosen(list);
       lockstep_test::OnDevice<float> const packed(std::vector<float>(static_cast<std::size_t>(count * width), 7)),
           again(std::vector<float>(table.size()));
-      kernel::pack_rows<float>(stream.view(), device.view(rows, width).data, width, chosen.view(count).data, count, packed.view(count, width).data);
-      kernel::unpack_rows<float>(stream.view(), packed.view(count, width).data, width, chosen.view(count).data, count, again.view(rows, width).data);
+      kernel::pack_rows<float>(stream.view(), device.view(rows, width).data, width, chosen.view(count).data, count,
+                               packed.view(count, width).data);
+      kernel::unpack_rows<float>(stream.view(), packed.view(count, width).data, width, chosen.view(count).data, count,
+                                 again.view(rows, width).data);
       auto const back = again.values();
       auto const* const as_bytes = reinterpret_cast<std::byte const*>(back.data());
       CHECK(std::equal(as_bytes, as_bytes + back.size() * sizeof(float),

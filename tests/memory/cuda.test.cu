@@ -68,7 +68,8 @@ TEST_CASE("memory that exists is page-locked for a while, and copied beside the 
     CHECK_FALSE(again.holds());
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     std::memset(to.data(), 0, bytes);
-    for (auto const& [target, source] : {std::pair(on_device.data(), from.data()), std::pair(to.data(), on_device.data())})
+    for (auto const& [target, source] :
+         {std::pair(on_device.data(), from.data()), std::pair(to.data(), on_device.data())})
       memory::check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, stream.view().get()),
                          "cudaMemcpyAsync");
 #if defined(LOCKSTEP_CUDA_EMULATION)

@@ -797,8 +797,8 @@ TEST_CASE("an engine of the host sums a bucket while the GPU computes the gradie
     auto const hears = [&](comm::Piece const& piece) {
       if (last && !piece.rider.empty()) is_early = std::isnan(*last);
     };
-    parallel::OnCuda policy{parallel::DistributedDataParallel{
-        HeardCommunicator<decltype(hears)>{comm::connect(world), hears}, 256, 1}};
+    parallel::OnCuda policy{
+        parallel::DistributedDataParallel{HeardCommunicator<decltype(hears)>{comm::connect(world), hears}, 256, 1}};
     Deep model;
     auto const layout = nn::ParameterLayout::of(model);
     std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.25f);

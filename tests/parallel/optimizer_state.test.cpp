@@ -57,8 +57,8 @@ TEST_CASE("the loss scale is taken out with the weight and moves on with every s
   for (double const squares : {4.0, 4.0, std::numeric_limits<double>::infinity(), std::nan(""), 4.0}) {
     auto const scale = static_cast<double>(expected.scale);
     // The mean's norm is 2 / 8 / scale.
-    auto const* const made =
-        make.complete(stream, {.step = 9, .clip_norm = 0x1p-3 / scale, .loss_scaler = scaler}, {0, 8}, {squares}, &state);
+    auto const* const made = make.complete(stream, {.step = 9, .clip_norm = 0x1p-3 / scale, .loss_scaler = scaler},
+                                           {0, 8}, {squares}, &state);
     REQUIRE((made != nullptr) == std::isfinite(squares));
     if (made) {
       CHECK(made->step == 9 - static_cast<double>(expected.skipped));
@@ -69,7 +69,8 @@ TEST_CASE("the loss scale is taken out with the weight and moves on with every s
     CHECK(state == expected);
   }
   CHECK(expected == State{512, 1, 5});
-  CHECK(make.complete(stream, {.step = 9, .loss_scaler = scaler}, {0, 0}, {0}, &state) == nullptr);  // nobody had a sample
+  CHECK(make.complete(stream, {.step = 9, .loss_scaler = scaler}, {0, 0}, {0}, &state) ==
+        nullptr);  // nobody had a sample
   CHECK(state == expected);
 }
 

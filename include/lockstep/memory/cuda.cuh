@@ -133,9 +133,9 @@ class [[nodiscard]] CudaStream {
     check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
     int least = 0, greatest = 0;
     check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-    check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
-                                            priority == Priority::highest ? greatest : least),
-               "cudaStreamCreateWithPriority");
+    check_cuda(
+        cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::highest ? greatest : least),
+        "cudaStreamCreateWithPriority");
   }
   ~CudaStream() {
     if (!kept_) return;

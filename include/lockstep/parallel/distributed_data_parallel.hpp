@@ -225,12 +225,14 @@ struct DistributedDataParallel {
       } else {
         auto* const whole = replica_.gradient_data();  // unused between steps
         state_.copy_parts(i, replica_.stream(), whole);
-        replica_.stream().synchronize();
         shards_.gather(whole);
-        if constexpr (Space::host_accessible) return whole;
-        moment_.resize(summed_in_.size());
-        replica_.device().copy_to_host(whole, moment_.data(), summed_in_.size_bytes());
-        return moment_.data();
+        if constexpr (Space::host_accessible) {
+          return whole;
+        } else {
+          moment_.resize(summed_in_.size());
+          replica_.device().read(whole, moment_);
+          return moment_.data();
+        }
       }
     }
     /// Resumes all ranks from rank 0's state, and copies it to `state` on all ranks.   @collective

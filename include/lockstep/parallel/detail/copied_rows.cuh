@@ -23,8 +23,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
-/// A row is touched if it is not +0. Ranks unite the bits of their touched rows on the host. Each then packs the rows of
-/// the union, which the host engine sums, and unpacks them. The other rows are +0 on all ranks, and so are their sums.
+/// A row is touched if it is not +0. Ranks unite the bits of their touched rows on the host. Each then packs the rows
+/// of the union, which the host engine sums, and unpacks them. The other rows are +0 on all ranks, and so are their
+/// sums.
 /// @determinism bitwise, and equal to the sum of whole tables
 template <>
 class CopiedRows<CudaSpace> {
@@ -164,14 +165,14 @@ class CopiedRows<CudaSpace> {
 
   int ranks_;
   Index bucket_;
-  std::vector<kernel::TouchedRows> tables_;                // with this rank's bits, then those of the union
-  memory::Buffer<std::uint64_t, CudaSpace> found_;         // bits of this rank's rows
-  memory::Buffer<std::int32_t, CudaSpace> list_;           // rows of the union, table by table
-  memory::Buffer<float, CudaSpace> packed_;                // and their gradients
-  memory::Block pinned_bits_, pinned_list_;                // copies on the host
-  std::vector<std::uint64_t> all_;                         // bits of all ranks
-  memory::CudaEvent here_, packed_end_;                    // the bits are on the host; the rows are packed
-  std::vector<HostExchange<CudaSpace>::Place> places_;     // of each operation
+  std::vector<kernel::TouchedRows> tables_;             // with this rank's bits, then those of the union
+  memory::Buffer<std::uint64_t, CudaSpace> found_;      // bits of this rank's rows
+  memory::Buffer<std::int32_t, CudaSpace> list_;        // rows of the union, table by table
+  memory::Buffer<float, CudaSpace> packed_;             // and their gradients
+  memory::Block pinned_bits_, pinned_list_;             // copies on the host
+  std::vector<std::uint64_t> all_;                      // bits of all ranks
+  memory::CudaEvent here_, packed_end_;                 // the bits are on the host; the rows are packed
+  std::vector<HostExchange<CudaSpace>::Place> places_;  // of each operation
   std::vector<comm::Piece> pieces_;
   std::vector<std::size_t> table_of_;
   double ready_ = 0;

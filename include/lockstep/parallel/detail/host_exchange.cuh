@@ -91,8 +91,7 @@ class HostExchange<CudaSpace> {
  private:
   static void copy(float* to, float const* from, Index count, cudaMemcpyKind kind, memory::CudaStream const& stream) {
     auto const bytes = static_cast<std::size_t>(count) * sizeof(float);
-    if (bytes > 0)
-      memory::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream.view().get()), "cudaMemcpyAsync");
+    if (bytes > 0) memory::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream.view().get()), "cudaMemcpyAsync");
   }
 
   float* host_;

@@ -31,8 +31,8 @@ class OptimizerShards {
   struct NoExchange {};
   using Exchange = std::conditional_t<in_place, NoExchange, HostExchange<Space>>;
 
-  /// Splits the arena as gradient buckets are split, between tables, into parts of about `bucket` elements. With one rank, the rank
-  /// owns all of it. All references must outlive this object.
+  /// Splits the arena as gradient buckets are split, between tables, into parts of about `bucket` elements. With one
+  /// rank, the rank owns all of it. All references must outlive this object.
   OptimizerShards(Communicator& communicator, DeviceReplica& replica, Exchange& exchange,
                   std::span<kernel::TouchedRows const> tables, int ranks, Index bucket)
       : communicator_(communicator),
