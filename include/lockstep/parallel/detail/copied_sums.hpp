@@ -16,7 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 
 /// Sums gradients in device memory with a communicator of the host. A bucket is full once the kernels that fill it are
 /// queued or recorded. A mark after them starts the bucket's copy to the host. There it is summed while backward goes
-/// on, and while other buckets are copied in both directions. Of large tables only touched rows are summed. No sum is
+/// on, and while other buckets are copied in both directions. Large tables are summed by rows. No sum is
 /// started during a pass, so that layers that communicate in it do so in the same order on all ranks.
 template <class Communicator, class DeviceReplica>
 class CopiedSums {

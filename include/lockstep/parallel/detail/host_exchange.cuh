@@ -16,7 +16,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
-/// Copies run on two streams, one for each direction, beside the replica's work. The calling thread runs the
+/// Copies run on two streams, one for each direction, while the replica's stream works. The calling thread runs the
 /// collectives. It waits for a copy only if it can do nothing else.
 template <>
 class HostExchange<CudaSpace> {

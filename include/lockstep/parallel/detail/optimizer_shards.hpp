@@ -137,7 +137,7 @@ class OptimizerShards {
     }
     communicator_.finish();
   }
-  /// Adds up the ranks' sums of squares. Of each block one rank has a sum, and all others zero.
+  /// Adds up the ranks' sums of squares. One rank has the sum of a block, and all others have zero.
   void combine() {
     auto* sums = squares_.data();
     std::vector<double> on_host;
