@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/version.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
