@@ -30,6 +30,7 @@
 #include <lockstep/kernel/learned_scale.cuh>
 #include <lockstep/kernel/linear.cuh>
 #include <lockstep/kernel/move.cuh>
+#include <lockstep/kernel/nonzero_rows.cuh>
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>
 #include <lockstep/kernel/recurrent.cuh>

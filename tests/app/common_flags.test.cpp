@@ -351,7 +351,7 @@ TEST_CASE("the line that starts a run from saved parameters goes on with it") {
   CHECK(contains(refused({"--init-from", "a", "--resume", "b"}), "--resume with --init-from"));
 }
 
-TEST_CASE("ranks of the host can share the optimizer's moments, and nobody else") {
+TEST_CASE("ranks can share the optimizer's moments, on GPUs, too, and nobody else") {
   CHECK_FALSE(parse({"--nproc", "2"}).shard_optimizer);
   CHECK(parse({"--nproc", "2", "--shard-optimizer"}).shard_optimizer);
   CHECK(parse({"--parallel", "ddp", "--devices", "2", "--shard-optimizer"}).shard_optimizer);
@@ -359,7 +359,8 @@ TEST_CASE("ranks of the host can share the optimizer's moments, and nobody else"
   CHECK(contains(refused({"--shard-optimizer", "--devices", "2"}), "--shard-optimizer with --parallel dp"));
   CHECK(contains(refused({"--shard-optimizer", "--nproc", "2", "--doctor"}), "--doctor with --shard-optimizer"));
   app::Gpus const two{.built = true, .count = 2, .joined = true};
-  CHECK(contains(refused({"--shard-optimizer", "--nproc", "2"}, {}, two), "--shard-optimizer with --backend cuda"));
+  for (auto const* engine : {"nccl", "process"})
+    CHECK(parse({"--shard-optimizer", "--nproc", "2", "--engine", engine}, 4, {}, two).shard_optimizer);
 }
 
 TEST_CASE("ranks can send gradients in 16 bits, and nobody else") {

@@ -264,6 +264,36 @@ cudaError_t cudaMalloc(T** to, std::size_t bytes) {
 inline cudaError_t cudaFree(void* memory) { return cuda_emulation_free(memory, false); }
 inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cuda_emulation_allocate(to, bytes, true); }
 inline cudaError_t cudaFreeHost(void* memory) { return cuda_emulation_free(memory, true); }
+
+namespace cuda_emulation {
+/// Tests set it: host memory that exists already is not page-locked.
+inline std::atomic<bool> refuses_page_locks{false};
+}  // namespace cuda_emulation
+
+inline constexpr unsigned cudaHostRegisterDefault = 0;
+/// No byte is locked twice.
+inline cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned flags) {
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
+  if (!memory || bytes == 0 || flags != cudaHostRegisterDefault) return cuda_emulation::refuse(cudaErrorInvalidValue);
+  if (cuda_emulation::refuses_page_locks) return cuda_emulation::refuse(cudaErrorNotSupported);
+  cuda_emulation::wake();
+  auto& all = cuda_emulation::Memory::instance();
+  auto* const begin = static_cast<std::byte*>(memory);
+  if (all.find(begin) || all.find(begin + bytes - 1))
+    return cuda_emulation::refuse(cudaErrorHostMemoryAlreadyRegistered);
+  return all.give({begin, bytes, true, &cuda_emulation::Device::instance(), cuda_emulation::current_device}),
+         cudaSuccess;
+}
+inline cudaError_t cudaHostUnregister(void* memory) {
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
+  auto const block = cuda_emulation::Memory::instance().find(memory);
+  if (!block || block->begin != memory || !block->on_host)
+    return cuda_emulation::refuse(cudaErrorHostMemoryNotRegistered);
+  for (auto* const device : {block->device, &cuda_emulation::Device::instance()})
+    if (device->copies(block->begin, block->bytes))
+      cuda_emulation::refuse_to_go_on("memory is no longer page-locked while it is copied");
+  return cuda_emulation::Memory::instance().take_back(*block), cudaSuccess;
+}
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   bool const limited = cuda_emulation::memory_bytes > 0;
   *free = limited ? cuda_emulation::free_bytes() : std::size_t{3} << 29;
@@ -342,6 +372,19 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flag
   if (flags != cudaStreamNonBlocking) return cuda_emulation::refuse(cudaErrorInvalidValue);
   cuda_emulation::wake();
   return *stream = cuda_emulation::Device::instance().add_stream(cuda_emulation::current_device), cudaSuccess;
+}
+/// The greatest priority is the smallest number.
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  cuda_emulation::wake();
+  return *least = 0, *greatest = -5, cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  auto const status = cudaStreamCreateWithFlags(stream, flags);
+  if (status == cudaSuccess) (*stream)->priority = std::clamp(priority, -5, 0);
+  return status;
+}
+inline cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  return *priority = stream ? stream->priority : 0, cudaSuccess;
 }
 /// CUDA does not wait for the stream's work: whoever destroys what it uses next would be too early.
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {

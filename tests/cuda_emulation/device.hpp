@@ -73,6 +73,7 @@ struct CUstream_st {
   std::shared_ptr<cuda_emulation::Capture> capture = {};
   std::size_t branch = 0;                 // of the capture
   std::vector<CUstream_st*> beside = {};  // for the branches of graphs that are launched here
+  int priority = 0;                       // arbitrary order may be any order: it changes nothing
 };
 
 namespace cuda_emulation {

@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "memory/device.hpp"
 
@@ -49,6 +52,44 @@ TEST_CASE("work of one stream waits for an event of another") {
   while (!event.reached()) CHECK(cudaPeekAtLastError() == cudaSuccess);  // to be late is no error
   CHECK(cudaPeekAtLastError() == cudaSuccess);
   CHECK(std::memcmp(from.data(), to.data(), bytes) == 0);
+}
+
+TEST_CASE("memory that exists is page-locked for a while, and copied beside the host") {
+  if (!lockstep_test::has_gpu("memory::PageLock")) return;
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  memory::CudaResource device;
+  auto const on_device = device.allocate(bytes);
+  std::vector<std::byte> from(bytes, std::byte{5}), to(bytes);
+  memory::CudaStream const stream(memory::CudaStream::Priority::highest);
+  for (int times = 0; times < 2; ++times) {
+    memory::PageLock const first(from.data(), bytes), second(to.data(), bytes), again(to.data(), bytes);
+    CHECK(first.holds());
+    CHECK(second.holds());
+    CHECK_FALSE(again.holds());
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    std::memset(to.data(), 0, bytes);
+    for (auto const& [target, source] :
+         {std::pair(on_device.data(), from.data()), std::pair(to.data(), on_device.data())})
+      memory::check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, stream.view().get()),
+                         "cudaMemcpyAsync");
+#if defined(LOCKSTEP_CUDA_EMULATION)
+    CHECK(to != from);  // not copied yet
+#endif
+    stream.view().synchronize();
+    CHECK(to == from);
+  }
+  CHECK_FALSE(memory::PageLock(nullptr, 0).holds());
+}
+
+TEST_CASE("a stream has the priority that was asked for") {
+  if (!lockstep_test::has_gpu("memory::CudaStream::Priority")) return;
+  memory::CudaStream const normal, highest(memory::CudaStream::Priority::highest);
+  int least = 0, greatest = 0, of_normal = 0, of_highest = 0;
+  memory::check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  memory::check_cuda(cudaStreamGetPriority(normal.view().get(), &of_normal), "cudaStreamGetPriority");
+  memory::check_cuda(cudaStreamGetPriority(highest.view().get(), &of_highest), "cudaStreamGetPriority");
+  CHECK(of_normal == least);
+  CHECK(of_highest == greatest);
 }
 
 TEST_CASE("what is forked off a stream comes after what was queued there, and before what is queued after the join") {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -109,11 +110,12 @@ std::vector<Text> texts() {
 constexpr optim::LossScaler too_large{.start = 0x1p19, .growth_interval = 2};
 
 struct Losses final : lockstep_test::Losses {
-  std::vector<double> scales;
+  std::vector<double> scales, norms;
   std::stop_source* asks = nullptr;  // after the fifth step
   void step(train::StepReport const& report) override {
     lockstep_test::Losses::step(report);
     scales.push_back(report.loss_scale);
+    norms.push_back(report.gradient_norm);
     if (asks && values.size() == 5) asks->request_stop();
   }
 };
@@ -124,6 +126,9 @@ struct Outcome {
   train::EvaluationReport evaluation;
   parallel::PhaseSeconds phases;
   std::vector<double> scales;  // after each step
+  std::vector<double> norms;   // of each step
+  double bytes = 0;            // of the first device
+  std::vector<parallel::BucketTimes> buckets = {};
 };
 
 template <class Model = Classifier, class Policy>
@@ -146,7 +151,10 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOpti
           losses.values,
           record.evaluations.back(),
           record.phases,
-          losses.scales};
+          losses.scales,
+          losses.norms,
+          static_cast<double>(record.session.peak_bytes_per_device.front()),
+          record.session.buckets};
 }
 
 Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards = 0) {
@@ -337,16 +345,141 @@ TEST_CASE("on CUDA, too, bits can be had that do not depend on the number of rep
   }
 }
 
-TEST_CASE("on CUDA a sharded optimizer is refused") {
-  if (!lockstep_test::has_gpu("a sharded optimizer's refusal")) return;
-  auto const train = [](launch::World& world) {
-    parallel::OnCuda policy{
-        parallel::DistributedDataParallel{comm::connect(world), 256, 1, parallel::BufferPolicy::first, true}};
-    fit(parallel::Reproducible{std::move(policy), 0});
+namespace {
+
+/// So large that several ranks share its optimizer: the norm has blocks of 4096, and ranks get whole ones.
+class Large {
+ public:
+  void visit(auto&& each) { each("embedding", embedding_), each("inner", inner_), each("head", head_); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
+    return head_.forward(context, nn::relu(context, inner_.forward(context, nn::mean_pool(context, x))));
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_{{.vocabulary = words, .length = longest, .width = width, .dropout = 0.1}};
+  nn::Linear inner_{width, 2400}, head_{2400, classes};
+};
+
+using parallel::WireFormat;
+
+template <class Model = Large, class Connect>
+std::vector<Outcome> fit_sharded(int ranks, bool shards, Connect const& connect, FitOptions const& options = {},
+                                 WireFormat wire = WireFormat::float32, Model const& model = {}) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
+  launch::run({.threads = ranks}, [&](launch::World& world) {
+    connect(world, [&](auto communicator) {
+      parallel::OnCuda policy{parallel::DistributedDataParallel{std::move(communicator), 16 << 10, 1,
+                                                                parallel::BufferPolicy::first, shards, wire}};
+      outcomes[static_cast<std::size_t>(world.rank)] = fit(std::move(policy), model, 0.1, options);
+    });
     return 0;
-  };
-  CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("shard_optimizer with OnCuda"),
-                       ConfigError);
+  });
+  for (auto const& outcome : outcomes) {
+    CHECK(outcome.values == outcomes[0].values);
+    CHECK(outcome.bytes == outcomes[0].bytes);
+  }
+  return outcomes;
+}
+
+/// Ranks with this connection share the optimizer, and end where ranks that do not share it end.
+template <class Connect>
+void check_sharding(int ranks, Connect const& connect) {
+  CAPTURE(ranks);
+  auto const whole = fit_sharded(ranks, false, connect)[0], sharded = fit_sharded(ranks, true, connect)[0];
+  CHECK(sharded.values == whole.values);
+  CHECK(sharded.losses == whole.losses);
+  CHECK(sharded.norms == whole.norms);
+  CHECK(std::all_of(whole.norms.begin(), whole.norms.end(), [](double norm) { return norm > 0; }));
+  CHECK(whole.bytes - sharded.bytes >= (ranks - 1.0) / ranks * 4 * 16'384);  // one number for each parameter
+
+  for (bool const shards : {false, true}) {  // a checkpoint of either resumes with the other
+    lockstep_test::TemporaryFolder const folder;
+    fit_sharded(ranks, shards, connect, {.max_steps = 3, .checkpoints = {.folder = folder / "saved"}});
+    FitOptions const rest{.checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}};
+    CHECK(fit_sharded(ranks, !shards, connect, rest)[0].values == whole.values);
+  }
+  if (ranks > 2) return;
+
+  // Steps that overflow are left out by every rank.
+  nn::InFloat16 const half{Large()};
+  FitOptions const overflows{.loss_scaler = too_large};
+  auto const all = fit_sharded(ranks, false, connect, overflows, WireFormat::float32, half)[0],
+             part = fit_sharded(ranks, true, connect, overflows, WireFormat::float32, half)[0];
+  CHECK(part.values == all.values);
+  CHECK(part.scales == all.scales);
+  CHECK(part.scales[0] < too_large.start);
+}
+
+}  // namespace
+
+TEST_CASE("on CUDA ranks over an engine of the host share the optimizer, with the bits of ranks that do not") {
+  if (!lockstep_test::has_gpu("a sharded optimizer")) return;
+  auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
+  for (int const ranks : {2, 4}) check_sharding(ranks, over_host);
+}
+
+namespace {
+
+/// Its table is so large that ranks of the host's engines sum its rows, most of which no text has.
+class Wordy {
+ public:
+  void visit(auto&& each) { each("embedding", embedding_), each("head", head_); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
+    return head_.forward(context, nn::mean_pool(context, x));
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_{{.vocabulary = 4200, .length = longest, .width = 16, .dropout = 0.1}};
+  nn::Linear head_{16, classes};
+};
+
+}  // namespace
+
+TEST_CASE("on CUDA ranks over an engine of the host sum a table by rows, with the bits of whole tables") {
+  if (!lockstep_test::has_gpu("tables by rows")) return;
+  auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
+  for (int const ranks : {2, 4}) {
+    CAPTURE(ranks);
+    auto const whole = fit(parallel::OnCuda{parallel::DataParallel{.devices = ranks}}, Wordy());
+    for (bool const shards : {false, true}) {
+      CAPTURE(shards);
+      auto const by_rows = fit_sharded<Wordy>(ranks, shards, over_host)[0];
+      CHECK(by_rows.values == whole.values);
+      CHECK(by_rows.losses == whole.losses);
+      auto const table = std::find_if(by_rows.buckets.begin(), by_rows.buckets.end(),
+                                      [](auto const& bucket) { return bucket.table_bytes > 0; });
+      REQUIRE(table != by_rows.buckets.end());
+      CHECK(table->table_bytes == 4200 * 16 * sizeof(float));
+      CHECK(table->bytes > 0);
+      CHECK(table->bytes <= static_cast<std::size_t>(words * 16) * sizeof(float));
+      CHECK(table->end >= table->start);
+      CHECK(table->start >= table->ready);
+    }
+  }
+}
+
+TEST_CASE("on CUDA sums over an engine of the host are alike where memory cannot be page-locked") {
+  if (!lockstep_test::has_gpu("memory that is not page-locked")) return;
+  auto const expected = fit_on_ranks(2).values;
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  cuda_emulation::refuses_page_locks = true;
+#endif
+  CHECK(fit_on_ranks(2).values == expected);
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  cuda_emulation::refuses_page_locks = false;
+#endif
 }
 
 TEST_CASE("on CUDA a wire format of 16 bits over an engine of the host is refused") {
@@ -583,6 +716,20 @@ TEST_CASE("gradients that NCCL sums on the device have the bits of those that we
     CHECK(outcome.values == over_host.values);
 }
 
+TEST_CASE("ranks over NCCL share the optimizer, with the bits of ranks that do not") {
+  auto const over_nccl = [](launch::World& world, auto const& train) {
+    cuda_emulation::OwnDevice const device;
+    train(comm::NcclCommunicator(world));
+  };
+  for (int const ranks : {2, 3}) check_sharding(ranks, over_nccl);  // the emulation adds in the order of ranks
+  auto const whole = fit_sharded(2, false, over_nccl, {}, WireFormat::bfloat16)[0],
+             sharded = fit_sharded(2, true, over_nccl, {}, WireFormat::bfloat16)[0];
+  CHECK(sharded.values == whole.values);
+  CHECK(sharded.losses == whole.losses);
+  auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
+  CHECK(fit_sharded(2, true, over_host)[0].values == fit_sharded(2, true, over_nccl)[0].values);
+}
+
 TEST_CASE("on a wire of 16 bits NCCL sums what was rounded, in recorded passes and in others") {
   auto const over_nccl = [](parallel::WireFormat wire, auto const& model, FitOptions const& options) {
     std::vector<Outcome> outcomes(2);
@@ -621,6 +768,7 @@ namespace {
 /// Its second half's gradients fill a bucket before the first half's are computed, by other kernels.
 class Deep {
  public:
+  explicit Deep(Index inner = 64) : first_(1, inner), second_(inner, 1) {}
   void visit(auto&& each) { each("first", first_), each("second", second_); }
   template <class Context>
   nn::LossOf<Context> forward(Context& context, auto const& batch) const {
@@ -630,24 +778,86 @@ class Deep {
   }
 
  private:
-  nn::Linear first_{1, 64}, second_{64, 1};
+  nn::Linear first_, second_;
 };
 
 }  // namespace
 
 TEST_CASE("no kernel comes to a GPU while a sum may wait there for peers, in the first pass neither") {
   auto const loads = cuda_emulation::loads_beside_peers.load();
-  for (auto const wire : {parallel::WireFormat::float32, parallel::WireFormat::bfloat16})
-    launch::run({.threads = 2}, [&](launch::World& world) {
-      cuda_emulation::OwnDevice const device;
-      parallel::OnCuda policy{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1,
-                                                                parallel::BufferPolicy::first, false, wire}};
-      Trainer trainer(Deep{}, optim::SGD{.learning_rate = 0.1}, std::move(policy));
-      data::Collated const points{data::PadCollate{}, std::vector<Point>{{1, 2}}};
-      trainer.step(std::vector{points.batch()}, {});
-      return 0;
-    });
+  for (bool const shards : {false, true})
+    for (auto const wire : {parallel::WireFormat::float32, parallel::WireFormat::bfloat16})
+      launch::run({.threads = 2}, [&](launch::World& world) {
+        cuda_emulation::OwnDevice const device;
+        parallel::OnCuda policy{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1,
+                                                                  parallel::BufferPolicy::first, shards, wire}};
+        Trainer trainer(Deep{shards ? 10'000 : 64}, optim::SGD{.learning_rate = 0.1}, std::move(policy));
+        data::Collated const points{data::PadCollate{}, std::vector<Point>{{1, 2}}};
+        for (int step = 0; step < 2; ++step) trainer.step(std::vector{points.batch()}, {.clip_norm = 1});
+        return 0;
+      });
   CHECK(cuda_emulation::loads_beside_peers == loads);  // to come there may be to wait for the whole GPU
+}
+
+namespace {
+
+/// An engine of the host that calls `hears(piece)` when an operation starts.
+template <class Hears>
+struct HeardCommunicator {
+  comm::AnyCommunicator engine;
+  Hears hears;
+
+  [[nodiscard]] int rank() const { return engine.rank(); }
+  [[nodiscard]] int size() const { return engine.size(); }
+  [[nodiscard]] char const* name() const { return engine.name(); }
+  [[nodiscard]] memory::Block allocate(std::size_t bytes) { return engine.allocate(bytes); }
+  void start(comm::Piece& piece) {
+    hears(piece);
+    engine.start(piece);
+  }
+  void progress() { engine.progress(); }
+  void wait(comm::Piece const& piece) { engine.wait(piece); }
+  void finish() { engine.finish(); }
+  [[nodiscard]] HeardCommunicator split(int color, int key) { return {engine.split(color, key), hears}; }
+};
+
+}  // namespace
+
+TEST_CASE("an engine of the host sums a bucket while the GPU computes the gradients of others, recorded or not") {
+  constexpr int steps = 60;
+  std::array<int, 2> overlapped{};
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    float const* last = nullptr;  // of the gradients that backward writes: no number before
+    bool is_early = false;
+    auto const hears = [&](comm::Piece const& piece) {
+      if (last && !piece.rider.empty()) is_early = std::isnan(*last);
+    };
+    parallel::OnCuda policy{
+        parallel::DistributedDataParallel{HeardCommunicator<decltype(hears)>{comm::connect(world), hears}, 256, 1}};
+    Deep model;
+    auto const layout = nn::ParameterLayout::of(model);
+    std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.25f);
+    typename decltype(policy)::template Session<Deep, optim::SGD> session(policy, model, layout, values);
+    data::Collated const points{data::PadCollate{}, std::vector<Point>{{1, 2}}};
+    std::vector const batches{points.batch()};
+    std::span<float> gradients;
+    session.each([&](int, auto& replica) {
+      gradients = {replica.gradient_data(), static_cast<std::size_t>(layout.size())};
+    });
+    last = gradients.data() + layout.entries().front().offset;
+    for (Index step = 1; step <= steps; ++step) {
+      memory::check_cuda(cudaMemset(gradients.data(), 0xff, gradients.size_bytes()), "cudaMemset");
+      memory::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      session.micro_step(std::span(batches), {});
+      auto const loss = session.update(optim::SGD{}, {.step = step, .learning_rate = 0x1p-20});
+      CHECK(loss.weight == 2);
+      CHECK(std::isfinite(session.values()[static_cast<std::size_t>(layout.entries().front().offset)]));
+      if (world.rank == 0) overlapped[step > steps / 2] += is_early;
+    }
+    return 0;
+  });
+  CHECK(overlapped[0] > 0);
+  CHECK(overlapped[1] > 0);
 }
 
 TEST_CASE("a rank that fails while NCCL sums waits for nobody, and ends") {

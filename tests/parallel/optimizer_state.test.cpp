@@ -50,13 +50,15 @@ TEST_CASE("a step without weight, or with a gradient that is not finite while cl
 TEST_CASE("the loss scale is taken out with the weight and moves on with every step that has one") {
   using State = optim::LossScaler::State;
   parallel::detail::MakeStepScalars<HostSpace> make;
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const stream(pool);
   optim::LossScaler const scaler{.growth_interval = 2};
   State expected{1024, 0, 3}, state = expected;
   for (double const squares : {4.0, 4.0, std::numeric_limits<double>::infinity(), std::nan(""), 4.0}) {
     auto const scale = static_cast<double>(expected.scale);
     // The mean's norm is 2 / 8 / scale.
-    auto const* const made =
-        make.complete({.step = 9, .clip_norm = 0x1p-3 / scale, .loss_scaler = scaler}, {0, 8}, {squares}, &state);
+    auto const* const made = make.complete(stream, {.step = 9, .clip_norm = 0x1p-3 / scale, .loss_scaler = scaler},
+                                           {0, 8}, {squares}, &state);
     REQUIRE((made != nullptr) == std::isfinite(squares));
     if (made) {
       CHECK(made->step == 9 - static_cast<double>(expected.skipped));
@@ -67,7 +69,8 @@ TEST_CASE("the loss scale is taken out with the weight and moves on with every s
     CHECK(state == expected);
   }
   CHECK(expected == State{512, 1, 5});
-  CHECK(make.complete({.step = 9, .loss_scaler = scaler}, {0, 0}, {0}, &state) == nullptr);  // nobody had a sample
+  CHECK(make.complete(stream, {.step = 9, .loss_scaler = scaler}, {0, 0}, {0}, &state) ==
+        nullptr);  // nobody had a sample
   CHECK(state == expected);
 }
 

@@ -140,6 +140,12 @@ SAME(cudaError_t, cudaMemsetAsync, (void* to, int value, std::size_t bytes, cuda
      stream)
 SAME(cudaError_t, cudaStreamSynchronize, (cudaStream_t stream), stream)
 SAME(cudaError_t, cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags), stream, flags)
+SAME(cudaError_t, cudaDeviceGetStreamPriorityRange, (int* least, int* greatest), least, greatest)
+SAME(cudaError_t, cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned flags, int priority), stream, flags,
+     priority)
+SAME(cudaError_t, cudaStreamGetPriority, (cudaStream_t stream, int* priority), stream, priority)
+SAME(cudaError_t, cudaHostRegister, (void* data, std::size_t bytes, unsigned flags), data, bytes, flags)
+SAME(cudaError_t, cudaHostUnregister, (void* data), data)
 SAME(cudaError_t, cudaStreamDestroy, (cudaStream_t stream), stream)
 SAME(cudaError_t, cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags), event, flags)
 SAME(cudaError_t, cudaEventDestroy, (cudaEvent_t event), event)

@@ -67,14 +67,33 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void run_on_device(Stream stream, Vector<T const> x, double* to) {
     auto& memory = stream.kept<detail::SquaresMemory>();
+    auto const chunk = chunk_of<T>(x.size()), chunks = (x.size() + chunk - 1) / chunk;
+    run_chunks<T>(stream, x, 0, x.size(), memory.partial.data());
+    total(stream, memory.partial.data(), chunks, to);
+  }
+
+  static constexpr Index most_chunks = detail::SquaresMemory::most_chunks;
+  /// Returns the number of elements of x whose squares are summed separately first. A caller with whole chunks of an
+  /// arena can thus compute its part of the sum.
+  template <class T>
+  [[nodiscard]] static Index chunk_of(Index size) noexcept {
     constexpr Index step = detail::BlockTeam::size * detail::most_neighbours<T>;  // of a block through its chunk
-    constexpr Index steps = detail::SquaresMemory::most_chunks * step;
-    auto const chunk = std::max(smallest_chunk, (x.size() + steps - 1) / steps * step);
-    auto const chunks = (x.size() + chunk - 1) / chunk;
-    auto const name = "kernel::SumOfSquares";
-    detail::launch_grid(name, stream, static_cast<unsigned>(chunks), detail::threads_per_block, detail::sum_squares<T>,
-                        x.data, x.size(), chunk, memory.partial.data());
-    detail::launch_grid(name, stream, 1, detail::threads_per_block, detail::sum_all<double>, memory.partial.data(),
+    constexpr Index steps = most_chunks * step;
+    return std::max(smallest_chunk, (size + steps - 1) / steps * step);
+  }
+  /// Computes the sums of the chunks of x in [begin, end); `begin` is a multiple of the chunk. Does not read other
+  /// elements.
+  /// @shape sums [number of chunks of x] in device memory, of which only those are written
+  template <class T>
+  static void run_chunks(Stream stream, Vector<T const> x, Index begin, Index end, double* sums) {
+    auto const chunk = chunk_of<T>(x.size());
+    detail::launch_grid("kernel::SumOfSquares", stream, static_cast<unsigned>((end - begin + chunk - 1) / chunk),
+                        detail::threads_per_block, detail::sum_squares<T>, x.data + begin, end - begin, chunk,
+                        sums + begin / chunk);
+  }
+  /// Computes the result of `run_on_device`, bit-identical, for an x whose chunks have these sums.
+  static void total(Stream stream, double const* sums, Index chunks, double* to) {
+    detail::launch_grid("kernel::SumOfSquares", stream, 1, detail::threads_per_block, detail::sum_all<double>, sums,
                         chunks, to);
   }
 

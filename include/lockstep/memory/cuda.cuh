@@ -159,9 +159,17 @@ class Stream<CudaSpace> {
 /// to the device that was current when it was made. The destructor waits for queued work.
 class [[nodiscard]] CudaStream {
  public:
-  CudaStream() : state_(std::make_unique<detail::CudaStreamState>()) {
+  /// Order in which a device starts the waiting blocks of kernels on different streams.
+  enum class Priority { normal, highest };
+
+  CudaStream() : CudaStream(Priority::normal) {}
+  explicit CudaStream(Priority priority) : state_(std::make_unique<detail::CudaStreamState>()) {
     check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    int least = 0, greatest = 0;
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check_cuda(
+        cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::highest ? greatest : least),
+        "cudaStreamCreateWithPriority");
   }
   ~CudaStream() {
     if (!state_) return;
@@ -228,6 +236,34 @@ class [[nodiscard]] CudaEvent {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+/// Page-locks host memory that exists already, while this lives: copies between it and devices then run while the host
+/// continues, at full speed. No such copy may be in progress at the end.
+class [[nodiscard]] PageLock {
+ public:
+  PageLock() = default;
+  /// Locks memory if CUDA can. Memory that stays pageable can be copied, too, but the host waits for each copy.
+  PageLock(void* data, std::size_t bytes) noexcept {
+    if (bytes == 0) return;
+    if (cudaHostRegister(data, bytes, cudaHostRegisterDefault) == cudaSuccess)
+      data_ = data;
+    else
+      static_cast<void>(cudaGetLastError());
+  }
+  ~PageLock() {
+    if (data_) cudaHostUnregister(data_);
+  }
+  PageLock(PageLock&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  PageLock& operator=(PageLock&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  /// Returns whether the memory is locked.
+  [[nodiscard]] bool holds() const noexcept { return data_ != nullptr; }
+
+ private:
+  void* data_ = nullptr;
 };
 
 namespace detail {

@@ -7,6 +7,9 @@
 #include <lockstep/kernel/move.cuh>
 #include <lockstep/kernel/step_key.cuh>
 #include <lockstep/kernel/total.cuh>
+#include <lockstep/parallel/detail/block_squares.cuh>
+#include <lockstep/parallel/detail/copied_rows.cuh>
 #include <lockstep/parallel/detail/device.cuh>
+#include <lockstep/parallel/detail/host_exchange.cuh>
 #include <lockstep/parallel/detail/replica_sum.cuh>
 #include <lockstep/parallel/detail/step_scalars.cuh>

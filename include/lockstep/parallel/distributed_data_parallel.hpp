@@ -13,11 +13,14 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/timeline.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
+#include <lockstep/parallel/detail/copied_rows.hpp>
+#include <lockstep/parallel/detail/copied_sums.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
 #include <lockstep/parallel/detail/optimizer_shards.hpp>
@@ -49,7 +52,7 @@ struct DistributedDataParallel {
   BufferPolicy buffers = BufferPolicy::first;
   /// Shards the optimizer state: each of n ranks keeps the moments of an equal part of the parameters and updates only
   /// these. The updated parameters are then all-gathered. Optimizer memory shrinks to 1 / n per rank, with
-  /// bit-identical results. Not on GPUs.
+  /// bit-identical results. Over NCCL, more than two ranks may add gradients in another order than without it.
   bool shard_optimizer = false;
   /// Element type in which gradients are sent. Losses, values and buffers are sent unchanged. A single rank rounds,
   /// too.
@@ -68,19 +71,23 @@ struct DistributedDataParallel {
     /// Gradients are summed in place, unless a device's replica uses a communicator of the host: then copies are
     /// summed.
     static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
-    static constexpr bool on_device = in_place && !Space::host_accessible;
+    static constexpr bool on_device = in_place && !Space::host_accessible, copies = !in_place;
     using Wire = std::conditional_t<in_place, detail::GradientWire<Space>, detail::InPlace>;
     static_assert(in_place || !Space::host_accessible,
                   "Lockstep: this communicator sums on GPUs: put parallel::OnCuda around the policy");
 
    public:
     using DeviceReplica = Replica<Model, Space>;
+    using Shards = detail::OptimizerShards<Communicator, DeviceReplica>;
+    using Exchange = typename Shards::Exchange;
+    struct Nothing {};
+    using CopiedRows = std::conditional_t<copies, detail::CopiedRows<Space>, Nothing>;
     static constexpr bool update_makes_alike = false;  ///< every rank updates its own replica
 
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena
     /// @throws CollectiveMismatch if a rank has other parameters, activations, buckets, backend, build or instructions,
-    /// with the rank and both values; ConfigError for a sharded optimizer on GPUs, or a wire format that does not fit
+    /// with the rank and both values; ConfigError for a wire format that does not fit
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(agreed(policy, layout)),
@@ -92,10 +99,12 @@ struct DistributedDataParallel {
           wire_(wire(policy.gradient_wire)),
           bucket_(static_cast<Index>(bucket_bytes(policy.bucket_bytes) / size_of(wire_.type()))),
           dealt_to_(policy.shard_optimizer ? communicator_.size() : 1),
-          shards_(communicator_, dealt_to_, layout.size(), bucket_, replica_.touched()),
+          exchange_(exchange()),
+          copied_rows_(copied_rows()),
+          shards_(communicator_, replica_, exchange_, tables(), dealt_to_, bucket_),
           state_(layout, shards_.parts()),
-          buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, replica_.touched(),
-                   communicator_.rank(), dealt_to_),
+          buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, tables(),
+                   communicator_.rank(), dealt_to_, Shards::block(layout.size())),
           rows_(replica_.touched(), communicator_.size()),
           group_(detail::ByRanks(communicator_), replica_.device()) {
       replica_.join(group_);
@@ -108,6 +117,7 @@ struct DistributedDataParallel {
         replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
       } else {
+        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, copied_rows_, exchange_);
         std::vector<float> start(values.begin(), values.end());
         detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
         replica_.set_values(start);
@@ -124,8 +134,10 @@ struct DistributedDataParallel {
       buckets_.rider()[2] = step.stop ? 1 : 0;
       if constexpr (on_device)
         if (step.last) return queued_->run(batches[0], step);
-      if (step.last) buckets_.begin_step();
+      if (!copies && step.last) buckets_.begin_step();
       group_.begin_pass();
+      if constexpr (copies)
+        if (step.last) return queued_->run(batches, step);
       if (!step.last || !Space::host_accessible) return static_cast<void>(replica_.run_shards(batches, step));
       replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
                           {[](void* self, Index offset, Index count) {
@@ -139,7 +151,8 @@ struct DistributedDataParallel {
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       nn::Loss<HostSpace> loss;
       if constexpr (on_device) loss = sum_on_device();
-      if constexpr (!on_device) loss = sum_over_host();
+      if constexpr (copies) loss = sum_copies();
+      if constexpr (in_place && !on_device) loss = sum_over_host();
       auto& device = replica_.device();
       auto const reduced = device.now();
       bool const apart = step(optimizer, loss, settings);
@@ -205,10 +218,22 @@ struct DistributedDataParallel {
     /// shards_moments()
     [[nodiscard]] float const* moment(std::size_t i) {
       if (!shards_.deals()) return state_.moment(i, replica_.device()).data();
-      auto* const whole = replica_.gradient_data();  // unused between steps
-      state_.write_parts(i, replica_.device(), whole);
-      shards_.gather(whole);
-      return whole;
+      if constexpr (copies) {
+        state_.write_parts(i, replica_.device(), summed_in_.data());
+        shards_.gather_on_host();
+        return summed_in_.data();
+      } else {
+        auto* const whole = replica_.gradient_data();  // unused between steps
+        state_.copy_parts(i, replica_.stream(), whole);
+        shards_.gather(whole);
+        if constexpr (Space::host_accessible) {
+          return whole;
+        } else {
+          moment_.resize(summed_in_.size());
+          replica_.device().read(whole, moment_);
+          return moment_.data();
+        }
+      }
     }
     /// Resumes all ranks from rank 0's state, and copies it to `state` on all ranks.   @collective
     void restore(SessionState& state) {
@@ -269,24 +294,34 @@ struct DistributedDataParallel {
     }
     /// Returns memory for the values: from the communicator if other ranks read them.
     [[nodiscard]] memory::Block own_values(bool shared) {
-      if (!shared || communicator_.size() == 1) return {};
-      if constexpr (!Space::host_accessible)
-        throw ConfigError(
-            "DistributedDataParallel: shard_optimizer with OnCuda: on GPUs every rank keeps all of the "
-            "optimizer's moments; leave it out");
+      if (copies || !shared || communicator_.size() == 1) return {};
       return communicator_.allocate(summed_in_.size_bytes());
+    }
+    [[nodiscard]] CopiedRows copied_rows() const {
+      if constexpr (copies)
+        return CopiedRows(layout_, communicator_.size(), bucket_);
+      else
+        return {};
+    }
+    /// Returns the tables that are summed by rows, in the arena's order.
+    [[nodiscard]] std::span<kernel::TouchedRows const> tables() const noexcept {
+      if constexpr (copies)
+        return copied_rows_.tables();
+      else
+        return replica_.touched();
+    }
+    [[nodiscard]] auto exchange() {
+      if constexpr (copies)
+        return Exchange(summed_in_);
+      else
+        return Exchange();
     }
     /// @returns whether each rank has updated only its part of the values
     bool step(Optimizer const& optimizer, nn::Loss<HostSpace> const& loss, UpdateSettings const& settings) {
-      if constexpr (Space::host_accessible)
-        if (shards_.deals()) {
-          optim::GlobalNorm norm;
-          if (state_.measures(optimizer, replica_, settings))
-            norm = shards_.norm(replica_.stream(), {replica_.gradient_data(), {layout_.size()}}, replica_.touched());
-          return state_.update(optimizer, replica_, loss, settings, norm);
-        }
-      state_.update(optimizer, replica_, summed_loss(loss), settings);
-      return false;
+      if (!shards_.deals()) return state_.update(optimizer, replica_, summed_loss(loss), settings), false;
+      typename Shards::Norm norm{};
+      if (state_.measures(optimizer, replica_, settings)) norm = shards_.norm();
+      return state_.update(optimizer, replica_, summed_loss(loss), settings, norm);
     }
     void hand_round() {
       auto const begin = Clock::seconds();
@@ -305,12 +340,13 @@ struct DistributedDataParallel {
       replica_.stream().synchronize();
       auto const begin = Clock::seconds();
       replica_.zero_unused();
-      if constexpr (!in_place) replica_.device().read(replica_.gradient_data(), summed_in_);
-      if constexpr (!Space::host_accessible) loss_is_known();  // waits for the device
       buckets_.finish(communicator_, wire_);
       rows_.sum(communicator_, replica_.gradient_data(), wire_);
-      if constexpr (!in_place) replica_.device().write(summed_in_, replica_.gradient_data());
       waited_since(begin);
+      return {buckets_.rider()[0], buckets_.rider()[1]};
+    }
+    nn::Loss<HostSpace> sum_copies() {
+      waited_since(queued_->finish());
       return {buckets_.rider()[0], buckets_.rider()[1]};
     }
     void waited_since(double begin) {
@@ -320,7 +356,10 @@ struct DistributedDataParallel {
     }
     void add_times(std::vector<BucketTimes>& times) const {
       buckets_.add_times(times);
-      rows_.add_times(times);
+      if constexpr (copies)
+        copied_rows_.add_times(times);
+      else
+        rows_.add_times(times);
     }
     void write_buckets() {
       times_.clear();
@@ -383,13 +422,17 @@ struct DistributedDataParallel {
     Wire wire_;
     Index bucket_;  // elements
     int dealt_to_;  // number of ranks that share the optimizer state
-    detail::OptimizerShards<Communicator> shards_;
+    Exchange exchange_;
+    CopiedRows copied_rows_;
+    Shards shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
     detail::ReplicaGroup<detail::ByRanks<Communicator>, detail::Device<Space>, in_place> group_;
-    struct Nothing {};
-    std::conditional_t<on_device, std::optional<detail::QueuedSums<Communicator, DeviceReplica>>, Nothing> queued_;
+    using OnDevice = std::conditional_t<copies, std::optional<detail::CopiedSums<Communicator, DeviceReplica>>,
+                                        std::optional<detail::QueuedSums<Communicator, DeviceReplica>>>;
+    std::conditional_t<Space::host_accessible, Nothing, OnDevice> queued_;
+    std::vector<float> moment_;  // a whole one, from a device
     double waited_seconds_ = 0;
     Timeline* timeline_ = nullptr;
     std::vector<BucketTimes> times_;

@@ -11,6 +11,7 @@
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
@@ -32,10 +33,11 @@ class GradientBuckets {
       : GradientBuckets(detail::InPlace{arena.data()}, std::ssize(arena),
                         static_cast<Index>(bucket_bytes / sizeof(float)), tables, rank, ranks) {}
   /// Splits an arena of `size` elements into buckets of about `bucket` elements that are summed where `wire` says.
+  /// @param block multiple of which the parts of several ranks are made
   template <class Wire>
   GradientBuckets(Wire const& wire, Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int rank,
-                  int ranks) {
-    detail::cut_arena(size, bucket, tables, ranks, [&](detail::ArenaRange const& range) {
+                  int ranks, Index block = kernel::SumOfSquares<HostSpace>::block) {
+    auto const add = [&](detail::ArenaRange const& range) {
       if (range.of_table) return;
       auto const own = range.part(rank, ranks);
       comm::Piece piece{.type = wire.type(), .data = wire.at(own.begin), .count = own.end - own.begin};
@@ -44,7 +46,8 @@ class GradientBuckets {
         piece.in = wire.at(range.begin);
       }
       buckets_.push_back({piece, range.begin, range.end, own, 0, 0});
-    });
+    };
+    detail::cut_arena(size, bucket, tables, ranks, add, block);
     buckets_[0].piece.rider = rider_;
   }
   // Not copied: the first bucket points into this object.
@@ -76,6 +79,12 @@ class GradientBuckets {
   /// Returns bucket i's range of the arena (all_of), and this rank's range of its sum (own_of).
   [[nodiscard]] detail::ArenaPart all_of(std::size_t i) const noexcept { return {buckets_[i].begin, buckets_[i].end}; }
   [[nodiscard]] detail::ArenaPart own_of(std::size_t i) const noexcept { return buckets_[i].own; }
+  /// Returns bucket i's operation, for a caller that starts it later than `fill` says: then it is ready at `now`.
+  [[nodiscard]] comm::Piece& ready_piece(std::size_t i, double now) noexcept {
+    buckets_[i].ready = now;
+    return buckets_[i].piece;
+  }
+  [[nodiscard]] comm::Piece const& piece(std::size_t i) const noexcept { return buckets_[i].piece; }
 
   /// Marks the gradient of the parameter at `offset` as complete. Starts every full bucket whose predecessors have
   /// started, rounded by `wire`.

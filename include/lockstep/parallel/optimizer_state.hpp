@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
@@ -59,12 +59,13 @@ class OptimizerState {
     }
     return true;
   }
-  /// Applies one step on the host with a given norm of all gradients, which is used if the settings clip or the loss is
-  /// scaled. For sharded gradients.   @returns whether the step changes anything
+  /// Applies one step with a given norm of all gradients, which is used if the settings clip or the loss is scaled. For
+  /// sharded gradients.   @returns whether the step changes anything; always true on a device, which alone knows
   template <class Replica>
   bool update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss, UpdateSettings const& settings,
-              optim::GlobalNorm const& norm) {
-    auto const* const scalars = make_scalars_.complete(settings, loss, norm, replica.loss_scale().data());
+              typename detail::MakeStepScalars<Space>::Norm const& norm) {
+    auto const* const scalars =
+        make_scalars_.complete(replica.stream(), settings, loss, norm, replica.loss_scale().data());
     step_all(optimizer, replica, scalars);
     return scalars != nullptr;
   }
@@ -82,11 +83,19 @@ class OptimizerState {
   [[nodiscard]] std::span<float const> moment(std::size_t i, detail::Device<Space> const& device) const {
     return arenas_[i].on_host(device);
   }
-  /// Writes a moment's parts to their offsets in an arena of the layout.
+  /// Writes a moment's parts to their offsets in an arena of the layout in host memory. Waits for the device.
   void write_parts(std::size_t i, detail::Device<Space> const& device, float* arena) const {
     auto const* from = moment(i, device).data();
     for (auto const& part : parts_) {
       std::copy_n(from, part.end - part.begin, arena + part.begin);
+      from += part.end - part.begin;
+    }
+  }
+  /// Queues the same for an arena in this state's space.
+  void copy_parts(std::size_t i, memory::Stream<Space> stream, float* arena) const {
+    float const* from = arenas_[i].data();
+    for (auto const& part : parts_) {
+      kernel::Move<Space>::template run<float>(stream, from, arena + part.begin, part.end - part.begin);
       from += part.end - part.begin;
     }
   }

@@ -54,10 +54,6 @@ class Combinations {
     if (options_.parallel != Parallel::ddp)
       refuse_it(std::string("--parallel ") + name(options_.parallel) +
                 ": only ranks share the optimizer's moments; use --parallel ddp, or leave it out");
-    if (options_.backend == Backend::cuda)
-      refuse_it(
-          "--backend cuda: on GPUs every rank keeps all of the optimizer's moments; leave it out, or use "
-          "--backend host");
   }
 
   void check_gradient_wire() {

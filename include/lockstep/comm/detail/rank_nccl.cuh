@@ -346,7 +346,8 @@ class RankNccl {
   }
 
   PeerWatch watch_;
-  memory::CudaStream stream_;
+  /// NCCL needs few blocks, and all ranks wait for the last one: they start before blocks of queued kernels.
+  memory::CudaStream stream_{memory::CudaStream::Priority::highest};
   std::vector<std::unique_ptr<Step>> steps_, spare_;  // in progress, oldest first; for reuse
   std::vector<std::span<std::byte>> blocks_;          // device memory from `take`
   AnyCommunicator host_;

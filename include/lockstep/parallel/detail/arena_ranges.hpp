@@ -42,12 +42,12 @@ struct ArenaRange {
 /// Splits an arena of `size` elements into buckets of about `bucket` elements, between tables, and calls f(range) for
 /// each, in order. There is always a bucket, and the first one is not dealt, since its sum carries piggybacked doubles.
 ///
-/// For several `ranks`, buckets and tables are dealt to them, except for remainders. Parts are whole blocks of
-/// SumOfSquares, so that ranks can share the computation of the norm. The remainders are fewer than `ranks` blocks, and
-/// partial blocks at both ends of the arena and of the ranges between tables.
+/// For several `ranks`, buckets and tables are dealt to them, except for remainders. Parts are whole blocks, whose
+/// squares are summed separately, so that ranks can share the computation of the norm. The remainders are fewer than
+/// `ranks` blocks, and partial blocks at both ends of the arena and of the ranges between tables.
 template <class F>
-void cut_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int ranks, F const& f) {
-  constexpr auto block = kernel::SumOfSquares<HostSpace>::block;
+void cut_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int ranks, F const& f,
+               Index block = kernel::SumOfSquares<HostSpace>::block) {
   auto const unit = ranks > 1 ? ranks * block : nn::ParameterLayout::alignment;
   auto const full = std::max(unit, ranks > 1 ? bucket / unit * unit : bucket);
   bool has_bucket = false, has_full_bucket = false;

@@ -3,32 +3,52 @@
 #include <cstddef>
 #include <iterator>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
-#include <lockstep/memory/stream.hpp>
-#include <lockstep/optim/global_norm.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
+#include <lockstep/parallel/detail/block_squares.hpp>
+#include <lockstep/parallel/detail/host_exchange.hpp>
+#include <lockstep/parallel/detail/space_of.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
-/// Assigns parts of the arena to ranks, and implements the collectives of a sharded optimizer.
-template <class Communicator>
+/// Assigns parts of the arena to ranks, and implements the collectives of a sharded optimizer: on the host, on devices
+/// by a communicator for their memory, or on devices by a communicator of the host.
+template <class Communicator, class DeviceReplica>
 class OptimizerShards {
+  using Space = typename DeviceReplica::Space;
+  static constexpr bool in_place = std::is_same_v<typename SpaceOf<Communicator>::type, Space>;
+  static constexpr bool on_device = in_place && !Space::host_accessible;
+  using Squares = BlockSquares<Space>;
+
  public:
-  /// Splits the arena as gradient buckets are split, into parts of about `bucket` elements. With one rank, the rank
-  /// owns all of it.
-  OptimizerShards(Communicator& communicator, int ranks, Index size, Index bucket,
-                  std::span<kernel::TouchedRows const> tables)
-      : communicator_(communicator), rank_(communicator.rank()), ranks_(ranks) {
-    cut_arena(size, bucket, tables, ranks, [this](ArenaRange const& range) {
+  using Norm = typename Squares::Norm;
+  /// Copies to and from the host, for the third case.
+  struct NoExchange {};
+  using Exchange = std::conditional_t<in_place, NoExchange, HostExchange<Space>>;
+
+  /// Splits the arena as gradient buckets are split, between tables, into parts of about `bucket` elements. With one
+  /// rank, the rank owns all of it. All references must outlive this object.
+  OptimizerShards(Communicator& communicator, DeviceReplica& replica, Exchange& exchange,
+                  std::span<kernel::TouchedRows const> tables, int ranks, Index bucket)
+      : communicator_(communicator),
+        replica_(replica),
+        exchange_(exchange),
+        rank_(communicator.rank()),
+        ranks_(ranks),
+        squares_(replica.size()) {
+    auto const add = [this](ArenaRange const& range) {
       ranges_.push_back(range);
       deals_ = deals_ || range.dealt;
-    });
+    };
+    cut_arena(replica.size(), bucket, tables, ranks, add, block(replica.size()));
   }
+  /// Returns the multiple of which parts are made, for an arena of `size` elements.
+  [[nodiscard]] static Index block(Index size) noexcept { return Squares::block(size); }
 
   /// Returns whether other ranks update any part.
   [[nodiscard]] bool deals() const noexcept { return deals_; }
@@ -45,16 +65,14 @@ class OptimizerShards {
     return parts;
   }
 
-  /// Returns the gradient norm. Each rank must have the sums of its own parts.
-  /// @shape gradients, the arena   @collective   @determinism bitwise, equal to GlobalNorm::of the whole sum
-  [[nodiscard]] optim::GlobalNorm norm(memory::Stream<HostSpace> stream,
-                                       TensorView<float const, 1, HostSpace> gradients,
-                                       std::span<kernel::TouchedRows const> tables) {
-    using Squares = kernel::SumOfSquares<HostSpace>;
-    squares_.assign(static_cast<std::size_t>(Squares::blocks_of(gradients.size())), 0.0);
+  /// Returns the norm of the replica's gradients. Each rank must have the sums of its own parts.
+  /// @collective   @determinism bitwise, equal to the norm of the whole sum
+  [[nodiscard]] Norm norm() {
+    auto const stream = replica_.stream();
+    TensorView<float const, 1, Space> const gradients{replica_.gradient_data(), {replica_.size()}};
+    squares_.begin(stream);
     auto const sum = [&](Index begin, Index end) {
-      Squares::run_blocks<float>(stream, gradients, tables, begin / Squares::block, Squares::blocks_of(end),
-                                 squares_.data());
+      if (begin < end) squares_.add(stream, gradients, replica_.touched(), begin, end);
     };
     Index begin = 0;  // start of the next range that all ranks have; rank 0 sums these
     for (auto const& range : ranges_) {
@@ -65,35 +83,84 @@ class OptimizerShards {
       begin = range.end;
     }
     if (rank_ == 0) sum(begin, gradients.size());
-    comm::Piece piece{
-        .type = ElementType::float64, .data = squares_.data(), .count = std::ssize(squares_)};  // zeros for other parts
-    communicator_.start(piece);
-    communicator_.finish();
-    return {Squares::total(squares_)};
+    combine();
+    return squares_.total(stream);
   }
 
-  /// All-gathers the ranks' parts in any arena of the layout.   @collective
+  /// All-gathers the ranks' parts in an arena of the replica's space.   @collective
   void gather(float* arena) {
+    if constexpr (in_place) {
+      ask_for_parts(arena);
+      start_all();
+    } else {
+      ask_for_parts(exchange_.host());
+      replica_.device().make(ready_);
+      for (std::size_t i = 0; i < pieces_.size(); ++i)
+        exchange_.bring(i, ready_, Exchange::place(arena, dealt_[i].part(rank_, ranks_)));
+      exchange_.run(
+          communicator_, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
+          [&](std::size_t i) {
+            return Exchange::place(arena, {dealt_[i].begin, dealt_[i].end});
+          },
+          [] {});
+      exchange_.end(replica_.stream());
+    }
+  }
+  /// All-gathers the ranks' parts in the exchange's memory on the host.   @collective
+  void gather_on_host() {
+    ask_for_parts(exchange_.host());
+    start_all();
+  }
+
+ private:
+  void ask_for_parts(float* arena) {
     pieces_.clear();
+    dealt_.clear();
     for (auto const& range : ranges_) {
       if (!range.dealt) continue;
       auto const own = range.part(rank_, ranks_);
+      dealt_.push_back(range);
       pieces_.push_back({.data = arena + range.begin,
                          .count = own.end - own.begin,
                          .collective = comm::Collective::all_gather,
                          .in = arena + own.begin});
     }
-    for (auto& piece : pieces_) communicator_.start(piece);
+  }
+  /// Runs the operations on memory that is ready once the replica's stream has done its work so far.
+  void start_all() {
+    if constexpr (on_device) replica_.device().make(ready_);
+    for (auto& piece : pieces_) {
+      if constexpr (on_device)
+        communicator_.start_after(piece, ready_);
+      else
+        communicator_.start(piece);
+    }
     communicator_.finish();
   }
+  /// Adds up the ranks' sums of squares. One rank has the sum of a block, and all others have zero.
+  void combine() {
+    auto* sums = squares_.data();
+    std::vector<double> on_host;
+    if constexpr (!in_place) {
+      on_host.resize(static_cast<std::size_t>(squares_.count()));
+      replica_.device().copy_to_host(sums, on_host.data(), on_host.size() * sizeof(double));
+      sums = on_host.data();
+    }
+    pieces_.assign(1, {.type = ElementType::float64, .data = sums, .count = squares_.count()});
+    start_all();
+    if constexpr (!in_place)
+      replica_.device().copy_from_host(on_host.data(), squares_.data(), on_host.size() * sizeof(double));
+  }
 
- private:
   Communicator& communicator_;
+  DeviceReplica& replica_;
+  Exchange& exchange_;
   int rank_, ranks_;
-  std::vector<ArenaRange> ranges_;
+  std::vector<ArenaRange> ranges_, dealt_;
   bool deals_ = false;
-  std::vector<double> squares_;  // sum of squares of each block of the gradients
+  Squares squares_;
   std::vector<comm::Piece> pieces_;
+  typename DeviceReplica::Mark ready_;
 };
 
 }}}  // namespace lockstep::parallel::detail

@@ -15,6 +15,8 @@ template <>
 class MakeStepScalars<CudaSpace> {
  public:
   using Space = CudaSpace;
+  /// Address of the sum of squared gradients in device memory; null if the step needs no norm.
+  using Norm = double const*;
 
   MakeStepScalars() = default;
   MakeStepScalars(MakeStepScalars const&) = delete;
@@ -28,16 +30,21 @@ class MakeStepScalars<CudaSpace> {
                                                             TensorView<float, 1, Space> gradients,
                                                             std::span<kernel::TouchedRows const>,
                                                             optim::LossScaler::State* scale) const {
-    optim::StepScalars<Space> known;
-    known.step = static_cast<double>(settings.step);
-    known.learning_rate = settings.learning_rate;
     bool const measures = settings.clip_norm > 0 || scale;
     if (measures)
       kernel::SumOfSquares<Space>::run_on_device<float>(stream, {gradients.data, gradients.extent}, squares_.data());
-    kernel::OptimizerStep<Space>::complete(stream, known, loss.totals, settings.clip_norm,
-                                           measures ? squares_.data() : nullptr, settings.loss_scaler, scale,
-                                           scalars_.data());
-    told_ = measures;
+    return complete(stream, settings, loss, measures ? squares_.data() : nullptr, scale);
+  }
+  /// Computes the scalars with a given sum of squares.
+  [[nodiscard]] optim::StepScalars<Space> const* complete(memory::Stream<Space> stream, UpdateSettings const& settings,
+                                                          nn::Loss<Space> const& loss, Norm norm,
+                                                          optim::LossScaler::State* scale) const {
+    optim::StepScalars<Space> known;
+    known.step = static_cast<double>(settings.step);
+    known.learning_rate = settings.learning_rate;
+    kernel::OptimizerStep<Space>::complete(stream, known, loss.totals, settings.clip_norm, norm, settings.loss_scaler,
+                                           scale, scalars_.data());
+    told_ = norm != nullptr;
     if (told_) {
       memory::check_cuda(
           cudaMemcpyAsync(on_host(), scalars_.data(), sizeof known, cudaMemcpyDeviceToHost, stream.get()),

@@ -26,6 +26,8 @@ template <>
 class MakeStepScalars<HostSpace> {
  public:
   using Space = HostSpace;
+  /// Measured gradients, for `complete`.
+  using Norm = optim::GlobalNorm;
 
   /// Returns null if the step changes nothing.
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
@@ -34,12 +36,11 @@ class MakeStepScalars<HostSpace> {
                                                             std::span<kernel::TouchedRows const> tables,
                                                             optim::LossScaler::State* scale) {
     bool const measures = settings.clip_norm > 0 || scale;
-    return complete(settings, loss, measures ? optim::GlobalNorm::of(stream, gradients, tables) : optim::GlobalNorm(),
-                    scale);
+    return complete(stream, settings, loss, measures ? Norm::of(stream, gradients, tables) : Norm(), scale);
   }
   /// Computes the scalars with a given norm, which clipping or a loss scale uses. Updates the loss scale.
-  [[nodiscard]] optim::StepScalars<Space> const* complete(UpdateSettings const& settings, nn::Loss<Space> const& loss,
-                                                          optim::GlobalNorm const& norm,
+  [[nodiscard]] optim::StepScalars<Space> const* complete(memory::Stream<Space>, UpdateSettings const& settings,
+                                                          nn::Loss<Space> const& loss, Norm const& norm,
                                                           optim::LossScaler::State* scale) {
     scalars_ = {};
     scalars_.step = static_cast<double>(settings.step - (scale ? scale->skipped : 0));

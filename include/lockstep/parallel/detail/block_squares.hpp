@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/sum_of_squares.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/memory/stream.hpp>
+#include <lockstep/optim/global_norm.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
+
+/// Sums of squares of an arena's blocks, for a gradient norm of which each rank computes a part.
+template <class Space>
+class BlockSquares {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+class BlockSquares<HostSpace> {
+  using Squares = kernel::SumOfSquares<HostSpace>;
+
+ public:
+  using Stream = memory::Stream<HostSpace>;
+  using Norm = optim::GlobalNorm;
+
+  explicit BlockSquares(Index size) : size_(size) {}
+  /// Returns the number of elements of a block.
+  [[nodiscard]] static constexpr Index block(Index) noexcept { return Squares::block; }
+
+  /// Zeroes the sums.
+  void begin(Stream) { sums_.assign(static_cast<std::size_t>(Squares::blocks_of(size_)), 0.0); }
+  /// Computes the sums of the blocks in [begin, end); `begin` is a multiple of the block.
+  void add(Stream stream, TensorView<float const, 1, HostSpace> gradients, std::span<kernel::TouchedRows const> tables,
+           Index begin, Index end) {
+    Squares::run_blocks<float>(stream, gradients, tables, begin / block(size_), Squares::blocks_of(end), sums_.data());
+  }
+  /// Returns the sums, one for each block.
+  [[nodiscard]] double* data() noexcept { return sums_.data(); }
+  [[nodiscard]] Index count() const noexcept { return std::ssize(sums_); }
+  /// Returns the norm by the sums, bit-identical to the norm of the whole arena.
+  [[nodiscard]] Norm total(Stream) const noexcept { return {Squares::total(sums_)}; }
+
+ private:
+  Index size_;
+  std::vector<double> sums_;
+};
+
+}}}  // namespace lockstep::parallel::detail
