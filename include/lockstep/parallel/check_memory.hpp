@@ -106,7 +106,7 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
   bool can_shard = false, copies = false;
   if constexpr (requires { policy.shard_optimizer; }) {
     if (policy.shard_optimizer) moment_bytes /= ranks;
-    can_shard = Space::host_accessible && moments > 0 && ranks > 1 && !policy.shard_optimizer;
+    can_shard = moments > 0 && ranks > 1 && !policy.shard_optimizer;
     copies = true;
   }
   int ranks_here = ranks, rank_threads = ranks;
