@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -28,10 +29,10 @@ inline constexpr int activated_in_flight = 2;
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// The activation of one group of channels, and its dropout. `keeps(j)` tells whether element j is kept.
-template <Activation activation, bool drops, int count, class Sum, class Keeps>
+template <Activation activation, bool drops, std::size_t count, class Sum, class Keeps>
 __device__ void activate(Sum (&values)[count], Sum (&slopes)[count], Sum scale, Keeps const& keeps) noexcept {
   LOCKSTEP_UNROLL
-  for (int j = 0; j < count; ++j) {
+  for (int j = 0; j < static_cast<int>(count); ++j) {
     Sum const h = values[j];
     if constexpr (activation == Activation::gelu) {
       auto const [value, derivative] = GeluOnDevice{}.at(h);
@@ -49,11 +50,11 @@ __device__ void activate(Sum (&values)[count], Sum (&slopes)[count], Sum scale, 
 }
 
 /// Rounds and writes a group to an aligned address, 16 bytes at once.
-template <int count, class Sum, class T>
+template <std::size_t count, class Sum, class T>
 __device__ void put_whole(Sum const (&values)[count], T* to) noexcept {
   T elements[count];
   LOCKSTEP_UNROLL
-  for (int j = 0; j < count; ++j) elements[j] = static_cast<T>(values[j]);
+  for (int j = 0; j < static_cast<int>(count); ++j) elements[j] = static_cast<T>(values[j]);
   LOCKSTEP_UNROLL
   for (int part = 0; part < static_cast<int>(sizeof elements / widest_access); ++part) {
     uint4 piece;
@@ -88,7 +89,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     auto const* const from = h + row * width;
     if (whole) {
       constexpr int parts = static_cast<int>(sizeof(T) * count / widest_access);
-      uint4 stored[in_flight][parts];
+      uint4 stored[std::size_t{in_flight}][std::size_t{parts}];
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
         if (auto const at = first + Index{i} * warp * count; at < width) {
@@ -98,9 +99,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
         if (auto const at = first + Index{i} * warp * count; at < width) {
-          T elements[count];
+          typename Here::template Values<T> elements;
           std::memcpy(static_cast<void*>(elements), stored[i], sizeof elements);
-          Sum values[count], slopes[count];
+          typename Here::template Values<Sum> values, slopes;
           LOCKSTEP_UNROLL
           for (int j = 0; j < count; ++j) values[j] = static_cast<Sum>(elements[j]);
           Philox::Block bits{};
@@ -117,7 +118,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
       for (int i = 0; i < in_flight; ++i)
         if (auto const at = first + Index{i} * warp * count; at < width) {
           Here const here(at, width);
-          Sum values[count], slopes[count];
+          typename Here::template Values<Sum> values, slopes;
           here.load_as(from, values);
           activate<activation, drops>(values, slopes, scale, [&](int j) { return bits.keeps(element + at + j); });
           here.put(values, y + row * width);
