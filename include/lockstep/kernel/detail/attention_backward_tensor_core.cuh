@@ -71,21 +71,22 @@ struct OwnOutputs {
   }
 };
 
-/// Adds the bias's gradient by distance for 16 keys from `key` on: the diagonals of ds. The whole block must call it.
+/// Adds the bias's gradient by distance for 32 keys from `key` on: the diagonals of ds. The whole block must call it.
 template <class Shape, class T>
-__device__ void add_by_distance(AttentionArguments<T> const& in, int query, int key, typename Shape::Products const& ds,
-                                float (*diagonals)[17], float* by_distance) {
+__device__ void add_by_distance(AttentionArguments<T> const& in, int query, int key,
+                                typename Shape::Products const (&ds)[2], float (*diagonals)[33],
+                                float* by_distance) noexcept {
   LOCKSTEP_UNROLL
   for (int m = 0; m < Shape::row_tiles; ++m)
-    for (int n = 0; n < 2; ++n)
+    for (int n = 0; n < 4; ++n)
       for (int i = 0; i < 4; ++i)
-        diagonals[warp_row<Shape>() + 16 * m + i / 2 * 8 + fragment_row()][8 * n + fragment_column() + i % 2] =
-            ds[m][n][i];
+        diagonals[warp_row<Shape>() + 16 * m + i / 2 * 8 + fragment_row()][permuted_row(n, i % 2)] =
+            ds[n / 2][m][n % 2][i];
   __syncthreads();
-  for (auto d = static_cast<int>(threadIdx.x); d < Shape::own + 15; d += Shape::threads) {
+  for (auto d = static_cast<int>(threadIdx.x); d < Shape::own + 31; d += Shape::threads) {
     auto const diagonal = d - (Shape::own - 1);  // key - query, within the tile
     float sum = 0;
-    for (int i = max(0, -diagonal); i < Shape::own && i + diagonal < 16; ++i) sum += diagonals[i][i + diagonal];
+    for (int i = max(0, -diagonal); i < Shape::own && i + diagonal < 32; ++i) sum += diagonals[i][i + diagonal];
     auto const distance = key - query + diagonal + in.queries.length - 1;
     if (distance >= 0 && distance < in.distances) by_distance[Index{blockIdx.x} * in.distances + distance] += sum;
   }
@@ -107,7 +108,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   constexpr bool apart = Shape::own <= tile;  // the own rows and the first tile fit together
   __shared__ __align__(16) typename Shape::Memory memory;
   __shared__ QueryStatistics own_statistics[Shape::template extent<Shape::own>];
-  __shared__ float diagonals[Shape::template extent<Shape::own>][17];
+  __shared__ float diagonals[Shape::template extent<Shape::own>][33];
 
   auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
   FragmentHead<T> const head(in, blocks, static_cast<int>(in.heads), 1);
@@ -118,8 +119,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
   auto const copy_tile = [&](int at, typename Shape::Row* to) {
     auto const from = head.key_start + at * in.key_width;
-    copy_rows<Shape, tile>(in.key + from, in.key_width, end - at, head_width, wide, to);
-    copy_rows<Shape, tile>(in.value + from, in.key_width, end - at, head_width, wide, to + tile);
+    copy_rows<Shape, tile, RowOrder::permuted>(in.key + from, in.key_width, end - at, head_width, wide, to);
+    copy_rows<Shape, tile, RowOrder::permuted>(in.value + from, in.key_width, end - at, head_width, wide, to + tile);
   };
   auto* const own = apart ? memory + Shape::buffer_rows : memory;
   copy_rows<Shape, Shape::own>(in.query + query, in.width, tokens, head_width, wide, own);
@@ -147,7 +148,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const own_row = first + warp_row<Shape>();
   [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
   auto const pitch = kept_pitch(in.keys.length);
-  KeptBits const stored{bits + head.index * in.queries.length * pitch, head.queries, pitch};
+  auto* const own_bits = bits + head.index * in.queries.length * pitch;
   float mean[Shape::template extent<row_tiles>][2], logs[Shape::template extent<row_tiles>][2];
   LOCKSTEP_UNROLL
   for (int m = 0; m < row_tiles; ++m)
@@ -166,39 +167,58 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
     if (!by_distance && in.causal && at >= own_row + Shape::warp_rows) continue;
     bool const masked = in.bias || at + tile > end || (in.causal && at + tile > own_row + 1);
     LOCKSTEP_UNROLL
-    for (int n = 0; n < tile / 16; ++n) {
-      typename Shape::Products scores, ds;
-      multiply_channels<Shape>(queries, keys + 16 * n, scores);
-      multiply_channels<Shape>(gradients, keys + tile + 16 * n, ds);
+    for (int group = 0; group < tile / 32; ++group) {  // 32 keys
+      typename Shape::Products scores[2], ds[2];
+      LOCKSTEP_UNROLL
+      for (int b = 0; b < 2; ++b) {
+        multiply_channels<Shape>(queries, keys + 32 * group + 16 * b, scores[b]);
+        multiply_channels<Shape>(gradients, keys + tile + 32 * group + 16 * b, ds[b]);
+      }
       LOCKSTEP_UNROLL
       for (int m = 0; m < row_tiles; ++m) {
-        for (int half = 0; half < 2; ++half)
-          for (int i = 0; i < 4; ++i) scores[m][half][i] = scale * scores[m][half][i] - logs[m][i / 2];
+        LOCKSTEP_UNROLL
+        for (int n = 0; n < 4; ++n)
+          for (int i = 0; i < 4; ++i) {
+            auto& score = scores[n / 2][m][n % 2][i];
+            score = scale * score - logs[m][i / 2];
+          }
         if (masked) {
           auto const* const bias = in.bias ? head.bias(in) : nullptr;
-          for (int half = 0; half < 2; ++half)
+          LOCKSTEP_UNROLL
+          for (int n = 0; n < 4; ++n)
             for (int i = 0; i < 4; ++i) {
               auto const row = own_row + 16 * m + i / 2 * 8 + fragment_row();
               auto const limit = row < head.queries ? in.causal ? min(end, row + 1) : end : 0;
-              auto const j = at + 16 * n + 8 * half + fragment_column() + i % 2;
+              auto const j = at + permuted_row(4 * group + n, i % 2);
+              auto& score = scores[n / 2][m][n % 2][i];
               if (j >= limit)
-                scores[m][half][i] = nothing;
+                score = nothing;
               else if (bias)
-                scores[m][half][i] += log2_of_e * static_cast<float>(bias[j - row]);
+                score += log2_of_e * static_cast<float>(bias[j - row]);
             }
         }
         if constexpr (drops) {
-          auto const kept = dropout.kept_tile(own_row + 16 * m, at + 16 * n, stored);
-          for (int half = 0; half < 2; ++half)
-            for (int i = 0; i < 4; ++i)
-              ds[m][half][i] = (kept >> (4 * half + i) & 1u) != 0 ? ds[m][half][i] * kept_scale : 0.0f;
+          for (int h = 0; h < 2; ++h) {
+            auto const row = own_row + 16 * m + 8 * h + fragment_row(), key = at + permuted_row(4 * group, 0);
+            unsigned kept = 0;
+            dropout.for_keys(row, key, [&](int n, int e, bool keep) {
+              auto& dp = ds[n / 2][m][n % 2][2 * h + e];
+              dp = keep ? dp * kept_scale : 0.0f;
+              kept |= keep ? 1u << (2 * n + e) : 0u;
+            });
+            if (row < head.queries) own_bits[row * pitch + key / 8] = static_cast<std::uint8_t>(kept);
+          }
         }
-        for (int half = 0; half < 2; ++half)
-          for (int i = 0; i < 4; ++i)
-            ds[m][half][i] = fast_exp2(scores[m][half][i]) * (ds[m][half][i] - mean[m][i / 2]);
+        LOCKSTEP_UNROLL
+        for (int n = 0; n < 4; ++n)
+          for (int i = 0; i < 4; ++i) {
+            auto& d = ds[n / 2][m][n % 2][i];
+            d = fast_exp2(scores[n / 2][m][n % 2][i]) * (d - mean[m][i / 2]);
+          }
       }
-      add_weighted<Shape>(ds, keys + 16 * n, sums);
-      if (by_distance) add_by_distance<Shape>(in, first, at + 16 * n, ds, diagonals, by_distance);
+      LOCKSTEP_UNROLL
+      for (int b = 0; b < 2; ++b) add_weighted<Shape>(ds[b], keys + 32 * group + 16 * b, sums);
+      if (by_distance) add_by_distance<Shape>(in, first, at + 32 * group, ds, diagonals, by_distance);
     }
   }
   float factors[Shape::template extent<row_tiles>][2];

@@ -27,8 +27,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
   auto const copy_tile = [&](int at, typename Shape::Row* to) {
     auto const from = head.key_start + at * in.key_width;
-    copy_rows<Shape, tile>(in.key + from, in.key_width, end - at, head_width, wide, to);
-    copy_rows<Shape, tile>(in.value + from, in.key_width, end - at, head_width, wide, to + tile);
+    copy_rows<Shape, tile, RowOrder::permuted>(in.key + from, in.key_width, end - at, head_width, wide, to);
+    copy_rows<Shape, tile, RowOrder::permuted>(in.value + from, in.key_width, end - at, head_width, wide, to + tile);
   };
   auto* const own = memory + Shape::buffer_rows;
   copy_rows<Shape, Shape::own>(in.query + query, in.width, head.queries - first, head_width, wide, own);
@@ -68,7 +68,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
           for (int n = 0; n < tile / 8; ++n)
             for (int e = 0; e < 2; ++e) {
               auto& score = scores[n / 2][m][n % 2][2 * h + e];
-              auto const j = at + 8 * n + fragment_column() + e;
+              auto const j = at + permuted_row(n, e);
               if (scaled) score *= scale;
               if (j >= limit)
                 score = nothing;
@@ -101,19 +101,18 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
         for (auto& tile_sums : sums[m])
           for (int e = 0; e < 2; ++e) tile_sums[2 * h + e] *= correction;
       }
-    LOCKSTEP_UNROLL
-    for (int n = 0; n < tile / 16; ++n) {
-      if constexpr (drops) {
-        LOCKSTEP_UNROLL
-        for (int m = 0; m < row_tiles; ++m) {
-          auto const kept = dropout.kept_tile(own_row + 16 * m, at + 16 * n);
-          for (int half = 0; half < 2; ++half)
-            for (int i = 0; i < 4; ++i)
-              if ((kept >> (4 * half + i) & 1u) == 0) scores[n][m][half][i] = 0;
-        }
-      }
-      add_weighted<Shape>(scores[n], keys + tile + 16 * n, sums);
+    if constexpr (drops) {
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < row_tiles; ++m)
+        for (int h = 0; h < 2; ++h)
+          for (int group = 0; group < tile / 32; ++group)
+            dropout.for_keys(own_row + 16 * m + 8 * h + fragment_row(), at + permuted_row(4 * group, 0),
+                             [&](int n, int e, bool keep) {
+                               if (!keep) scores[2 * group + n / 2][m][n % 2][2 * h + e] = 0;
+                             });
     }
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < tile / 16; ++n) add_weighted<Shape>(scores[n], keys + tile + 16 * n, sums);
   }
   float factors[Shape::template extent<row_tiles>][2];
   LOCKSTEP_UNROLL

@@ -105,9 +105,23 @@ struct FragmentHead {
   }
 };
 
+/// Order of a tile's rows in shared memory. `permuted`: of each 32 keys, a thread's columns of four adjacent products
+/// are 8 consecutive keys, so that it needs no other thread's block of dropout's random bits.
+enum class RowOrder { same, permuted };
+
+/// Returns the place of row r.
+template <RowOrder order>
+[[nodiscard]] __device__ constexpr int place_of(int r) noexcept {
+  return order == RowOrder::same ? r : r / 32 * 32 + r % 8 / 2 * 8 + r % 32 / 8 * 2 + r % 2;
+}
+/// Returns the row at column `e` (0 or 1) of this thread's pair in the n-th product of 8 permuted rows.
+[[nodiscard]] __device__ inline int permuted_row(int n, int e) noexcept {
+  return n / 4 * 32 + fragment_column() * 4 + n % 4 * 2 + e;
+}
+
 /// Starts to copy `rows` rows of one head, `stride` apart, to shared memory. Missing rows and channels become zero.
 /// `wide`: each group of 8 channels is aligned to 16 bytes and lies inside the head or outside.
-template <class Shape, int rows>
+template <class Shape, int rows, RowOrder order = RowOrder::same>
 __device__ void copy_rows(typename Shape::T const* from, Index stride, int count, int head_width, bool wide,
                           typename Shape::Row* to) noexcept {
   constexpr int accesses = rows * Shape::groups / Shape::threads, rows_apart = Shape::threads / Shape::groups;
@@ -120,7 +134,7 @@ __device__ void copy_rows(typename Shape::T const* from, Index stride, int count
     for (int n = 0; n < accesses; ++n) {
       auto const row = first + n * rows_apart;
       bool const there = row < count && c < head_width;
-      copy_async<16>(&to[row][c], there ? at : from, there);
+      copy_async<16>(&to[place_of<order>(row)][c], there ? at : from, there);
       at += rows_apart * stride;
     }
   } else {
@@ -128,7 +142,7 @@ __device__ void copy_rows(typename Shape::T const* from, Index stride, int count
     for (int row = first; row < rows; row += rows_apart) {
       LOCKSTEP_LOOP
       for (int k = c; k < c + Shape::access; ++k)
-        to[row][k] =
+        to[place_of<order>(row)][k] =
             row < count && k < head_width ? Shape::element(from[row * stride + k]) : typename Shape::Element{0};
     }
   }
@@ -272,13 +286,6 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
   __syncwarp();
 }
 
-/// Bits of one head that the backward pass stores for its second kernel: [queries, pitch] bytes, each for 8 keys.
-struct KeptBits {
-  std::uint8_t* data = nullptr;
-  int queries = 0;
-  Index pitch = 0;
-};
-
 /// Takes the place of FragmentDropout in kernels without dropout.
 struct NoDropout {
   template <class Arguments, class Head>
@@ -300,33 +307,18 @@ struct FragmentDropout {
         dropped(in.mask.dropped << 16) {
     first = static_cast<std::uint64_t>(head.number) * static_cast<std::uint32_t>(head.queries) * groups;
   }
-  /// Returns whether dropout keeps the probabilities of a query and 8 keys, a bit for each; `key` is a multiple of 8.
-  [[nodiscard]] __device__ unsigned kept(int query, int key) const noexcept {
+  /// Calls f(n, e, keep) for the probabilities of a query and 8 keys, where `key` is a multiple of 8: key + 2 * n + e.
+  template <class F>
+  __device__ void for_keys(int query, int key, F const& f) const noexcept {
     auto const group =
         static_cast<std::uint64_t>(static_cast<std::uint32_t>(query)) * groups + static_cast<std::uint32_t>(key) / 8;
     auto const words = random(position, first + group);
-    unsigned bits = 0;
     LOCKSTEP_UNROLL
-    for (unsigned k = 0; k < 4; ++k) {  // a half-word is compared in the upper half
-      bits |= words[k] << 16 >= dropped ? 1u << 2 * k : 0u;
-      bits |= words[k] >= dropped ? 2u << 2 * k : 0u;
+    for (int n = 0; n < 4; ++n) {  // a half-word is compared in the upper half
+      auto const word = words[static_cast<std::size_t>(n)];
+      f(n, 0, word << 16 >= dropped);
+      f(n, 1, word >= dropped);
     }
-    return bits;
-  }
-  /// Returns which of this thread's probabilities dropout keeps, of a tile of 16 queries and 16 keys: bit 4 * n + i is
-  /// for element i of half n of its products. The lanes evaluate one block of random bits each, and exchange the
-  /// results. All lanes must call it.
-  [[nodiscard]] __device__ unsigned kept_tile(int query, int key, KeptBits const& stored = {}) const noexcept {
-    auto const lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
-    auto const row = query + lane / 4 + t / 2 * 8, group = key + t % 2 * 8;
-    auto const mine = kept(row, group);
-    if (stored.data && row < stored.queries)
-      stored.data[row * stored.pitch + group / 8] = static_cast<std::uint8_t>(mine);
-    auto bits = mine << 8 * t;  // the four lanes that share two queries exchange the bits of 16 keys
-    bits |= __shfl_xor_sync(~0u, bits, 1);
-    bits |= __shfl_xor_sync(~0u, bits, 2);
-    bits >>= fragment_column();
-    return (bits & 3u) | (bits >> 14 & 0xcu) | (bits >> 4 & 0x30u) | (bits >> 18 & 0xc0u);
   }
 };
 
