@@ -24,7 +24,7 @@ enum cublasStatus_t {
 };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
-enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4, CUBLASLT_EPILOGUE_BGRADB = 512 };
+enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
 enum cublasLtReductionScheme_t { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA,
@@ -51,7 +51,7 @@ struct cublasLtMatmulDescOpaque_t {
   cudaDataType_t scale;
   cublasOperation_t transpose_a, transpose_b;
   cublasLtEpilogue_t epilogue;
-  void const* bias;  // or its gradient
+  void const* bias;
   std::int64_t bias_stride;
 };
 struct cublasLtMatrixLayoutOpaque_t {
@@ -81,8 +81,6 @@ namespace cuda_emulation {
 inline constexpr std::uint32_t lt_algorithms = 3;
 /// Whether all but the second take two pieces of work.
 inline std::atomic<bool> lt_second_is_fastest = false;
-/// Whether the kernel of a product can also compute a bias's gradient, and whether it takes four pieces of work longer.
-inline std::atomic<bool> lt_sums_rows = true, lt_sums_rows_slowly = false;
 /// Whether several products can be computed in one call.
 inline std::atomic<bool> lt_batches = true;
 }  // namespace cuda_emulation
@@ -182,8 +180,6 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   if (operation->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
   // Which algorithm fits may depend on where the bias lies.
   if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !operation->bias) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (operation->epilogue == CUBLASLT_EPILOGUE_BGRADB && !cuda_emulation::lt_sums_rows)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (a->batch != b->batch || a->batch != c->batch || a->batch != d->batch) return CUBLAS_STATUS_INVALID_VALUE;
   if (a->batch != 1 && !cuda_emulation::lt_batches) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (; *found < wanted && *found < static_cast<int>(cuda_emulation::lt_algorithms); ++*found)
@@ -225,9 +221,6 @@ void multiply(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulDescOpaque_t const& 
   for (std::int64_t product = 0; product < d_layout.batch; ++product)
     for (std::uint64_t column = 0; column < d_layout.columns; ++column) {
       auto const* const bias = static_cast<C const*>(operation.bias) + product * operation.bias_stride;
-      if (operation.epilogue == CUBLASLT_EPILOGUE_BGRADB)
-        const_cast<C*>(bias)[column] = static_cast<C>(sum_over_depth(
-            [&](std::uint64_t p) { return at(b, b_layout, operation.transpose_b, product, p, column); }));
       for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
         Sum sum = by * sum_over_depth([&](std::uint64_t p) {
                     return at(a, a_layout, operation.transpose_a, product, row, p) *
@@ -257,8 +250,6 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     if (cuda_emulation::is_of_another_device(each)) return CUBLAS_STATUS_EXECUTION_FAILED;
   ++cuda_emulation::counts.products;
   if (cuda_emulation::lt_second_is_fastest && algorithm->number != 1) cuda_emulation::queue(stream, [] {});
-  if (cuda_emulation::lt_sums_rows_slowly && operation->epilogue == CUBLASLT_EPILOGUE_BGRADB)
-    for (int i = 0; i < 4; ++i) cuda_emulation::queue(stream, [] {});
   // The factors and what describes the matrices are read at once, the matrices when their time comes.
   auto const run = [=](auto element, auto product) {
     using Sum = lockstep::Accumulate<decltype(element)>;

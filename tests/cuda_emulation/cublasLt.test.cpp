@@ -67,37 +67,6 @@ TEST_CASE("a product whose matrices find no room keeps its algorithm, and others
   CHECK(product(like, many) == large);
 }
 
-TEST_CASE("row sums leave the kernel of a product where it is slower, and are not asked for where there are none") {
-  using Gemm = kernel::Gemm<CudaSpace>;
-  constexpr auto no = kernel::Transpose::no, yes = kernel::Transpose::yes;
-  Index const m = 9, k = 64, n = 5;
-  OnDevice<float> const a(lockstep_test::values<float>(m * k, 1)), b(lockstep_test::values<float>(k * n, 2));
-  auto const summed = [&](memory::CudaStream const& on) {
-    OnDevice<float> const c(std::vector<float>(static_cast<std::size_t>(m * n))),
-        sums(std::vector<float>(static_cast<std::size_t>(m), -7));
-    bool const done = Gemm::multiply_and_sum_rows<float, float>(on.view(), a.view(k, m), yes, b.view(k, n), no, 0,
-                                                                c.view(m, n), sums.view(m).data);
-    CHECK((sums.values().front() == -7) != done);
-    return done;
-  };
-  memory::CudaStream const stream, like, without;
-  CHECK(summed(stream));
-  auto const fused = Gemm::choose_by_time(stream.view());
-  CHECK(summed(stream));
-  cuda_emulation::lt_sums_rows_slowly = true;
-  auto const apart = Gemm::choose_by_time(stream.view());
-  cuda_emulation::lt_sums_rows_slowly = false;
-  CHECK_FALSE(summed(stream));
-  Gemm::take_choices(like.view(), fused);
-  CHECK(summed(like));
-  Gemm::take_choices(like.view(), apart);
-  CHECK_FALSE(summed(like));
-  cuda_emulation::lt_sums_rows = false;
-  CHECK_FALSE(summed(without));
-  CHECK_FALSE(Gemm::choose_by_time(without.view()).empty());
-  cuda_emulation::lt_sums_rows = true;
-}
-
 TEST_CASE("several products are one call where there is such a kernel, and a choice for them is kept") {
   using Gemm = kernel::Gemm<CudaSpace>;
   constexpr auto no = kernel::Transpose::no;
@@ -107,7 +76,7 @@ TEST_CASE("several products are one call where there is such a kernel, and a cho
     OnDevice<float> const c(std::vector<float>(static_cast<std::size_t>(count * m * n)));
     bool const done = Gemm::try_multiply_each<float, float>(on.view(), count, {a.view(m, k), 0}, no,
                                                             {{b.view(0).data, {k, n}}, k * n}, no, 0,
-                                                            {{c.view(0).data, {m, n}}, m * n}, {}, {});
+                                                            {{c.view(0).data, {m, n}}, m * n});
     return done ? c.values() : std::vector<float>{};
   };
   memory::CudaStream const stream, like, without;

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "kernel/gemm_cases.hpp"
@@ -117,46 +115,6 @@ TEST_CASE("products on CUDA of factors in bfloat16 are summed in float, and roun
         CHECK(worst == 0);
         CHECK(largest > 0);  // it is rounded
       }
-}
-
-TEST_CASE("a product on CUDA and the sums of its first factor's rows") {
-  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
-  using lockstep::bfloat16;
-  lockstep::memory::CudaStream const stream;
-  auto const check = [&]<class T>(std::type_identity<T>, Shape shape) {
-    CAPTURE(shape.m);
-    CAPTURE(sizeof(T));
-    for (float beta : {0.0F, 1.0F}) {
-      Case<float> x{.shape = shape, .beta = beta, .a_transpose = Transpose::yes};
-      auto const rounded = [](std::vector<float>& exact) {
-        std::vector<T> low;
-        for (auto& e : exact) e = static_cast<float>(low.emplace_back(static_cast<T>(e)));
-        return low;
-      };
-      OnDevice<T> const a(rounded(x.a)), b(rounded(x.b));
-      auto const run = [&] {
-        OnDevice<float> const c(x.c), sums(std::vector<float>(static_cast<std::size_t>(shape.m), -7));
-        bool const summed = Gemm<CudaSpace>::multiply_and_sum_rows<T, float>(
-            stream.view(), a.view(shape.k, shape.m), Transpose::yes, b.view(shape.k, shape.n), Transpose::no, beta,
-            c.view(shape.m, shape.n), sums.view(shape.m).data);
-        return std::tuple(summed, c.values(), sums.values());
-      };
-      auto const [summed, c, sums] = run();
-      CHECK(x.worst_error(c) <= 2);
-      for (Index i = 0; i < shape.m; ++i) {
-        auto const got = double{sums[static_cast<std::size_t>(i)]};
-        double sum = 0, magnitude = 0;
-        for (Index p = 0; p < shape.k; ++p) sum += double{x.a_at(i, p)}, magnitude += std::abs(double{x.a_at(i, p)});
-        if (summed) CHECK(std::abs(got - sum) <= static_cast<double>(shape.k + 4) * 0x1p-23 * magnitude);
-        if (!summed) CHECK(got == -7);
-      }
-      CHECK(run() == std::tuple(summed, c, sums));
-    }
-  };
-  for (auto shape : {Shape{1, 1, 1}, Shape{20, 33, 17}, Shape{64, 128, 256}, Shape{128, 64, 1000}, Shape{3, 4, 0}}) {
-    check(std::type_identity<float>{}, shape);
-    check(std::type_identity<bfloat16>{}, shape);
-  }
 }
 
 TEST_CASE("products on CUDA in TF32 round only their factors, and only if it is allowed") {

@@ -7,8 +7,11 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <vector>
+
+#include <lockstep/core/bfloat16.hpp>
 
 #include "kernel/linear_case.hpp"
 #include "memory/device.hpp"
@@ -45,9 +48,10 @@ typename LinearCase<T>::Results on_device(memory::CudaStream const& stream, Line
 template <class T>
 bool agrees(std::vector<T> const& got, std::vector<double> const& exact, std::vector<double> const& magnitude,
             Index terms) {
-  double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
+  double const unit =
+      sizeof(T) == 2 ? 0x1p-7 : static_cast<double>(std::numeric_limits<Accumulate<T>>::epsilon());  // bfloat16's
   for (std::size_t i = 0; i < exact.size(); ++i)
-    if (!(std::abs(static_cast<double>(got[i]) - exact[i]) <=
+    if (!(std::abs(static_cast<double>(static_cast<Accumulate<T>>(got[i])) - exact[i]) <=
           static_cast<double>(terms + 3) * unit * std::abs(magnitude[i])))
       return false;
   return got.size() == exact.size();
@@ -85,9 +89,16 @@ TEST_CASE_TEMPLATE("linear on CUDA is the host's, but for roundings", T, float, 
       }
 }
 
-TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distances or not", T, float, double) {
+TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distances or not", T, float, double,
+                   bfloat16) {
   if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
   using Kernel = kernel::Linear<CudaSpace>;
+  using Sum = Accumulate<T>;  // of the parameters' gradients
+  auto const rounded = [](std::vector<double>& exact) {
+    std::vector<T> out;
+    for (auto& e : exact) e = static_cast<double>(static_cast<Sum>(out.emplace_back(static_cast<Sum>(e))));
+    return out;
+  };
   memory::CudaStream const stream;
   constexpr std::size_t layers = 3;
   for (Index const rows : {0, 1, 33, 300})
@@ -100,25 +111,26 @@ TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distan
           auto const place = [&](std::size_t i) { return static_cast<Index>(i) * stride + (i == 2 ? gap - 16 : 0); };
           std::vector<LinearCase<double>> cases;
           std::vector<T> parameters(static_cast<std::size_t>(4 * stride));
-          std::vector<T> const unset(parameters.size(), write == Write::add ? T(1) : T(-7));
-          std::vector<T> dy;
+          std::vector<Sum> const unset(parameters.size(), write == Write::add ? Sum(1) : Sum(-7));
+          std::vector<T> dy, inputs_rounded;
           for (std::size_t i = 0; i < layers; ++i) {
             auto& c = cases.emplace_back(LinearCase<double>{rows, inputs, outputs});
             c.weight = lockstep_test::values<double>(weights, 20 + i);
             c.bias = with_bias ? lockstep_test::values<double>(outputs, 30 + i)
                                : std::vector<double>(static_cast<std::size_t>(outputs));
             c.dy = lockstep_test::values<double>(rows * outputs, 40 + i);
-            std::ranges::copy(c.weight, parameters.begin() + place(i));
-            std::ranges::copy(c.bias, parameters.begin() + place(i) + weights + 16);
-            dy.insert(dy.end(), c.dy.begin(), c.dy.end());
+            std::ranges::copy(rounded(c.weight), parameters.begin() + place(i));
+            std::ranges::copy(rounded(c.bias), parameters.begin() + place(i) + weights + 16);
+            std::ranges::copy(rounded(c.dy), std::back_inserter(dy));
+            inputs_rounded = rounded(c.x);
           }
-          LinearCase<T> const one{rows, inputs, outputs};
-          OnDevice<T> const x(one.x), there(parameters), gradients(unset), device_dy(dy), y(dy),
-              dx(std::vector<T>(one.x.size(), write == Write::add ? T(1) : T(-7))),
-              partial(std::vector<T>(
-                  static_cast<std::size_t>(Kernel::partial_elements(stream.view(), rows, inputs, outputs))));
+          OnDevice<T> const x(inputs_rounded), there(parameters), device_dy(dy), y(dy),
+              dx(std::vector<T>(inputs_rounded.size(), write == Write::add ? T(1.0F) : T(-7.0F)));
+          OnDevice<Sum> const gradients(unset),
+              partial(std::vector<Sum>(
+                  layers * static_cast<std::size_t>(Kernel::partial_elements(stream.view(), rows, inputs, outputs))));
           auto const each = [&](auto const& f) { return std::array{f(0), f(1), f(2)}; };
-          auto const at = [&](OnDevice<T> const& v, std::size_t i, Index offset) {
+          auto const at = [&](auto const& v, std::size_t i, Index offset) {
             return v.view(0).data + place(i) + offset;
           };
           Kernel::forward_each<T, layers>(
@@ -134,16 +146,16 @@ TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distan
                 return TensorView<T const, 2, CudaSpace>{at(there, i, 0), {outputs, inputs}};
               }),
               dx.view(rows, inputs), write, each([&](std::size_t i) {
-                return TensorView<T, 2, CudaSpace>{at(gradients, i, 0), {outputs, inputs}};
+                return TensorView<Sum, 2, CudaSpace>{at(gradients, i, 0), {outputs, inputs}};
               }),
               std::array{write, write, write}, each([&](std::size_t i) {
-                return TensorView<T, 1, CudaSpace>{with_bias ? at(gradients, i, weights + 16) : nullptr, {outputs}};
+                return TensorView<Sum, 1, CudaSpace>{with_bias ? at(gradients, i, weights + 16) : nullptr, {outputs}};
               }),
               std::array{write, write, write}, partial.view(0).data);
           auto const all_y = y.values(), all_gradients = gradients.values(), got_dx = dx.values();
           std::vector<double> exact_dx(got_dx.size(), write == Write::add ? 1 : 0), magnitude_dx = exact_dx;
-          auto const part = [](std::vector<T> const& v, Index first, std::size_t count) {
-            return std::vector<T>(v.begin() + first, v.begin() + first + static_cast<Index>(count));
+          auto const part = []<class E>(std::vector<E> const& v, Index first, std::size_t count) {
+            return std::vector<E>(v.begin() + first, v.begin() + first + static_cast<Index>(count));
           };
           auto untouched = unset;
           for (std::size_t i = 0; i < layers; ++i) {

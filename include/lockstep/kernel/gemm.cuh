@@ -45,31 +45,13 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto kind = described(a, a_transpose, b, b_transpose, c);
     if (c.empty()) return;
     // cuBLASLt accepts no empty operands and no bias in double, and gets no unaligned bias.
-    bool const fused_bias = bias && kind.k > 0 && takes_vector<T>(bias);
-    if (fused_bias) kind.epilogue = detail::LtEpilogue::bias;
+    bool const fused_bias = bias && kind.k > 0 && takes_bias<T>(bias);
+    kind.with_bias = fused_bias;
     if (kind.k > 0)
       stream.kept<detail::LtProducts>().multiply(stream, kind, alpha, a.data, b.data, beta, c.data,
                                                  fused_bias ? bias : nullptr);
     if (kind.k == 0 || (bias && !fused_bias))
       detail::scale_and_add<C>(stream, kind.k > 0 ? Accumulate<T>{1} : beta, c, bias);
-  }
-
-  /// Computes C = op(A) op(B) + beta * C. If cuBLASLt can do it in the same kernel, also overwrites `row_sums` with the
-  /// sums of op(A)'s rows, and returns true. Such sums are the gradient of a bias if A is dy and C the weight's
-  /// gradient.
-  /// @shape as multiply   @shape row_sums [m]
-  /// @returns whether the sums were computed; if not, compute them in another way
-  template <class T, class C>
-  [[nodiscard]] static bool multiply_and_sum_rows(Stream stream, Matrix<T const> a, Transpose a_transpose,
-                                                  Matrix<T const> b, Transpose b_transpose, Accumulate<T> beta,
-                                                  Matrix<C> c, C* row_sums) {
-    auto const kind = described(a, a_transpose, b, b_transpose, c);
-    if (!c.empty() && kind.k > 0 && takes_vector<T>(row_sums) &&
-        stream.kept<detail::LtProducts>().try_multiply<T, C>(stream, kind.with(detail::LtEpilogue::row_sums), 1, a.data,
-                                                             b.data, beta, c.data, row_sums))
-      return true;
-    multiply<T>(stream, 1, a, a_transpose, b, b_transpose, beta, c);
-    return false;
   }
 
   /// Matrices of equal shape at equal distances, in elements; a distance of 0 repeats the first matrix.
@@ -85,25 +67,22 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
     Index stride = 0;
   };
   /// Computes C = op(A) op(B) + beta * C for `count` products of equal shapes in one call. With `bias`, adds it to each
-  /// row. With `row_sums`, overwrites them as multiply_and_sum_rows does. Give at most one of both.
+  /// row.
   /// @returns false without any work if cuBLASLt has no such kernel; compute the products one by one then
   template <class T, class C>
   [[nodiscard]] static bool try_multiply_each(Stream stream, Index count, Each<T const> a, Transpose a_transpose,
                                               Each<T const> b, Transpose b_transpose, Accumulate<T> beta, Each<C> c,
-                                              EachVector<C const> bias, EachVector<C> row_sums) {
+                                              EachVector<C const> bias = {}) {
     auto kind = described(a.first, a_transpose, b.first, b_transpose, c.first);
     if (c.first.empty() || kind.k == 0 || a.stride < 0 || b.stride < 0 || c.stride < 0) return false;
-    auto const vector = bias.first ? bias : EachVector<C const>{row_sums.first, row_sums.stride};
-    if (vector.first) {
-      kind.epilogue = bias.first ? detail::LtEpilogue::bias : detail::LtEpilogue::row_sums;
-      if (vector.stride < 0 || !takes_vector<T>(vector.first) || !takes_vector<T>(vector.first + vector.stride))
-        return false;
-    }
-    kind.batch = {count, a.stride, b.stride, c.stride, vector.stride};
+    kind.with_bias = bias.first != nullptr;
+    if (bias.first && (bias.stride < 0 || !takes_bias<T>(bias.first) || !takes_bias<T>(bias.first + bias.stride)))
+      return false;
+    kind.batch = {count, a.stride, b.stride, c.stride, bias.stride};
     kind.alignment =
         std::min(kind.alignment, alignment(a.first.data + a.stride, b.first.data + b.stride, c.first.data + c.stride));
     return stream.kept<detail::LtProducts>().try_multiply<T, C>(stream, kind, 1, a.first.data, b.first.data, beta,
-                                                                c.first.data, vector.first);
+                                                                c.first.data, bias.first);
   }
 
   /// Allows matrix products of floats on this stream to round their factors to TF32, which has 10 bits of fraction, for
@@ -115,8 +94,7 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
 
   /// Times up to eight algorithms of cuBLASLt for each kind of matrix product that the stream has computed so far.
   /// Later products use the fastest. The measurement uses matrices of its own. A kind whose matrices do not fit into
-  /// device memory keeps its algorithm. Row sums that come with a product are computed apart if that is faster. Waits
-  /// for the stream.
+  /// device memory keeps its algorithm. Waits for the stream.
   /// @returns the choices, for `take_choices` on other streams of such a GPU and in later runs
   /// @determinism not promised: two runs may choose differently and differ in bits; equal choices make their results
   /// equal
@@ -146,20 +124,13 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
              " and C is " + to_string(c.extent) +
              "; A's columns must equal B's rows, and C must have A's rows and B's columns";
     });
-    return {detail::lt_type<T>,
-            detail::lt_type<C>,
-            a_turned,
-            b_turned,
-            detail::LtEpilogue::none,
-            m,
-            n,
-            k,
-            alignment(a.data, b.data, c.data)};
+    return {
+        detail::lt_type<T>, detail::lt_type<C>, a_turned, b_turned, false, m, n, k, alignment(a.data, b.data, c.data)};
   }
-  /// Whether cuBLASLt may get this vector for an epilogue.
+  /// Whether cuBLASLt may get this bias.
   template <class T>
-  [[nodiscard]] static bool takes_vector(void const* vector) noexcept {
-    return !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(vector) % 16 == 0;
+  [[nodiscard]] static bool takes_bias(void const* bias) noexcept {
+    return !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
   }
   /// Returns the largest power of two up to 16 that divides all addresses. A larger alignment changes no algorithm.
   [[nodiscard]] static std::uint32_t alignment(void const* a, void const* b, void const* c) noexcept {

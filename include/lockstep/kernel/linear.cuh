@@ -14,6 +14,7 @@
 #include <lockstep/kernel/channel_bias.cuh>
 #include <lockstep/kernel/detail/activate_rows.cuh>
 #include <lockstep/kernel/detail/neighbours.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/elementwise.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/linear.hpp>
@@ -21,9 +22,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix products. In
-/// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float. The bias's
-/// gradient is summed in the kernel of the weight's gradient where cuBLASLt offers that and the gradient is
-/// overwritten.
+/// bfloat16, all factors have that type, including weight and bias; the parameters' gradients are float. Kernels of
+/// Lockstep's own sum the bias's gradient.
 /// @determinism as for Gemm
 template <>
 struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
@@ -87,15 +87,8 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
         });
       }
     }
-    // cuBLASLt sums the bias's gradient while it reads dy for the weight's, but only overwrites.
-    bool summed = false;
-    if (dbias.data && dbias_write == Write::overwrite) {
-      summed = Gemm<CudaSpace>::multiply_and_sum_rows<T, Sum>(stream, dy, Transpose::yes, x, Transpose::no,
-                                                              beta(dweight_write), dweight, dbias.data);
-    } else {
-      Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
-    }
-    if (dbias.data && !summed) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
+    Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+    if (dbias.data) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
   }
 
   /// Computes y_i = x weight_i^T + bias_i for several layers of equal shapes, in one matrix product if their parameters
@@ -109,14 +102,14 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const weight_stride = stride_of(weights), bias_stride = stride_of(biases);
     if (weight_stride && bias_stride &&
         Product::try_multiply_each<T, T>(stream, layers, {x, 0}, Transpose::no, {weights[0], *weight_stride},
-                                         Transpose::yes, 0, {part[0], part[0].size()}, {biases[0].data, *bias_stride},
-                                         {}))
+                                         Transpose::yes, 0, {part[0], part[0].size()}, {biases[0].data, *bias_stride}))
       return;
     for (std::size_t i = 0; i < layers; ++i) forward<T>(stream, x, weights[i], biases[i], part[i]);
   }
 
   /// Computes `backward` for layers whose outputs `forward_each` computed: dx is the sum of their gradients, in order.
-  /// @shape dy [layers * rows, outputs]   @shape partial as for one layer
+  /// Biases are all null or all given.
+  /// @shape dy [layers * rows, outputs]   @shape partial [layers * partial_elements], overwritten
   template <class T, std::size_t layers>
   static void backward_each(Stream stream, Matrix<T const> dy, Matrix<T const> x,
                             std::array<Matrix<T const>, layers> const& weights, Matrix<T> dx, Write dx_write,
@@ -131,25 +124,25 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
       for (std::size_t i = 0; i < layers; ++i)
         Product::multiply<T>(stream, 1, part[i], Transpose::no, weights[i], Transpose::no,
                              i > 0 || dx_write == Write::add ? Sum{1} : Sum{0}, dx);
-    auto const all = [](auto const& writes, Write write) { return std::ranges::count(writes, write) == Index{layers}; };
-    auto const weight_stride = stride_of(dweights), bias_stride = stride_of(dbiases);
-    bool const adds = all(dweight_writes, Write::add),
-               together = weight_stride && bias_stride && (adds || all(dweight_writes, Write::overwrite));
-    auto const multiply_each = [&](Gemm<CudaSpace>::EachVector<Sum> sums) {
-      return together && Product::try_multiply_each<T, Sum>(stream, layers, {part[0], part[0].size()}, Transpose::yes,
-                                                            {x, 0}, Transpose::no, adds ? Sum{1} : Sum{0},
-                                                            {dweights[0], *weight_stride}, {}, sums);
-    };
-    bool const sums = dbiases[0].data && all(dbias_writes, Write::overwrite);
-    if (sums && multiply_each({dbiases[0].data, *bias_stride})) return;
-    bool const multiplied = multiply_each({});
-    for (std::size_t i = 0; i < layers; ++i) {
-      if (!multiplied)
-        backward<T>(stream, part[i], x, weights[i], {}, {}, Write::overwrite, dweights[i], dweight_writes[i],
-                    dbiases[i], dbias_writes[i], partial);
-      else if (dbiases[i].data)
-        ChannelBias<CudaSpace>::backward<T>(stream, part[i], dbiases[i], dbias_writes[i], partial);
+    bool together = false;
+    // The sums over rows are long. In float, cuBLASLt's heuristics split them in single products only (on an H200).
+    if constexpr (sizeof(T) == 2) {
+      auto const all = [&](Write write) { return std::ranges::count(dweight_writes, write) == Index{layers}; };
+      bool const adds = all(Write::add);
+      auto const stride = stride_of(dweights);
+      together = stride && (adds || all(Write::overwrite)) &&
+                 Product::try_multiply_each<T, Sum>(stream, layers, {part[0], part[0].size()}, Transpose::yes, {x, 0},
+                                                    Transpose::no, adds ? Sum{1} : Sum{0}, {dweights[0], *stride});
     }
+    for (std::size_t i = 0; i < layers && !together; ++i)
+      Product::multiply<T>(stream, 1, part[i], Transpose::yes, x, Transpose::no,
+                           dweight_writes[i] == Write::add ? Sum{1} : Sum{0}, dweights[i]);
+    if (!dbiases[0].data) return;
+    auto const target = [&](std::size_t i) {
+      return i < layers ? detail::ColumnTarget<Sum>{dbiases[i].data, dbias_writes[i]} : detail::ColumnTarget<Sum>{};
+    };
+    detail::sum_matrix_columns<T, layers>("kernel::Linear::backward_each", stream, part[0].extent[0], dy.extent[1],
+                                          dy.data, partial, target(0), target(1), target(2));
   }
 
   [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }

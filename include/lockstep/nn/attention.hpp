@@ -241,7 +241,7 @@ class MultiHeadAttention {
             };
             auto const inputs = query_.inputs(), outputs = query_.outputs();
             auto const partial =
-                back.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs, outputs)});
+                back.temporary(Extents<1>{3 * Kernel::partial_elements(c.stream(), x.extent(0), inputs, outputs)});
             Kernel::template backward_each<Operand>(c.stream(), back.read(y.gradient()), back.read(c.value_of(x)),
                                                     each([&](Linear const& map) { return map.weight(back); }),
                                                     {dx.data, x.value.extent}, dx.write,

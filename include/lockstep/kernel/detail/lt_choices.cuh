@@ -17,36 +17,23 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// Work that the kernel of a matrix product does besides the product. The numbers are written to files of choices.
-enum class LtEpilogue {
-  none = 0,
-  bias = 1,      ///< adds a bias [n] to each row
-  row_sums = 2,  ///< overwrites a vector [m] with the sums of op(A)'s rows: the gradient of a bias
-};
-
 /// Several products of equal shapes in one call. The k-th one uses a + k * a_stride and so on, in elements.
 struct LtBatch {
-  Index count = 1, a_stride = 0, b_stride = 0, c_stride = 0, vector_stride = 0;
+  Index count = 1, a_stride = 0, b_stride = 0, c_stride = 0, bias_stride = 0;
   auto operator<=>(LtBatch const&) const = default;
 };
 
 /// Everything that determines how a matrix product is computed. Products of the same kind share descriptors and
 /// algorithm.
 struct LtProduct {
-  cudaDataType_t type, c_type;  // type of the factors; type of the result and of the epilogue's vector
+  cudaDataType_t type, c_type;  // type of the factors; type of the result and of the bias
   bool a_transposed, b_transposed;
-  LtEpilogue epilogue;
+  bool with_bias;  // the kernel adds a bias [n] to each row
   Index m, n, k;
   std::uint32_t alignment;  // largest power of two (up to 16) that divides all addresses
   bool tf32 = false;        // factors in float are rounded to 10 bits of fraction, for tensor cores
   LtBatch batch{};
   auto operator<=>(LtProduct const&) const = default;
-
-  [[nodiscard]] LtProduct with(LtEpilogue other) const noexcept {
-    auto kind = *this;
-    kind.epilogue = other;
-    return kind;
-  }
 };
 
 /// Wrapped in a named type: nvcc cannot destroy an unnamed one in a container.
@@ -65,15 +52,14 @@ struct LtChoices {
     out << machine << '\n';
     for (auto const& [kind, algorithm] : algorithms) {
       out << int{kind.type} << ' ' << int{kind.c_type} << ' ' << kind.a_transposed << ' ' << kind.b_transposed << ' '
-          << static_cast<int>(kind.epilogue) << ' ' << kind.m << ' ' << kind.n << ' ' << kind.k << ' ' << kind.alignment
-          << ' ';
+          << kind.with_bias << ' ' << kind.m << ' ' << kind.n << ' ' << kind.k << ' ' << kind.alignment << ' ';
       unsigned char bytes[sizeof algorithm];
       std::memcpy(bytes, &algorithm, sizeof algorithm);
       for (auto const byte : bytes) out << digits[byte / 16] << digits[byte % 16];
       if (kind.tf32) out << " tf32";
       if (kind.batch.count > 1)
         out << " batch " << kind.batch.count << ' ' << kind.batch.a_stride << ' ' << kind.batch.b_stride << ' '
-            << kind.batch.c_stride << ' ' << kind.batch.vector_stride;
+            << kind.batch.c_stride << ' ' << kind.batch.bias_stride;
       out << '\n';
     }
     return std::move(out).str();
@@ -89,15 +75,13 @@ struct LtChoices {
       ++number;
       std::istringstream words(line);
       LtProduct kind{};
-      int type = 0, c_type = 0, epilogue = 0;
+      int type = 0, c_type = 0;
       std::string algorithm;
-      words >> type >> c_type >> kind.a_transposed >> kind.b_transposed >> epilogue >> kind.m >> kind.n >> kind.k >>
-          kind.alignment >> algorithm;
+      words >> type >> c_type >> kind.a_transposed >> kind.b_transposed >> kind.with_bias >> kind.m >> kind.n >>
+          kind.k >> kind.alignment >> algorithm;
       kind.type = static_cast<cudaDataType_t>(type), kind.c_type = static_cast<cudaDataType_t>(c_type);
-      kind.epilogue = static_cast<LtEpilogue>(epilogue);
       unsigned char bytes[sizeof(LtAlgorithm)];
-      if (!words || epilogue < 0 || epilogue > static_cast<int>(LtEpilogue::row_sums) || !read(algorithm, bytes) ||
-          !read_rest(words, kind))
+      if (!words || !read(algorithm, bytes) || !read_rest(words, kind))
         throw DataError("Gemm: line " + std::to_string(number) + " of the file of chosen GEMM algorithms is '" + line +
                         "', which does not name a kind of GEMM and its algorithm; choose the algorithms again");
       std::memcpy(&out.algorithms[kind], bytes, sizeof bytes);
@@ -115,7 +99,7 @@ struct LtChoices {
       if (word == "tf32") {
         kind.tf32 = true;
       } else if (word != "batch" ||
-                 !(words >> batch.count >> batch.a_stride >> batch.b_stride >> batch.c_stride >> batch.vector_stride)) {
+                 !(words >> batch.count >> batch.a_stride >> batch.b_stride >> batch.c_stride >> batch.bias_stride)) {
         return false;
       }
     }

@@ -47,31 +47,30 @@ class LtProducts {
   LtProducts& operator=(LtProducts const&) = delete;
   ~LtProducts() { cublasLtDestroy(handle_); }
 
-  /// Computes c = alpha * op(a) op(b) + beta * c and the epilogue, with row-major matrices. `vector` is the epilogue's:
-  /// a bias that is added, or row sums of op(a) that are overwritten.
+  /// Computes c = alpha * op(a) op(b) + beta * c, plus the bias in each row if the kind has one, with row-major
+  /// matrices.
   /// @throws CudaError if cuBLASLt has no algorithm
   template <class T, class C>
   void multiply(memory::Stream<CudaSpace> stream, LtProduct const& kind, Accumulate<T> alpha, T const* a, T const* b,
-                Accumulate<T> beta, C* c, C const* vector) {
-    if (!try_multiply(stream, kind, alpha, a, b, beta, c, vector))
+                Accumulate<T> beta, C* c, C const* bias) {
+    if (!try_multiply(stream, kind, alpha, a, b, beta, c, bias))
       throw CudaError("Gemm: cuBLASLt has no algorithm for a product of [" + std::to_string(kind.m) + ", " +
                       std::to_string(kind.k) + "] and [" + std::to_string(kind.k) + ", " + std::to_string(kind.n) +
                       "]");
   }
-  /// Does the same and returns true. Returns false without any work if cuBLASLt has no algorithm for this kind, or if
-  /// timing showed that row sums are faster in a kernel of their own.
+  /// Does the same and returns true. Returns false without any work if cuBLASLt has no algorithm for this kind.
   template <class T, class C>
   [[nodiscard]] bool try_multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a,
-                                  T const* b, Accumulate<T> beta, C* c, C const* vector) {
+                                  T const* b, Accumulate<T> beta, C* c, C const* bias) {
     kind.tf32 = tf32_ && kind.type == CUDA_R_32F;
     auto found = plans_.find(kind);
     if (found == plans_.end()) {
       if (plans_.size() == most_plans) plans_.clear();  // ragged batches each have products of their own
-      found = plans_.emplace(kind, planned(kind, vector)).first;
+      found = plans_.emplace(kind, planned(kind, bias)).first;
     }
     auto& plan = found->second;
     if (!plan.algorithm) return false;
-    if (vector) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(vector));
+    if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(bias));
     check_cublas(cublasLtMatmul(handle_, &plan.operation, &alpha, b, &plan.b, a, &plan.a, &beta, c, &plan.c, c, &plan.c,
                                 &plan.algorithm->value, workspace_.data(), workspace_.bytes(), stream.get()),
                  "cublasLtMatmul");
@@ -86,23 +85,12 @@ class LtProducts {
   void allow_tf32(bool allow) noexcept { tf32_ = allow; }
 
   /// Times cuBLASLt's algorithms for each kind of product seen so far, in memory of its own, and uses the fastest from
-  /// then on. A product with row sums stays one kernel only if it is faster than a product and a pass over A. A kind
-  /// whose matrices do not fit into device memory keeps its algorithm. Waits for the stream.
+  /// then on. A kind whose matrices do not fit into device memory keeps its algorithm. Waits for the stream.
   [[nodiscard]] LtChoices choose_by_time(memory::Stream<CudaSpace> stream) {
     LtChoices choices{machine(), {}};
     for (auto& [kind, plan] : plans_) {
       if (!plan.algorithm) continue;
-      LtTrial const trial(stream, kind);
-      auto const took = trial ? time(stream, trial, kind, plan) : 0;
-      if (trial && kind.epilogue == LtEpilogue::row_sums) {
-        auto const alone = kind.with(LtEpilogue::none);
-        auto product = planned(alone, nullptr);
-        if (product.algorithm && time(stream, trial, alone, product) + trial.milliseconds_of_a() < took) {
-          plan.algorithm.reset();
-          choices.algorithms[alone] = *product.algorithm;
-          continue;
-        }
-      }
+      if (LtTrial const trial(stream, kind); trial) time(stream, trial, kind, plan);
       choices.algorithms[kind] = *plan.algorithm;
     }
     chosen_ = choices.algorithms;
@@ -126,11 +114,9 @@ class LtProducts {
     std::optional<LtAlgorithm> algorithm{};  // none: another way computes this kind
   };
 
-  /// Gives the plan the fastest algorithm, and returns its time in milliseconds.
-  [[nodiscard]] double time(memory::Stream<CudaSpace> stream, LtTrial const& trial, LtProduct const& kind,
-                            Plan& plan) const {
-    if (kind.epilogue != LtEpilogue::none)
-      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(trial.vector()));
+  /// Gives the plan the fastest algorithm.
+  void time(memory::Stream<CudaSpace> stream, LtTrial const& trial, LtProduct const& kind, Plan& plan) const {
+    if (kind.with_bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(trial.bias()));
     auto least = std::numeric_limits<double>::infinity();
     for (auto const& offer : offers(plan, kind, most_offers)) {
       auto const took = trial.milliseconds([&] {
@@ -145,7 +131,6 @@ class LtProducts {
       });
       if (took < least) least = took, plan.algorithm = offer;
     }
-    return least;
   }
 
   template <class Value>
@@ -177,9 +162,8 @@ class LtProducts {
   }
 
   /// Returns descriptors and algorithm. In column-major order the product is c^T = op(b)^T op(a)^T: b comes first, and
-  /// nothing else changes. Row sums of op(a) are sums over the depth of cuBLASLt's second factor, for each column of
-  /// its result: BGRADB.
-  [[nodiscard]] Plan planned(LtProduct const& kind, void const* vector) const {
+  /// nothing else changes.
+  [[nodiscard]] Plan planned(LtProduct const& kind, void const* bias) const {
     Plan plan;
     bool const wide = kind.type == CUDA_R_64F;
     check_cublas(cublasLtMatmulDescInit(&plan.operation,
@@ -191,12 +175,10 @@ class LtProducts {
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, kind.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, kind.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     auto const& batch = kind.batch;
-    if (kind.epilogue != LtEpilogue::none) {
-      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
-          kind.epilogue == LtEpilogue::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB);
-      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);  // the heuristics may read the address
-      if (batch.count > 1)
-        set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, std::int64_t{batch.vector_stride});
+    if (kind.with_bias) {
+      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the heuristics may read the address
+      if (batch.count > 1) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, std::int64_t{batch.bias_stride});
     }
     describe(plan.a, kind.type, kind.a_transposed ? kind.k : kind.m, kind.a_transposed ? kind.m : kind.k, batch,
              batch.a_stride);
@@ -213,8 +195,6 @@ class LtProducts {
       plan.algorithm = chosen->second;
       return plan;
     }
-    // A choice for the product alone means that the sums were slower in its kernel.
-    if (kind.epilogue == LtEpilogue::row_sums && chosen_.contains(kind.with(LtEpilogue::none))) return plan;
     if (auto const all = offers(plan, kind, 1); !all.empty()) plan.algorithm = all.front();
     return plan;
   }

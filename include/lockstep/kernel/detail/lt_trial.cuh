@@ -24,10 +24,8 @@ class LtTrial {
     };
     auto const& batch = kind.batch;
     auto const all = [&](Index elements, Index stride) { return elements + (batch.count - 1) * stride; };
-    a_bytes_ = static_cast<std::size_t>(all(kind.m * kind.k, batch.a_stride)) * size_of(kind.type);
     at_ = {next(all(kind.m * kind.k, batch.a_stride), kind.type), next(all(kind.k * kind.n, batch.b_stride), kind.type),
-           next(all(kind.m * kind.n, batch.c_stride), kind.c_type),
-           next(all(std::max(kind.m, kind.n), batch.vector_stride), kind.c_type)};
+           next(all(kind.m * kind.n, batch.c_stride), kind.c_type), next(all(kind.n, batch.bias_stride), kind.c_type)};
     void* data = nullptr;
     auto const status = cudaMalloc(&data, bytes);
     if (status == cudaErrorMemoryAllocation) {
@@ -54,17 +52,7 @@ class LtTrial {
   [[nodiscard]] void const* a() const noexcept { return memory_.data() + at_[0]; }
   [[nodiscard]] void const* b() const noexcept { return memory_.data() + at_[1]; }
   [[nodiscard]] void* c() const noexcept { return memory_.data() + at_[2]; }
-  [[nodiscard]] void* vector() const noexcept { return memory_.data() + at_[3]; }
-
-  /// Returns the time of copying one half of A onto the other, which moves as many bytes as a kernel that reads A.
-  [[nodiscard]] double milliseconds_of_a() const {
-    return milliseconds([this] {
-      auto* const a = memory_.data() + at_[0];
-      memory::check_cuda(cudaMemcpyAsync(a + a_bytes_ / 2, a, a_bytes_ / 2, cudaMemcpyDeviceToDevice, stream_.get()),
-                         "cudaMemcpyAsync");
-      return true;
-    });
-  }
+  [[nodiscard]] void const* bias() const noexcept { return memory_.data() + at_[3]; }
 
   /// Returns the time of the fastest of three rounds of `queue()`, in milliseconds; infinity if `queue()` returns false
   /// because it could not queue.
@@ -94,8 +82,7 @@ class LtTrial {
 
   memory::Stream<CudaSpace> stream_;
   memory::Block memory_;
-  std::size_t a_bytes_ = 0;
-  std::array<std::size_t, 4> at_{};  // offsets of a, b, c and the epilogue's vector
+  std::array<std::size_t, 4> at_{};  // offsets of a, b, c and the bias
   cudaEvent_t events_[2]{};
 };
 

@@ -86,11 +86,12 @@ inline constexpr unsigned finishing_threads = 1024;
 /// 32nd chunk, then their sums are added in order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
-    sum_chunks_of_columns(Index chunks, Index width, T const* partial, ColumnTarget<T> first, ColumnTarget<T> second) {
+    sum_chunks_of_columns(Index chunks, Index width, T const* partial, ColumnTarget<T> first, ColumnTarget<T> second,
+                          ColumnTarget<T> third) {
   using Sum = Accumulate<T>;
   constexpr int warps = finishing_threads / warp, at_once = 8;
   __shared__ Sum shared[warps][warp];
-  auto const target = blockIdx.y == 0 ? first : second;
+  auto const target = blockIdx.y == 0 ? first : blockIdx.y == 1 ? second : third;
   auto const column = Index{blockIdx.x} * warp + lane();
   auto const* const from = partial + Index{blockIdx.y} * chunks * width + column;
   Sum sum = 0;
@@ -111,16 +112,18 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
 
 /// Sums columns of a matrix over a chunk of rows. `lanes` threads, a power of two, process adjacent groups of 16 bytes
 /// of a row; the block's other threads process further rows. A thread loads its groups of eight rows at once: whole
-/// ones if all are `wide`, otherwise element by element, with equal results.
+/// ones if all are `wide`, otherwise element by element, with equal results. Block y sums the y-th matrix.
 template <class T, bool wide>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
     sum_matrix_chunks(Index rows, Index width, int lanes, Index chunk_rows, T const* x, Accumulate<T>* partial,
-                      ColumnTarget<Accumulate<T>> to) {
+                      ColumnTarget<Accumulate<T>> to_first, ColumnTarget<Accumulate<T>> to_second,
+                      ColumnTarget<Accumulate<T>> to_third) {
   using Sum = Accumulate<T>;
   constexpr int size = most_neighbours<T>, at_once = 8;
   __shared__ Sum shared[warps_per_block][warp * size];
   auto const columns = Index{lanes} * size, tiles = (width + columns - 1) / columns;
   auto const chunk = Index{blockIdx.x} / tiles, tile = Index{blockIdx.x} % tiles * columns;
+  auto const matrix = Index{blockIdx.y}, chunks = Index{gridDim.x} / tiles;
   auto const first = tile + (static_cast<int>(threadIdx.x) & (lanes - 1)) * size;
   auto const there = static_cast<int>(max(Index{0}, min(Index{size}, width - first)));
   auto const end = min(rows, (chunk + 1) * chunk_rows);
@@ -130,7 +133,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
        row += at_once * step) {
     uint4 loaded[at_once];
     T elements[static_cast<std::size_t>(size)];
-    auto const* const from = x + row * width + first;
+    auto const* const from = x + (matrix * rows + row) * width + first;
     if constexpr (wide) {
       for_constants<at_once>([&](auto i) {
         loaded[i] = row + i * step < end ? *reinterpret_cast<uint4 const*>(from + i * step * width) : uint4{};
@@ -154,10 +157,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
     if (static_cast<int>(lane()) < lanes) shared[threadIdx.x / warp][own + j] = sums[j];
   }
   __syncthreads();
+  auto const to = matrix == 0 ? to_first : matrix == 1 ? to_second : to_third;
   for (Index c = threadIdx.x; c < columns && tile + c < width; c += threads_per_block) {
     Sum sum = 0;
     for (auto const& of_warp : shared) sum += of_warp[c];
-    auto* const at = (partial ? partial + chunk * width : to.data) + tile + c;
+    auto* const at = (partial ? partial + (matrix * chunks + chunk) * width : to.data) + tile + c;
     *at = !partial && to.write == Write::add ? *at + sum : sum;
   }
 }
@@ -167,11 +171,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
 /// Sums the chunks' partial sums, if there are several chunks.
 template <class T, std::size_t targets>
 void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index chunks, Index width, T* partial,
-                    ColumnTarget<T> first, ColumnTarget<T> second) {
+                    ColumnTarget<T> first, ColumnTarget<T> second = {}, ColumnTarget<T> third = {}) {
   if (chunks > 1)
     launch_grid(name, stream, {static_cast<unsigned>((width + warp - 1) / warp), static_cast<unsigned>(targets)},
                 finishing_threads, sum_chunks_of_columns<T>, chunks, width, static_cast<T const*>(partial), first,
-                second);
+                second, third);
 }
 
 /// Sums each column over all rows. term(row, column, sums) adds to sums[0], and to sums[1] if there is a second target.
@@ -187,22 +191,25 @@ void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows,
   finish_columns<T, targets>(name, stream, chunks, width, partial, first, second);
 }
 
-/// Sums each column of a matrix [rows, width] over all rows.
-/// @shape partial [column_partials(rows, width)], overwritten
+/// Sums each column of a matrix [rows, width] over all rows. Sums up to three matrices in one launch, each to its own
+/// target; they are stored one after the other.
+/// @shape x [matrices * rows, width]   @shape partial [matrices * column_partials(rows, width)], overwritten
 /// @determinism bitwise: only the shape and the element type determine the chunks, which are summed in order
-template <class T>
+template <class T, std::size_t matrices = 1>
 void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
-                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> to) {
+                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
+                        ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
+  static_assert(matrices >= 1 && matrices <= 3, "sum_matrix_columns has at most three targets");
   constexpr Index size = most_neighbours<T>;
   if (width == 0) return;
   auto const groups = std::bit_ceil(static_cast<std::uint64_t>((width + size - 1) / size));
   auto const lanes = std::min<Index>(warp, static_cast<Index>(groups));
   auto const tiles = (width + lanes * size - 1) / (lanes * size), chunks = column_chunks(rows);
   bool const wide = width % size == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access == 0;
-  launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block,
+  launch_grid(name, stream, {static_cast<unsigned>(tiles * chunks), static_cast<unsigned>(matrices)}, threads_per_block,
               wide ? sum_matrix_chunks<T, true> : sum_matrix_chunks<T, false>, rows, width, static_cast<int>(lanes),
-              column_chunk(rows), x, chunks > 1 ? partial : nullptr, to);
-  finish_columns<Accumulate<T>, 1>(name, stream, chunks, width, partial, to, {});
+              column_chunk(rows), x, chunks > 1 ? partial : nullptr, first, second, third);
+  finish_columns<Accumulate<T>, matrices>(name, stream, chunks, width, partial, first, second, third);
 }
 
 }}}  // namespace lockstep::kernel::detail
