@@ -240,8 +240,10 @@ void embedding_assembly_cases(Backend& backend) {
         {.rows = 70, .length = 3, .width = 33, .segments = 2, .scale = 3, .types = !positions, .positions = positions});
   for (lockstep::Index width : {8, 96, 128, 264}) {  // accesses are whole
     check_embedding<T>(backend, {.rows = 70, .length = 3, .width = width, .segments = 2, .scale = 3, .types = true});
-    check_embedding<T>(backend, {.rows = 9, .length = 20, .width = width, .ragged = true});
+    for (double dropout : {0.0, 0.1})
+      check_embedding<T>(backend, {.rows = 9, .length = 20, .width = width, .dropout = dropout, .ragged = true});
   }
+  check_embedding<T>(backend, {.rows = 4, .length = 4200, .width = 136, .dropout = 0.1});  // several slots per warp
   check_embedding<T>(backend, {.rows = 300, .length = 16, .width = 16, .norm = Norm::layer, .types = true});
   for (auto norm : {Norm::layer, Norm::rms})
     check_embedding<T>(backend, {.rows = 3, .length = 4, .width = 260, .dropout = 0.1, .norm = norm});

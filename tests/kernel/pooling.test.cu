@@ -37,6 +37,10 @@ void for_cases(Check const& check) {
       }
 }
 
+/// So many ragged slots of this width that a warp writes several, of one sequence or of two.
+TwinLayout many_slots() { return {TwinLayout::Kind::ragged, {8193, 0, 7, 8190}}; }
+constexpr Index width_of_many_slots = 68;
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("pooling on CUDA is the host's, padded and ragged", T, float, double) {
@@ -68,21 +72,24 @@ TEST_CASE_TEMPLATE("pooling's gradients on CUDA have the host's bits, padded and
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
   memory::CudaStream const stream;
-  for (auto write : {Write::overwrite, Write::add})
-    for_cases<T>([&](TwinLayout const& twin, Index width, std::vector<T> const&) {
-      auto const rows = twin.rows(), slots = twin.slots();
-      auto const dy = values<T>(rows * width, 2);
-      auto dx = values<T>(slots * width, 3);
-      OnDevice<T> const device_dy(dy), device_dx(dx);
-      Host::mean_backward<T>(host, twin.host(), view(dy, rows, width), view(dx, slots, width), write);
-      Cuda::mean_backward<T>(stream.view(), twin.device(), device_dy.view(rows, width), device_dx.view(slots, width),
-                             write);
+  auto const check = [&](TwinLayout const& twin, Index width, Write write) {
+    auto const rows = twin.rows(), slots = twin.slots();
+    auto const dy = values<T>(rows * width, 2);
+    auto dx = values<T>(slots * width, 3);
+    OnDevice<T> const device_dy(dy), device_dx(dx);
+    Host::mean_backward<T>(host, twin.host(), view(dy, rows, width), view(dx, slots, width), write);
+    Cuda::mean_backward<T>(stream.view(), twin.device(), device_dy.view(rows, width), device_dx.view(slots, width),
+                           write);
+    CHECK(device_dx.values() == dx);
+    for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last}) {
+      Host::token_backward<T>(host, twin.host(), which, view(dy, rows, width), view(dx, slots, width), write);
+      Cuda::token_backward<T>(stream.view(), twin.device(), which, device_dy.view(rows, width),
+                              device_dx.view(slots, width), write);
       CHECK(device_dx.values() == dx);
-      for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last}) {
-        Host::token_backward<T>(host, twin.host(), which, view(dy, rows, width), view(dx, slots, width), write);
-        Cuda::token_backward<T>(stream.view(), twin.device(), which, device_dy.view(rows, width),
-                                device_dx.view(slots, width), write);
-        CHECK(device_dx.values() == dx);
-      }
-    });
+    }
+  };
+  for (auto write : {Write::overwrite, Write::add}) {
+    for_cases<T>([&](TwinLayout const& twin, Index width, std::vector<T> const&) { check(twin, width, write); });
+    check(many_slots(), width_of_many_slots, write);
+  }
 }

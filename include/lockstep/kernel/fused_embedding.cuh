@@ -41,11 +41,15 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const name = "kernel::FusedEmbedding::forward";
     with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
       auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
-      detail::launch(name, stream, shares.threads(slots),
-                     inputs.norm != Norm::none ? detail::embed_normalized_slots<Here, T, Sum>
-                     : detail::rows_suffice<Here>(inputs, width, out.data) ? detail::embed_rows<Here, T, Sum>
-                                                                           : detail::embed_slots<Here, T, Sum>,
-                     inputs, width, shares, out.data);
+      if (detail::rows_suffice<Here>(inputs, width, out.data))
+        return with_dropout<Here>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
+          detail::launch(name, stream, shares.threads(slots), detail::embed_rows<Here, drops, T, Sum>, inputs, width,
+                         shares, static_cast<Sum>(inputs.mask.scale()), out.data);
+        });
+      detail::launch(
+          name, stream, shares.threads(slots),
+          inputs.norm != Norm::none ? detail::embed_normalized_slots<Here, T, Sum> : detail::embed_slots<Here, T, Sum>,
+          inputs, width, shares, out.data);
     });
   }
 
@@ -68,11 +72,16 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
     for (int segment = 0; segment < assembly.count; ++segment) zero_padding(stream, inputs, targets, segment, width);
     auto const slots = assembly.layout.slots;
     if (inputs.norm == Norm::none) {
-      bool const writes = dx.data || std::any_of(targets.dense, targets.dense + inputs.first_part[assembly.count],
-                                                 [](auto const& target) { return target.data != nullptr; });
-      if (writes)
+      bool const dense = std::any_of(targets.dense, targets.dense + inputs.first_part[assembly.count],
+                                     [](auto const& target) { return target.data != nullptr; });
+      if (dx.data || dense)
         with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
           auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
+          if (!dense && width % Here::size == 0 && detail::begins_aligned(dy.data) && detail::begins_aligned(dx.data))
+            return with_dropout<Here>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
+              detail::launch(name, stream, shares.threads(slots), detail::embed_rows_backward<Here, drops, T, Sum>,
+                             inputs, width, shares, static_cast<Sum>(inputs.mask.scale()), dy.data, dx.data);
+            });
           detail::launch(name, stream, shares.threads(slots), detail::embed_slots_backward<Here, T, Sum>, inputs,
                          targets, width, shares, dy.data, dx.data);
         });
@@ -96,14 +105,15 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
                                     detail::OfType<Stored, Sum>{assembly, width, d}, memory,
                                     {targets.type.data, targets.type.write});
       if (!targets.position.data) return;
-      auto const sum_positions = [&](auto const& term) {
-        detail::sum_columns<Sum, 1>(name, stream, assembly.layout.rows, inputs.position.size(), term, memory,
-                                    {targets.position.data, targets.position.write});
-      };
+      detail::ColumnTarget<Sum> const to{targets.position.data, targets.position.write};
+      auto const sequences = assembly.layout.rows, columns = inputs.position.size();
       if (inputs.counted == Counted::tokens)
-        sum_positions(detail::OfPosition<Stored, Sum>{assembly.layout, width, d});
+        detail::sum_row_starts<Stored, 1>(name, stream, sequences, columns,
+                                          detail::TokensOfRow<Stored>{assembly.layout, width, d},
+                                          is_wide<Stored>(width, d), memory, to);
       else
-        sum_positions(detail::OfStep<Stored, Sum>{assembly, width, d});
+        detail::sum_columns<Sum, 1>(name, stream, sequences, columns, detail::OfStep<Stored, Sum>{assembly, width, d},
+                                    memory, to);
     };
     dx.data ? sum_slots(dx.data) : sum_slots(dy.data);
     if (inputs.scale != Sum(1))
@@ -140,7 +150,9 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
                           stream.get()),
           "cudaMemsetAsync");
     auto const name = "kernel::FusedEmbedding::backward_table";
-    detail::launch(name, stream, plan.chunks() * Index{detail::warp}, detail::sum_chunks<T, Accumulate<T>>,
+    bool const wide = is_wide<T>(width, dx.data);
+    detail::launch(name, stream, plan.chunks() * detail::tiles_of_chunk<T>(width) * Index{detail::warp},
+                   wide ? detail::sum_chunks<T, Accumulate<T>, true> : detail::sum_chunks<T, Accumulate<T>, false>,
                    plan.order(), plan.begin(), plan.chunk_row(), plan.first(), plan.rows(), plan.total(), width,
                    dx.data, partial.data, gradient.data, write);
     detail::launch_grid(name, stream,
@@ -153,6 +165,12 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
  private:
   static constexpr Index most_blocks = 1024;  // for rows of several chunks, which are few in most batches
 
+  /// Returns whether all rows of a matrix of this width consist of whole, aligned accesses of 16 bytes of type T.
+  template <class T>
+  [[nodiscard]] static bool is_wide(Index width, void const* data) noexcept {
+    return width % detail::most_neighbours<T> == 0 && detail::begins_aligned(data);
+  }
+
   /// Calls f(type of the vectorized access). A thread processes the channels of a block of random bits with dropout.
   /// Without dropout, it does so only if a norm's lanes could not keep all their channels otherwise.
   template <class T, class F>
@@ -162,6 +180,14 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
                                    width > detail::channels_per_warp<detail::NeighboursOf<T>> &&
                                    width <= detail::channels_per_warp<Masked>;
     keeps_only_masked ? f(std::type_identity<Masked>{}) : detail::with_neighbours<T>(inputs.mask, f);
+  }
+
+  /// Calls f(std::bool_constant), whether there is dropout. With it, `Here` has the channels of a block of random bits.
+  template <class Here, class T, class F>
+  static void with_dropout(Inputs<T> const& inputs, F const& f) {
+    if constexpr (std::is_same_v<Here, detail::MaskedNeighbours>)
+      if (inputs.mask.active()) return f(std::true_type{});
+    f(std::false_type{});
   }
 
   template <class T>

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include <lockstep/kernel/detail/launch.cuh>
@@ -235,17 +237,23 @@ LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index wi
   });
 }
 
-/// Returns whether embed_rows computes these embeddings: without norm or dropout, with one part per segment, and with
-/// accesses of type `Here` that are whole and aligned in the tables and in the result.
+/// Returns whether all accesses of 16 bytes to rows that begin here, and whose lengths are multiples of it, are
+/// aligned.
+[[nodiscard]] inline bool begins_aligned(void const* at) noexcept {
+  return reinterpret_cast<std::uintptr_t>(at) % widest_access == 0;
+}
+
+/// Returns whether embed_rows computes these embeddings: without norm, with one part per segment, and with accesses of
+/// type `Here` that are whole and aligned in the tables and in the result.
 template <class Here, class T>
 [[nodiscard]] bool rows_suffice(EmbeddingInputs<T, CudaSpace> const& in, Index width, void const* out) noexcept {
-  auto const aligned = [](void const* at) { return reinterpret_cast<std::uintptr_t>(at) % widest_access == 0; };
-  bool suffice = in.norm == Norm::none && !in.mask.active() && width % Here::size == 0 && aligned(in.position.data) &&
-                 aligned(in.type.data) && aligned(out) && in.position.extent[0] < std::numeric_limits<int>::max();
+  bool suffice = in.norm == Norm::none && width % Here::size == 0 && begins_aligned(in.position.data) &&
+                 begins_aligned(in.type.data) && begins_aligned(out) &&
+                 in.position.extent[0] < std::numeric_limits<int>::max();
   for (int segment = 0; segment < in.assembly.count; ++segment)
     suffice = suffice && in.first_part[segment + 1] - in.first_part[segment] == 1;
   for (int part = 0; part < in.first_part[in.assembly.count]; ++part)
-    suffice = suffice && aligned(in.parts[part].rows.data);
+    suffice = suffice && begins_aligned(in.parts[part].rows.data);
   return suffice;
 }
 
@@ -255,7 +263,7 @@ struct RowsOfSlot {
   static constexpr int padding = -1, invalid = -2;  // invalid: an id outside its table, or a position outside its own
 
   int segment = padding, position = 0;
-  T const* part = nullptr;
+  std::intptr_t part = 0;  // bytes from the first part's rows: nvcc loads faster from offsets to a kernel's argument
 
   RowsOfSlot() noexcept = default;
   template <class Here>
@@ -268,43 +276,90 @@ struct RowsOfSlot {
         index >= 0 && index < source.rows.extent[0] && (!in.position.data || slot.position < in.position.extent[0]);
     segment = valid ? slot.segment : invalid;
     position = valid ? static_cast<int>(slot.position) : 0;
-    part = source.rows.data + index * slot.width;
+    part = reinterpret_cast<std::intptr_t>(source.rows.data + index * slot.width) -
+           reinterpret_cast<std::intptr_t>(in.parts[0].rows.data);
+  }
+  [[nodiscard]] __device__ T const* part_of(EmbeddingInputs<T, CudaSpace> const& in) const noexcept {
+    return reinterpret_cast<T const*>(reinterpret_cast<char const*>(in.parts[0].rows.data) + part);
   }
   /// Returns the rows that lane `source` found. All lanes must call it.
   [[nodiscard]] __device__ RowsOfSlot of_lane(int source) const noexcept {
     RowsOfSlot other;
     other.segment = __shfl_sync(~0u, segment, source);
     other.position = __shfl_sync(~0u, position, source);
-    other.part = reinterpret_cast<T const*>(__shfl_sync(~0u, reinterpret_cast<std::uintptr_t>(part), source));
-#ifdef __CUDA_ARCH__
-    __builtin_assume(__isGlobal(other.part));  // otherwise nvcc loads from any kind of memory
-#endif
+    other.part = __shfl_sync(~0u, part, source);
     return other;
   }
 };
 
+/// Dropout of a slot whose channels begin at a block of random bits. Each lane of a warp finds it for one slot.
+/// Without dropout it is empty.
+template <bool drops>
+struct DroppedSlot {
+  Index position = 0, first_block = 0;
+
+  DroppedSlot() noexcept = default;
+  template <class Slot>
+  __device__ explicit DroppedSlot(Slot const& slot) noexcept {
+    if constexpr (drops) {
+      if (!slot.is_token) return;
+      position = slot.in.assembly.layout.positions.data[slot.row];
+      first_block = slot.token * (slot.width / MaskedNeighbours::size);
+    }
+  }
+  /// Returns the dropout that lane `source` found. All lanes must call it.
+  [[nodiscard]] __device__ DroppedSlot of_lane(int source) const noexcept {
+    DroppedSlot other;
+    if constexpr (drops) {
+      other.position = __shfl_sync(~0u, position, source);
+      other.first_block = __shfl_sync(~0u, first_block, source);
+    }
+    return other;
+  }
+  /// Applies dropout to the 8 channels from `channel` on. `scale` is the factor of kept elements.
+  template <class T, std::size_t count>
+  __device__ void apply(DropoutMask const& mask, T scale, Index channel, T (&x)[count]) const noexcept {
+    if constexpr (drops) {
+      static_assert(count == MaskedNeighbours::size);
+      auto const block = static_cast<std::uint64_t>(first_block + channel / MaskedNeighbours::size);
+      auto const bits = Philox(mask.key)(static_cast<std::uint64_t>(position), block);
+      for (int j = 0; j < static_cast<int>(count); ++j)
+        x[j] = mask.keeps(bits, static_cast<unsigned>(j)) ? product(x[j], scale) : T{0};
+    }
+  }
+};
+
 /// Computes embeddings if rows_suffice. A lane loads the channels of several slots before it waits for any of them.
-template <class Here, class Stored, class T>
+/// `scale` is the factor of elements that dropout keeps.
+template <class Here, bool drops, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
-    embed_rows(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, Stored* out) {
+    embed_rows(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, T scale, Stored* out) {
   using Channels = typename Here::template Values<T>;
   constexpr int batch = 16 / Here::size;
   auto const slots = in.assembly.layout.slots;
+  auto const mask = drops ? in.mask.resolved() : DropoutMask{};
   auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
   auto const first = static_cast<int>(lane()) % shares.lanes * Here::size;
   for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
     auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
-    RowsOfSlot<T> const of_this_lane(EmbeddingSlot<T, Here>(in, width, min(begin + lane(), slots - 1)));
+    EmbeddingSlot<T, Here> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    RowsOfSlot<T> const of_this_lane(slot_of_this_lane);
+    DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
     for (int k = own; k - own < count; k += batch * at_once) {
       RowsOfSlot<T> rows[batch];
-      for_constants<batch>([&](auto i) { rows[i] = of_this_lane.of_lane(min(k + i * at_once, count - 1)); });
+      DroppedSlot<drops> dropped[batch];
+      for_constants<batch>([&](auto i) {
+        auto const source = min(k + i * at_once, count - 1);
+        rows[i] = of_this_lane.of_lane(source);
+        dropped[i] = dropped_of_this_lane.of_lane(source);
+      });
       auto* const to = out + (begin + k) * width;
       for (auto channel = first; channel < width; channel += static_cast<int>(channels_per_warp<Here>)) {
         Here const here(channel, width);
         Channels x[batch] = {}, of_position[batch] = {}, of_type;
         for_constants<batch>([&](auto i) {
           if (rows[i].segment < 0) return;
-          here.load_whole(rows[i].part, x[i]);
+          here.load_whole(rows[i].part_of(in), x[i]);
           if (in.position.data) here.load_whole(in.position.data + rows[i].position * width, of_position[i]);
         });
         for_constants<batch>([&](auto i) {
@@ -321,6 +376,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
               for (int j = 0; j < Here::size; ++j) x[i][j] += of_type[j];
             }
           }
+          dropped[i].apply(mask, scale, Index{channel}, x[i]);
           if (k + i * at_once < count) here.put_whole(x[i], to + Index{i * at_once} * width);
         });
       }
@@ -366,6 +422,69 @@ LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
       slot.put_gradient(here, d, dx, targets);
     }
   });
+}
+
+/// Stores 32 bytes of each lane at to[channel], if `there`, so that two adjacent lanes write 32 contiguous bytes at
+/// once: a device writes half of such a sector as slowly as all of it. All lanes must call it. The lanes of a pair must
+/// have adjacent channels, and both or none of them must be `there`.
+template <class T, std::size_t count>
+__device__ void put_by_pairs(T const (&x)[count], T* to, Index channel, bool there) noexcept {
+  uint4 halves[2];
+  static_assert(sizeof halves == sizeof x);
+  std::memcpy(static_cast<void*>(halves), x, sizeof x);
+  bool const odd = lane() % 2 != 0;
+  uint4 const send = odd ? halves[0] : halves[1];
+  uint4 const received{__shfl_xor_sync(~0u, send.x, 1), __shfl_xor_sync(~0u, send.y, 1),
+                       __shfl_xor_sync(~0u, send.z, 1), __shfl_xor_sync(~0u, send.w, 1)};
+  if (!there) return;
+  auto* const at = reinterpret_cast<uint4*>(to + (odd ? channel - Index{count} : channel)) + odd;
+  __stwb(at, odd ? received : halves[0]);
+  __stwb(at + 2, odd ? halves[1] : received);
+}
+
+/// Computes gradients of the channels for dx alone, if rows are whole and aligned accesses of type `Here`. A lane loads
+/// the channels of several slots before it waits for any of them. `scale` is the factor of elements that dropout keeps.
+template <class Here, bool drops, class Stored, class T>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
+    embed_rows_backward(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, T scale, Stored const* dy,
+                        T* dx) {
+  constexpr int batch = sizeof(Stored) * Here::size > widest_access ? 2 : 4;
+  constexpr bool has_halves = sizeof(T) * Here::size == 2 * widest_access;
+  bool const paired = has_halves && width % (2 * Here::size) == 0;
+  auto const slots = in.assembly.layout.slots;
+  auto const mask = drops ? in.mask.resolved() : DropoutMask{};
+  auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
+  auto const first = static_cast<int>(lane()) % shares.lanes * Here::size;
+  for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
+    auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
+    EmbeddingSlot<T, Here> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
+    for (int k = own; k - own < count; k += batch * at_once) {
+      auto const lane_of = [&](int i) { return min(k + i * at_once, count - 1); };
+      bool token[batch];
+      for_constants<batch>([&](auto i) {
+        token[i] = __shfl_sync(~0u, int{slot_of_this_lane.is_token}, lane_of(i)) != 0 && k + i * at_once < count;
+      });
+      auto const slot = begin + k;
+      for (auto tile = 0; tile < width; tile += static_cast<int>(channels_per_warp<Here>)) {
+        Here const here(tile + first, width);
+        bool const inside = here.first() < width;
+        typename Here::template Values<Stored> stored[batch] = {};
+        for_constants<batch>([&](auto i) {
+          if (token[i] && inside) here.load_whole(dy + (slot + i * at_once) * width, stored[i]);
+        });
+        for_constants<batch>([&](auto i) {
+          typename Here::template Values<T> d;
+          for (int j = 0; j < Here::size; ++j) d[j] = static_cast<T>(stored[i][j]);
+          dropped_of_this_lane.of_lane(lane_of(i)).apply(mask, scale, here.first(), d);
+          auto* const to = dx + (slot + i * at_once) * width;
+          if constexpr (has_halves)
+            if (paired) return put_by_pairs(d, to, here.first(), token[i] && inside);
+          if (token[i] && inside) here.put_whole(d, to);
+        });
+      }
+    }
+  }
 }
 
 /// Returns the slots of one warp in the backward pass of a norm: at most as many as it has lanes; depends only on the

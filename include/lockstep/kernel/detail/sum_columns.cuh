@@ -110,12 +110,31 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(finishing_threads)
   target.data[column] = static_cast<T>(sum);
 }
 
-/// Sums columns of a matrix over a chunk of rows. `lanes` threads, a power of two, process adjacent groups of 16 bytes
-/// of a row; the block's other threads process further rows. A thread loads its groups of eight rows at once: whole
-/// ones if all are `wide`, otherwise element by element, with equal results. Block y sums the y-th matrix.
-template <class T, bool wide>
+/// Part of a row that has elements: `data`[0, end). The others count as zero.
+template <class T>
+struct RowStart {
+  T const* data;
+  Index end;
+};
+/// The rows of a matrix.
+template <class T>
+struct MatrixRows {
+  T const* x;
+  Index width;
+
+  template <std::size_t count>
+  __device__ void find(Index row, Index step, Index last, RowStart<T> (&parts)[count]) const noexcept {
+    for_constants<static_cast<int>(count)>([&](auto i) { parts[i] = {x + min(row + i * step, last) * width, width}; });
+  }
+};
+
+/// Sums columns over a chunk of rows. all_rows.find(row, step, last, parts) sets parts[i] to the part of row
+/// min(row + i * step, last). `lanes` threads, a power of two, process adjacent groups of 16 bytes of a row; the
+/// block's other threads process further rows. A thread loads its groups of eight rows at once: whole ones if all are
+/// `wide`, otherwise element by element, with equal results. Block y sums the y-th matrix.
+template <class T, bool wide, class Rows>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
-    sum_matrix_chunks(Index rows, Index width, int lanes, Index chunk_rows, T const* x, Accumulate<T>* partial,
+    sum_matrix_chunks(Index rows, Index width, int lanes, Index chunk_rows, Rows all_rows, Accumulate<T>* partial,
                       ColumnTarget<Accumulate<T>> to_first, ColumnTarget<Accumulate<T>> to_second,
                       ColumnTarget<Accumulate<T>> to_third) {
   using Sum = Accumulate<T>;
@@ -125,26 +144,24 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
   auto const chunk = Index{blockIdx.x} / tiles, tile = Index{blockIdx.x} % tiles * columns;
   auto const matrix = Index{blockIdx.y}, chunks = Index{gridDim.x} / tiles;
   auto const first = tile + (static_cast<int>(threadIdx.x) & (lanes - 1)) * size;
-  auto const there = static_cast<int>(max(Index{0}, min(Index{size}, width - first)));
   auto const end = min(rows, (chunk + 1) * chunk_rows);
   auto const step = Index{threads_per_block} / lanes;
   Sum sums[static_cast<std::size_t>(size)] = {};
-  for (auto row = chunk * chunk_rows + static_cast<int>(threadIdx.x) / lanes; row < end && there > 0;
+  for (auto row = chunk * chunk_rows + static_cast<int>(threadIdx.x) / lanes; row < end && first < width;
        row += at_once * step) {
     uint4 loaded[at_once];
     T elements[static_cast<std::size_t>(size)];
-    auto const* const from = x + (matrix * rows + row) * width + first;
-    if constexpr (wide) {
-      for_constants<at_once>([&](auto i) {
-        loaded[i] = row + i * step < end ? *reinterpret_cast<uint4 const*>(from + i * step * width) : uint4{};
-      });
-    } else {
-      for_constants<at_once>([&](auto i) {
-        for (int j = 0; j < size; ++j)
-          elements[j] = j < there && row + i * step < end ? from[i * step * width + j] : T{};
+    RowStart<T> parts[at_once];
+    all_rows.find(matrix * rows + row, step, matrix * rows + end - 1, parts);
+    for_constants<at_once>([&](auto i) {
+      auto const there = row + i * step < end ? parts[i].end - first : Index{0};
+      if constexpr (wide) {
+        loaded[i] = there > 0 ? *reinterpret_cast<uint4 const*>(parts[i].data + first) : uint4{};
+      } else {
+        for (int j = 0; j < size; ++j) elements[j] = j < there ? parts[i].data[first + j] : T{};
         std::memcpy(&loaded[i], elements, sizeof elements);
-      });
-    }
+      }
+    });
     for_constants<at_once>([&](auto i) {
       std::memcpy(static_cast<void*>(elements), &loaded[i], sizeof elements);
       for (int j = 0; j < size; ++j) sums[j] += static_cast<Sum>(elements[j]);
@@ -191,25 +208,36 @@ void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows,
   finish_columns<T, targets>(name, stream, chunks, width, partial, first, second);
 }
 
-/// Sums each column of a matrix [rows, width] over all rows. Sums up to three matrices in one launch, each to its own
-/// target; they are stored one after the other.
-/// @shape x [matrices * rows, width]   @shape partial [matrices * column_partials(rows, width)], overwritten
+/// Sums each column over all rows, whose elements `all_rows` finds. `wide`: all rows begin at multiples of 16 bytes and
+/// have whole groups of 16 bytes. Sums up to three lists of rows in one launch, each to its own target; they are stored
+/// one after the other.
+/// @shape partial [lists * column_partials(rows, width)], overwritten
 /// @determinism bitwise: only the shape and the element type determine the chunks, which are summed in order
-template <class T, std::size_t matrices = 1>
-void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
-                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
-                        ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
-  static_assert(matrices >= 1 && matrices <= 3, "sum_matrix_columns has at most three targets");
+template <class T, std::size_t lists, class Rows>
+void sum_row_starts(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Rows const& all_rows,
+                    bool wide, Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
+                    ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
+  static_assert(lists >= 1 && lists <= 3, "sum_row_starts has at most three targets");
   constexpr Index size = most_neighbours<T>;
   if (width == 0) return;
   auto const groups = std::bit_ceil(static_cast<std::uint64_t>((width + size - 1) / size));
   auto const lanes = std::min<Index>(warp, static_cast<Index>(groups));
   auto const tiles = (width + lanes * size - 1) / (lanes * size), chunks = column_chunks(rows);
-  bool const wide = width % size == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access == 0;
-  launch_grid(name, stream, {static_cast<unsigned>(tiles * chunks), static_cast<unsigned>(matrices)}, threads_per_block,
-              wide ? sum_matrix_chunks<T, true> : sum_matrix_chunks<T, false>, rows, width, static_cast<int>(lanes),
-              column_chunk(rows), x, chunks > 1 ? partial : nullptr, first, second, third);
-  finish_columns<Accumulate<T>, matrices>(name, stream, chunks, width, partial, first, second, third);
+  launch_grid(name, stream, {static_cast<unsigned>(tiles * chunks), static_cast<unsigned>(lists)}, threads_per_block,
+              wide ? sum_matrix_chunks<T, true, Rows> : sum_matrix_chunks<T, false, Rows>, rows, width,
+              static_cast<int>(lanes), column_chunk(rows), all_rows, chunks > 1 ? partial : nullptr, first, second,
+              third);
+  finish_columns<Accumulate<T>, lists>(name, stream, chunks, width, partial, first, second, third);
+}
+
+/// Sums each column of up to three matrices [rows, width] over all rows, as sum_row_starts does.
+/// @shape x [matrices * rows, width]   @shape partial [matrices * column_partials(rows, width)], overwritten
+template <class T, std::size_t matrices = 1>
+void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
+                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
+                        ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
+  bool const wide = width % most_neighbours<T> == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access == 0;
+  sum_row_starts<T, matrices>(name, stream, rows, width, MatrixRows<T>{x, width}, wide, partial, first, second, third);
 }
 
 }}}  // namespace lockstep::kernel::detail
