@@ -152,7 +152,9 @@ TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distan
                 return TensorView<Sum, 1, CudaSpace>{with_bias ? at(gradients, i, weights + 16) : nullptr, {outputs}};
               }),
               std::array{write, write, write}, partial.view(0).data);
-          auto const all_y = y.values(), all_gradients = gradients.values(), got_dx = dx.values();
+          auto const all_y = y.values();
+          auto const all_gradients = gradients.values();
+          auto const got_dx = dx.values();
           std::vector<double> exact_dx(got_dx.size(), write == Write::add ? 1 : 0), magnitude_dx = exact_dx;
           auto const part = []<class E>(std::vector<E> const& v, Index first, std::size_t count) {
             return std::vector<E>(v.begin() + first, v.begin() + first + static_cast<Index>(count));
