@@ -346,8 +346,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     RowsOfSlot<T> const of_this_lane(slot_of_this_lane);
     DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
     for (int k = own; k - own < count; k += batch * at_once) {
-      RowsOfSlot<T> rows[batch];
-      DroppedSlot<drops> dropped[batch];
+      RowsOfSlot<T> rows[std::size_t{batch}];
+      DroppedSlot<drops> dropped[std::size_t{batch}];
       for_constants<batch>([&](auto i) {
         auto const source = min(k + i * at_once, count - 1);
         rows[i] = of_this_lane.of_lane(source);
@@ -356,7 +356,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
       auto* const to = out + (begin + k) * width;
       for (auto channel = first; channel < width; channel += static_cast<int>(channels_per_warp<Here>)) {
         Here const here(channel, width);
-        Channels x[batch] = {}, of_position[batch] = {}, of_type;
+        Channels x[std::size_t{batch}] = {}, of_position[std::size_t{batch}] = {}, of_type;
         for_constants<batch>([&](auto i) {
           if (rows[i].segment < 0) return;
           here.load_whole(rows[i].part_of(in), x[i]);
@@ -461,7 +461,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
     for (int k = own; k - own < count; k += batch * at_once) {
       auto const lane_of = [&](int i) { return min(k + i * at_once, count - 1); };
-      bool token[batch];
+      bool token[std::size_t{batch}];
       for_constants<batch>([&](auto i) {
         token[i] = __shfl_sync(~0u, int{slot_of_this_lane.is_token}, lane_of(i)) != 0 && k + i * at_once < count;
       });
@@ -469,7 +469,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
       for (auto tile = 0; tile < width; tile += static_cast<int>(channels_per_warp<Here>)) {
         Here const here(tile + first, width);
         bool const inside = here.first() < width;
-        typename Here::template Values<Stored> stored[batch] = {};
+        typename Here::template Values<Stored> stored[std::size_t{batch}] = {};
         for_constants<batch>([&](auto i) {
           if (token[i] && inside) here.load_whole(dy + (slot + i * at_once) * width, stored[i]);
         });
