@@ -28,19 +28,21 @@ struct OwnOutputs {
 
   __device__ OwnOutputs(T const* out, Index stride, int tokens, int head_width, bool wide) noexcept {
     LOCKSTEP_UNROLL
-    for (int n = 0; n < passes; ++n) LOCKSTEP_UNROLL
-    for (int p = 0; p < pieces; ++p) {
-      auto const row = row_of(n), c = channel_of(p);
-      auto const* const from = out + row * stride + c;
-      auto& to = outputs[n][p];
-      bool const here = row < tokens;
-      if (wide) {
-        uint4 piece{0, 0, 0, 0};
-        if (here && c < head_width) piece = *reinterpret_cast<uint4 const*>(from);
-        std::memcpy(static_cast<void*>(to), &piece, sizeof piece);
-      } else {
-        LOCKSTEP_UNROLL
-        for (int k = 0; k < Shape::access; ++k) to[k] = here && c + k < head_width ? from[k] : T{};
+    for (int n = 0; n < passes; ++n) {
+      LOCKSTEP_UNROLL
+      for (int p = 0; p < pieces; ++p) {
+        auto const row = row_of(n), c = channel_of(p);
+        auto const* const from = out + row * stride + c;
+        auto& to = outputs[n][p];
+        bool const here = row < tokens;
+        if (wide) {
+          uint4 piece{0, 0, 0, 0};
+          if (here && c < head_width) piece = *reinterpret_cast<uint4 const*>(from);
+          std::memcpy(static_cast<void*>(to), &piece, sizeof piece);
+        } else {
+          LOCKSTEP_UNROLL
+          for (int k = 0; k < Shape::access; ++k) to[k] = here && c + k < head_width ? from[k] : T{};
+        }
       }
     }
   }

@@ -247,30 +247,34 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
   auto* const to = target.data + at;
   if (target.write == Write::add) {  // the sum is rounded once
     LOCKSTEP_UNROLL
-    for (int m = 0; m < Shape::row_tiles; ++m) LOCKSTEP_UNROLL
-    for (int n = 0; n < Shape::channels / 8; ++n)
-      for (int i = 0; i < 4; ++i) {
-        auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
-        if (row >= tokens || c >= head_width) continue;
-        auto& element = to[row * stride + c];
-        element = static_cast<T>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
-      }
+    for (int m = 0; m < Shape::row_tiles; ++m) {
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < Shape::channels / 8; ++n)
+        for (int i = 0; i < 4; ++i) {
+          auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
+          if (row >= tokens || c >= head_width) continue;
+          auto& element = to[row * stride + c];
+          element = static_cast<T>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
+        }
+    }
     return;
   }
   auto* const mine = shared + warp_row<Shape>();
   LOCKSTEP_UNROLL
-  for (int m = 0; m < Shape::row_tiles; ++m) LOCKSTEP_UNROLL
-  for (int n = 0; n < Shape::channels / 8; ++n)
-    for (int h = 0; h < 2; ++h) {
-      auto const row = 16 * m + h * 8 + fragment_row();
-      auto const first = row < tokens ? factors[m][h] * sums[m][n][2 * h] : 0.0f,
-                 second = row < tokens ? factors[m][h] * sums[m][n][2 * h + 1] : 0.0f;
-      auto* const element = &mine[row][8 * n + fragment_column()];
-      if constexpr (Shape::in_float)
-        element[0] = first, element[1] = second;
-      else
-        *reinterpret_cast<ElementPair*>(element) = pack<T>(first, second);
-    }
+  for (int m = 0; m < Shape::row_tiles; ++m) {
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < Shape::channels / 8; ++n)
+      for (int h = 0; h < 2; ++h) {
+        auto const row = 16 * m + h * 8 + fragment_row();
+        auto const first = row < tokens ? factors[m][h] * sums[m][n][2 * h] : 0.0f,
+                   second = row < tokens ? factors[m][h] * sums[m][n][2 * h + 1] : 0.0f;
+        auto* const element = &mine[row][8 * n + fragment_column()];
+        if constexpr (Shape::in_float)
+          element[0] = first, element[1] = second;
+        else
+          *reinterpret_cast<ElementPair*>(element) = pack<T>(first, second);
+      }
+  }
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < Shape::warp_rows * Shape::groups; i += 32) {
     auto const row = i / Shape::groups, c = i % Shape::groups * Shape::access;
