@@ -243,7 +243,8 @@ void embedding_assembly_cases(Backend& backend) {
     for (double dropout : {0.0, 0.1})
       check_embedding<T>(backend, {.rows = 9, .length = 20, .width = width, .dropout = dropout, .ragged = true});
   }
-  check_embedding<T>(backend, {.rows = 4, .length = 4200, .width = 136, .dropout = 0.1});  // several slots per warp
+  if constexpr (sizeof(T) == sizeof(float))  // several slots per warp
+    check_embedding<T>(backend, {.rows = 4, .length = 4200, .width = 40, .dropout = 0.1});
   check_embedding<T>(backend, {.rows = 300, .length = 16, .width = 16, .norm = Norm::layer, .types = true});
   for (auto norm : {Norm::layer, Norm::rms})
     check_embedding<T>(backend, {.rows = 3, .length = 4, .width = 260, .dropout = 0.1, .norm = norm});
