@@ -29,7 +29,6 @@
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define LOCKSTEP_DYNAMIC_SHARED(name) std::byte* const name = cuda_emulation::Machine::instance().dynamic_shared()
 
 inline cuda_emulation::Three const& threadIdx = cuda_emulation::Machine::instance().thread;
 inline cuda_emulation::Three const& blockIdx = cuda_emulation::Machine::instance().block;

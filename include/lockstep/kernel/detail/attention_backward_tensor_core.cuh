@@ -119,15 +119,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const head_width = static_cast<int>(in.head_width), tokens = head.queries - first;
   auto const query = head.query_start + first * in.width;
   auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
-  auto const copy_tile = [&](int at, typename Shape::Row* to) {
-    auto const from = head.key_start + at * in.key_width;
-    copy_rows<Shape, tile, RowOrder::permuted>(in.key + from, in.key_width, end - at, head_width, wide, to);
-    copy_rows<Shape, tile, RowOrder::permuted>(in.value + from, in.key_width, end - at, head_width, wide, to + tile);
-  };
   auto* const own = apart ? memory + Shape::buffer_rows : memory;
   copy_rows<Shape, Shape::own>(in.query + query, in.width, tokens, head_width, wide, own);
   copy_rows<Shape, Shape::own>(dout + query, in.width, tokens, head_width, wide, own + Shape::own);
-  if (apart) copy_tile(0, memory);
+  if (apart) copy_keys<Shape>(in, head, 0, end, wide, memory);
   OwnOutputs<Shape> const outputs(out + query, in.width, tokens, head_width, wide);
   auto const first_statistic = head.index * in.queries.length + first;
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::own; i += Shape::threads) {
@@ -142,7 +137,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   load_left<Shape>(own + Shape::own, gradients);
   if (!apart) {
     __syncthreads();  // the own rows were read
-    copy_tile(0, memory);
+    copy_keys<Shape>(in, head, 0, end, wide, memory);
     wait_for_copies();
   }
 
@@ -165,7 +160,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
     auto* const keys = memory + at / tile % 2 * Shape::buffer_rows;
     if (at > 0) wait_for_copies();
     __syncthreads();  // this tile has arrived, and the last one was read
-    if (at + tile < end) copy_tile(at + tile, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
+    if (at + tile < end)
+      copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
     if (!by_distance && in.causal && at >= own_row + Shape::warp_rows) continue;
     bool const masked = in.bias || at + tile > end || (in.causal && at + tile > own_row + 1);
     LOCKSTEP_UNROLL

@@ -25,14 +25,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const head_width = static_cast<int>(in.head_width);
   auto const query = head.query_start + first * in.width;
   auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
-  auto const copy_tile = [&](int at, typename Shape::Row* to) {
-    auto const from = head.key_start + at * in.key_width;
-    copy_rows<Shape, tile, RowOrder::permuted>(in.key + from, in.key_width, end - at, head_width, wide, to);
-    copy_rows<Shape, tile, RowOrder::permuted>(in.value + from, in.key_width, end - at, head_width, wide, to + tile);
-  };
   auto* const own = memory + Shape::buffer_rows;
   copy_rows<Shape, Shape::own>(in.query + query, in.width, head.queries - first, head_width, wide, own);
-  copy_tile(0, memory);
+  copy_keys<Shape>(in, head, 0, end, wide, memory);
   wait_for_copies();
   __syncthreads();
   typename Shape::Left queries;
@@ -52,7 +47,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
     auto* const keys = memory + at / tile % 2 * Shape::buffer_rows;
     if (at > 0) wait_for_copies();
     __syncthreads();  // this tile has arrived, and the last one was read
-    if (at + tile < end) copy_tile(at + tile, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
+    if (at + tile < end)
+      copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
     if (in.causal && at >= own_row + Shape::warp_rows) continue;
     typename Shape::Products scores[Shape::template extent<tile / 16>];
     LOCKSTEP_UNROLL

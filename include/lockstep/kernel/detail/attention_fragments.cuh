@@ -148,6 +148,17 @@ __device__ void copy_rows(typename Shape::T const* from, Index stride, int count
   }
 }
 
+/// Starts to copy a tile of a head's keys, and then of its values, from key `at` on. Keys from `end` on become zero.
+template <class Shape, class T>
+__device__ void copy_keys(AttentionArguments<T> const& in, FragmentHead<T> const& head, int at, int end, bool wide,
+                          typename Shape::Row* to) noexcept {
+  auto const from = head.key_start + at * in.key_width;
+  auto const head_width = static_cast<int>(in.head_width);
+  copy_rows<Shape, Shape::tile, RowOrder::permuted>(in.key + from, in.key_width, end - at, head_width, wide, to);
+  copy_rows<Shape, Shape::tile, RowOrder::permuted>(in.value + from, in.key_width, end - at, head_width, wide,
+                                                    to + Shape::tile);
+}
+
 /// Loads the warp's rows as the left factor of products over channels.
 template <class Shape>
 __device__ void load_left(typename Shape::Row const* own, typename Shape::Left& left) noexcept {

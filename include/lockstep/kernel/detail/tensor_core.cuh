@@ -69,6 +69,32 @@ template <class T>
   return value;
 }
 
+#if !LOCKSTEP_HAS_TENSOR_CORES
+/// Words that a lane needs for step k of 4 of a product: words 0 and 1, then 2 and 3, of its rows' lane, and both words
+/// of the lanes of its two columns. The first word of a pair is the lower half.
+struct ExchangedWords {
+  std::uint64_t rows[2], columns[2];
+
+  __device__ ExchangedWords(int k, std::uint32_t const (&a)[4], std::uint32_t b0, std::uint32_t b1) noexcept {
+    auto const g = static_cast<int>(lane()) / 4, t = static_cast<int>(lane()) % 4;
+    auto const pair = [](std::uint32_t first, std::uint32_t second) {
+      return std::uint64_t{first} | std::uint64_t{second} << 32;
+    };
+    rows[0] = __shfl_sync(~0u, pair(a[0], a[1]), 4 * g + k);
+    rows[1] = __shfl_sync(~0u, pair(a[2], a[3]), 4 * g + k);
+    columns[0] = __shfl_sync(~0u, pair(b0, b1), 8 * t + k);
+    columns[1] = __shfl_sync(~0u, pair(b0, b1), 8 * t + 4 + k);
+  }
+  /// Returns the word of row m (g or g + 8), or of column n, in half `half` of the depth.
+  [[nodiscard]] __device__ std::uint32_t row(int m, int half) const noexcept {
+    return static_cast<std::uint32_t>(rows[half] >> 32 * m);
+  }
+  [[nodiscard]] __device__ std::uint32_t column(int n, int half) const noexcept {
+    return static_cast<std::uint32_t>(columns[n] >> 32 * half);
+  }
+};
+#endif
+
 /// Computes C += A B for A [16, 16], B [16, 8], C [16, 8], by all lanes of a warp. With g = lane / 4 and t = lane % 4,
 /// a lane holds these elements:
 /// a[0] = A[g][2t, 2t + 1], a[1] = A[g + 8][…], a[2] = A[g][2t + 8, 2t + 9], a[3] = A[g + 8][…];
@@ -86,20 +112,12 @@ __device__ void multiply_add(float (&c)[4], ElementPair const (&a)[4], ElementPa
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-  auto const g = static_cast<int>(lane()) / 4, t = static_cast<int>(lane()) % 4;
-  auto const both = [](ElementPair first, ElementPair second) {
-    return std::uint64_t{first} | std::uint64_t{second} << 32;
-  };
   for (int k = 0; k < 4; ++k) {
-    std::uint64_t const rows[2] = {__shfl_sync(~0u, both(a[0], a[1]), 4 * g + k),
-                                   __shfl_sync(~0u, both(a[2], a[3]), 4 * g + k)},
-                        columns[2] = {__shfl_sync(~0u, both(b0, b1), 8 * t + k),
-                                      __shfl_sync(~0u, both(b0, b1), 8 * t + 4 + k)};
+    ExchangedWords const words(k, a, b0, b1);
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < 2; ++i)
         for (int n = 0; n < 4; ++n)
-          c[n] += element<T>(static_cast<ElementPair>(rows[half] >> 32 * (n / 2)), i) *
-                  element<T>(static_cast<ElementPair>(columns[n % 2] >> 32 * half), i);
+          c[n] += element<T>(words.row(n / 2, half), i) * element<T>(words.column(n % 2, half), i);
   }
 #endif
 }
@@ -123,21 +141,13 @@ __device__ inline void multiply_add(float (&c)[4], float const (&a)[4], float b0
   add(upper(a[0]), upper(a[1]), upper(a[2]), upper(a[3]), rest(b0), rest(b1));
   add(upper(a[0]), upper(a[1]), upper(a[2]), upper(a[3]), upper(b0), upper(b1));
 #else
-  auto const g = static_cast<int>(lane()) / 4, t = static_cast<int>(lane()) % 4;
-  auto const both = [](float first, float second) {
-    return std::uint64_t{std::bit_cast<std::uint32_t>(first)} | std::uint64_t{std::bit_cast<std::uint32_t>(second)}
-                                                                    << 32;
-  };
-  auto const number = [](std::uint64_t pair, int which) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(pair >> 32 * which));
-  };
+  std::uint32_t rows[4];
+  for (int i = 0; i < 4; ++i) rows[i] = std::bit_cast<std::uint32_t>(a[i]);
   for (int k = 0; k < 4; ++k) {
-    std::uint64_t const rows[2] = {__shfl_sync(~0u, both(a[0], a[1]), 4 * g + k),
-                                   __shfl_sync(~0u, both(a[2], a[3]), 4 * g + k)},
-                        columns[2] = {__shfl_sync(~0u, both(b0, b1), 8 * t + k),
-                                      __shfl_sync(~0u, both(b0, b1), 8 * t + 4 + k)};
+    ExchangedWords const words(k, rows, std::bit_cast<std::uint32_t>(b0), std::bit_cast<std::uint32_t>(b1));
     for (int half = 0; half < 2; ++half)
-      for (int n = 0; n < 4; ++n) c[n] += number(rows[half], n / 2) * number(columns[n % 2], half);
+      for (int n = 0; n < 4; ++n)
+        c[n] += std::bit_cast<float>(words.row(n / 2, half)) * std::bit_cast<float>(words.column(n % 2, half));
   }
 #endif
 }
