@@ -379,7 +379,8 @@ stage_profile() {
   [[ -n $ncu ]] || { record ncu skipped 0 'there is no ncu here' && return; }
   for name in 'step d128 b32 bf16' 'step d256 b256 bf16' 'step d256 b256 float' 'step imdb b128 bf16' 'step bert b32 bf16'; do
     check "$name" 90 "${ours[@]}" "$ncu" --profile-from-start off --clock-control none --csv --page raw \
-      --metrics gpu__time_duration.sum bin/step_points --profile "$name"
+      --metrics gpu__time_duration.sum bin/step_points --profile "$name" &&
+      { grep -q '^"[0-9]' "$results/profile/$name.log" || record "$name: kernels" failed 0 'ncu has measured no kernel'; }
   done
 }
 

@@ -146,7 +146,7 @@ def profile_table(log, most=25):
             name = kernel_name(row["Kernel Name"])
             count, total = kernels.get(name, (0, 0.0))
             kernels[name] = (count + 1, total + float(row["gpu__time_duration.sum"].replace(",", "")))
-    unit = 1e-3 if lines and "nsecond" in lines[1] or '"ns"' in "".join(lines[1:2]) else 1.0
+    unit = 1e-3 if any(name in line for line in lines[1:2] for name in ("nsecond", '"ns"')) else 1.0
     everything = sum(total for _, total in kernels.values()) or 1
     ranked = sorted(kernels.items(), key=lambda kernel: -kernel[1][1])
     rows = [[f"`{name}`", str(count), number(total * unit), f"{100 * total / everything:.0f} %"]
