@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lockstep::blas: GEMM by OpenBLAS on processors without a tile of Lockstep's own. AVX2 and AVX-512 have tiles, which
-# are equally fast. kernel/detail/gemm_blas.hpp lists the matrix products that the library computes.
+# are equally fast. kernel/gemm/detail/gemm_blas.hpp lists the matrix products that the library computes.
 #
 # The static single-threaded archive is preferred. Several threads call it, each for one product at a time. A library
 # with its own threads starves one caller and may change bits. The system's alternatives could replace a shared library

@@ -66,9 +66,9 @@ endif()
 
 # lockstep_test(folder/name [APART] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
-# Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a folder with equal LINK
-# are one program. Tests with further SOURCES are separate programs, and so are tests that are APART. A test is APART if
-# its includes depend on its macros, or if it specializes templates.
+# Makes ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. Tests of a floor (of a room in
+# data) with equal LINK are one program. Tests with further SOURCES are separate programs, and so are tests that are
+# APART. A test is APART if its includes depend on its macros, or if it specializes templates.
 # NEEDS are programs, targets of this project, that a test starts: it finds the path of each in the environment as
 # LOCKSTEP_PROGRAM_<name>. PROCESSORS is the number of cores that it uses. Exit code 77 means skipped.
 #
@@ -85,7 +85,10 @@ function(lockstep_test name)
   set_property(TARGET ${target} PROPERTY EXCLUDE_FROM_ALL ON)
   add_dependencies(alone ${target})
 
-  get_filename_component(folder "${name}" DIRECTORY)
+  string(REGEX MATCH "^(data/)?[^/]+" folder "${name}") # rooms of a floor share a program
+  if(folder STREQUAL name)
+    get_filename_component(folder "${name}" DIRECTORY)
+  endif()
   string(REGEX REPLACE "lockstep::|;" "_" linked "${test_LINK}")
   string(REPLACE "/" "." target "test.${folder}.all${linked}")
   set(file "${CMAKE_CURRENT_BINARY_DIR}/${folder}/all${linked}.cpp")

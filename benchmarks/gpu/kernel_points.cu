@@ -7,14 +7,14 @@
 #include <type_traits>
 #include <vector>
 
-#include <lockstep/kernel/attention.cuh>
-#include <lockstep/kernel/channel_bias.cuh>
-#include <lockstep/kernel/cross_entropy.cuh>
-#include <lockstep/kernel/fused_embedding.cuh>
-#include <lockstep/kernel/layer_norm.cuh>
-#include <lockstep/kernel/linear.cuh>
-#include <lockstep/kernel/optimizer_step.cuh>
-#include <lockstep/kernel/rms_norm.cuh>
+#include <lockstep/kernel/attention/attention.cuh>
+#include <lockstep/kernel/elementwise/channel_bias.cuh>
+#include <lockstep/kernel/embedding/fused_embedding.cuh>
+#include <lockstep/kernel/linear/linear.cuh>
+#include <lockstep/kernel/loss/cross_entropy.cuh>
+#include <lockstep/kernel/normalization/layer_norm.cuh>
+#include <lockstep/kernel/normalization/rms_norm.cuh>
+#include <lockstep/kernel/optimizer/optimizer_step.cuh>
 #include <lockstep/optim/adamw.hpp>
 
 #include <gpu/points.cuh>

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/kernel/ctc.hpp>
+#include <lockstep/kernel/loss/ctc.hpp>
 
 #include <python_peer.hpp>
 #include <rate.hpp>

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/app/detail/nccl.hpp>
-#include <lockstep/kernel/binary_operation.cuh>
+#include <lockstep/kernel/elementwise/binary_operation.cuh>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/memory/cuda_graph.cuh>
 

@@ -2,7 +2,7 @@
 #include <cublasLt.h>
 
 #define __CUDA_ARCH_LIST__ 0  // NOLINT: nvcc's
-#include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/gemm/gemm.cuh>
 
 #include <doctest/doctest.h>
 

@@ -100,7 +100,7 @@ outcome profile 'step d128 b32 bf16: kernels' failed
 outcome profile 'step bert b32 bf16' passed
 
 # The report has the rows and the outcomes, and gives a component the status that its tests have.
-printf '%s\n' 'kernel/ctc\tpassed\t1\t' 'kernel/image_input\tfailed\t1\twrong' 'kernel/recurrent\tskipped\t0\t' |
+printf '%s\n' 'kernel/loss/ctc\tpassed\t1\t' 'kernel/convolution/image_input\tfailed\t1\twrong' 'kernel/recurrent/recurrent\tskipped\t0\t' |
   sed 's/\\t/\t/g' >>"$kit/results/tests.tsv"
 (root=$source_root && gpu_report "$kit/results") >"$work/said" 2>&1 || fail 'gpu report failed' "$work/said"
 says '# Measurements on one H100, '
@@ -109,7 +109,7 @@ says '| `add` | 1 | 1.5 | 100 % |'
 says '`kernel/bad`: exit code 1: ERROR: CHECK( 1 == 2 ) is NOT correct!'
 says '2 components have a new status'
 grep -q "^| CTC | H100, $(date -u +%F) |" "$kit/results/status.md" || fail 'no status of CTC' "$kit/results/status.md"
-grep -q '^| image input | H100, .*, except `kernel/image_input` |' "$kit/results/status.md" ||
+grep -q '^| image input | H100, .*, except `kernel/convolution/image_input` |' "$kit/results/status.md" ||
   fail 'no status of image input' "$kit/results/status.md"
 (gpu_report "$work") >"$work/said" 2>&1 && fail 'gpu report accepts a folder without results'
 says 'has no results of a run (no machine.txt)'

@@ -13,7 +13,7 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/feed_forward.hpp>

@@ -10,8 +10,8 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/memory/space.hpp>
 
-#include "kernel/values.hpp"
-#include "kernel/view.hpp"
+#include "values.hpp"
+#include "view.hpp"
 
 /// Inputs of attention and what is to come out, whatever computes it.
 namespace lockstep_test::attention {

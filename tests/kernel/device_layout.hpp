@@ -9,7 +9,7 @@
 
 #include <lockstep/kernel/sequence_layout.hpp>
 
-#include "kernel/view.hpp"
+#include "view.hpp"
 #include "memory/device.hpp"
 
 namespace lockstep_test {

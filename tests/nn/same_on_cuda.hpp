@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <lockstep/kernel/binary_operation.cuh>
+#include <lockstep/kernel/elementwise/binary_operation.cuh>
 #include <lockstep/memory/cuda.cuh>
 
 #include "memory/device.hpp"

@@ -2,9 +2,9 @@
 // Passes that come back on a device are done as they were recorded: with the bits of passes that are queued anew.
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/kernel/cross_entropy.cuh>
-#include <lockstep/kernel/dropout.cuh>
-#include <lockstep/kernel/linear.cuh>
+#include <lockstep/kernel/linear/linear.cuh>
+#include <lockstep/kernel/loss/cross_entropy.cuh>
+#include <lockstep/kernel/random/dropout.cuh>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/initialize.hpp>

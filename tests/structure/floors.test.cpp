@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "structure/source_tree.hpp"
 
@@ -61,8 +65,32 @@ std::string objection(std::string_view header, std::string_view included) {
   if (to.empty()) return "nothing inside the library includes an umbrella";
   if (height(from) < 0 || height(to) < 0) return "this folder stands on no floor";
   if (from != to && height(to) >= height(from)) return "a folder includes only itself and folders to its left";
-  if (from != to && is_detail(name)) return "a detail/ belongs to its own folder";
+  if (is_detail(name) && (from != to || (!room_of(name).empty() && room_of(name) != room_of(header))))
+    return "a detail/ belongs to its own folder";
   if (name.ends_with(".cuh") && header.ends_with(".hpp")) return "a .hpp compiles without nvcc";
+  return "";
+}
+
+/// Returns a circle of `edges`, such as "a > b > a"; empty if there is none.
+std::string circle_in(std::map<std::string, std::set<std::string>> const& edges) {
+  std::set<std::string> left;
+  std::vector<std::string> path;
+  std::function<std::string(std::string const&)> const visit = [&](std::string const& room) -> std::string {
+    if (auto const first = std::find(path.begin(), path.end(), room); first != path.end()) {
+      std::string circle;
+      for (auto at = first; at != path.end(); ++at) circle += *at + " > ";
+      return circle + room;
+    }
+    path.push_back(room);
+    if (auto const next = edges.find(room); next != edges.end() && !left.contains(room))
+      for (auto const& to : next->second)
+        if (auto circle = visit(to); !circle.empty()) return circle;
+    left.insert(room);
+    path.pop_back();
+    return "";
+  };
+  for (auto const& edge : edges)
+    if (auto circle = visit(edge.first); !circle.empty()) return circle;
   return "";
 }
 
@@ -73,6 +101,10 @@ TEST_CASE("the rules refuse what they should") {
   CHECK(objection("data/a.hpp", "<vector>").empty());
   CHECK(objection("data/a.hpp", "<sys/mman.h>").empty());
   CHECK(objection("data/a.hpp", "<lockstep/data/detail/b.hpp>").empty());
+  CHECK(objection("kernel/gemm/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
+  CHECK(objection("kernel/gemm/a.hpp", "<lockstep/kernel/detail/b.hpp>").empty());
+  CHECK_FALSE(objection("kernel/linear/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
+  CHECK_FALSE(objection("kernel/detail/a.hpp", "<lockstep/kernel/gemm/detail/b.hpp>").empty());
   CHECK(objection("app/a.hpp", "<CLI/CLI.hpp>").empty());
   CHECK(objection("memory/a.cuh", "<cuda_runtime.h>").empty());
   CHECK(objection("kernel/detail/a_onednn.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
@@ -123,6 +155,24 @@ TEST_CASE("every header keeps to its floor") {
   MESSAGE(headers.size(), " headers, ", includes, " includes");
   CHECK(headers.size() >= 9);
   CHECK(includes >= 9);
+}
+
+TEST_CASE("rooms of a floor do not include each other in a circle") {
+  std::map<std::string, std::set<std::string>> included_rooms;
+  for (auto const& header : library_headers()) {
+    auto const from = std::string(folder_of(header)) + "/" + std::string(room_of(header));
+    for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
+      auto const included = included_by(line);
+      if (!included.starts_with("<lockstep/")) continue;
+      auto const name = included.substr(10, included.size() - 11);
+      auto const to = std::string(folder_of(name)) + "/" + std::string(room_of(name));
+      if (folder_of(header) == folder_of(name) && from != to) included_rooms[from].insert(to);
+    }
+  }
+  CHECK(circle_in(included_rooms) == "");
+  CHECK(included_rooms.size() >= 9);
+  included_rooms["kernel/"].insert("kernel/linear");
+  CHECK(circle_in(included_rooms) != "");
 }
 
 TEST_CASE("every header begins with the licence and its guard") {

@@ -45,6 +45,14 @@ inline std::string_view folder_of(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
 }
 
+/// The room of a header: the folder below its floor, such as gemm for kernel/gemm/detail/a.hpp. Headers of the floor
+/// itself, and those of its own detail/, share the empty room, on which the others stand.
+inline std::string_view room_of(std::string_view path) {
+  path.remove_prefix(std::min(path.size(), folder_of(path).size() + 1));
+  auto const room = folder_of(path);
+  return room == "detail" ? std::string_view{} : room;
+}
+
 inline bool is_detail(std::string_view path) { return path.find("/detail/") != std::string_view::npos; }
 
 inline std::vector<std::string> lines_of(std::filesystem::path const& file) {

@@ -10,8 +10,8 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/binary_operation.hpp>
-#include <lockstep/kernel/move.hpp>
+#include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/replica_group.hpp>
 #include <lockstep/nn/staging.hpp>

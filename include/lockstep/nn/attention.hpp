@@ -9,8 +9,8 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/attention.hpp>
-#include <lockstep/kernel/rotary.hpp>
+#include <lockstep/kernel/attention/attention.hpp>
+#include <lockstep/kernel/attention/rotary.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/dropout.hpp>

@@ -15,11 +15,11 @@
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/kept_objects.hpp>
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/kernel/convert.hpp>
-#include <lockstep/kernel/gemm.hpp>
-#include <lockstep/kernel/move.hpp>
-#include <lockstep/kernel/step_key.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/copy/convert.hpp>
+#include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/kernel/gemm/gemm.hpp>
+#include <lockstep/kernel/random/step_key.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/memory/stream.hpp>

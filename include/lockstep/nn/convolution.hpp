@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include <lockstep/kernel/clear_padding.hpp>
+#include <lockstep/kernel/sequence/clear_padding.hpp>
 #include <lockstep/nn/detail/convolution_base.hpp>
 #include <lockstep/nn/detail/without_padding.hpp>
 #include <lockstep/nn/sequence.hpp>

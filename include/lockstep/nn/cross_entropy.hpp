@@ -5,8 +5,8 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
-#include <lockstep/kernel/cross_entropy.hpp>
-#include <lockstep/kernel/soft_cross_entropy.hpp>
+#include <lockstep/kernel/loss/cross_entropy.hpp>
+#include <lockstep/kernel/loss/soft_cross_entropy.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/expect_present.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>

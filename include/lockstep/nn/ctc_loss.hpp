@@ -3,7 +3,7 @@
 #include <string>
 #include <type_traits>
 
-#include <lockstep/kernel/ctc.hpp>
+#include <lockstep/kernel/loss/ctc.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/layout_of.hpp>

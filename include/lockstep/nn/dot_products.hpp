@@ -5,7 +5,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/gemm.hpp>
+#include <lockstep/kernel/gemm/gemm.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/staging.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/dropout.hpp>
+#include <lockstep/kernel/random/dropout.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>

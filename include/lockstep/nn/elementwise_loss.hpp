@@ -6,7 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/elementwise_loss.hpp>
+#include <lockstep/kernel/loss/elementwise_loss.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/expect_present.hpp>
 #include <lockstep/nn/loss.hpp>
@@ -64,8 +64,8 @@ template <class Context, class Rule, class Target, int Rank>
 }  // namespace detail
 
 /// Sum over the tokens' elements of rule(prediction, target), times `factor`; the weight is the number of elements.
-/// `rule` is a rule of kernel/loss_rules.hpp or your own. Padding counts nothing. While recording, forward also writes
-/// the gradient of the sum next to the prediction: one pass serves forward and backward.
+/// `rule` is a rule of kernel/loss/loss_rules.hpp or your own. Padding counts nothing. While recording, forward also
+/// writes the gradient of the sum next to the prediction: one pass serves forward and backward.
 /// @shape prediction.tokens [slots, width]   @shape target [slots, width], any extents with as many numbers, outermost
 /// first
 /// @determinism bitwise, for any number of threads

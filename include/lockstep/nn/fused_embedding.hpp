@@ -7,7 +7,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/segment_plan.hpp>
-#include <lockstep/kernel/fused_embedding.hpp>
+#include <lockstep/kernel/embedding/fused_embedding.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/embedding_parts.hpp>
 #include <lockstep/nn/dropout.hpp>

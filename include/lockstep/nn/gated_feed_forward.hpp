@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <lockstep/kernel/gated_linear.hpp>
-#include <lockstep/kernel/linear.hpp>
+#include <lockstep/kernel/linear/gated_linear.hpp>
+#include <lockstep/kernel/linear/linear.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/linear.hpp>

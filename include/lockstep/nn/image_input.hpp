@@ -8,7 +8,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/image_input.hpp>
+#include <lockstep/kernel/convolution/image_input.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>

@@ -7,7 +7,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/layer_norm.hpp>
+#include <lockstep/kernel/normalization/layer_norm.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/by_place.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/channel_scale.hpp>
+#include <lockstep/kernel/elementwise/channel_scale.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/sequence.hpp>

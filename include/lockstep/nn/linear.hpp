@@ -8,10 +8,10 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
-#include <lockstep/kernel/elementwise.hpp>
-#include <lockstep/kernel/linear.hpp>
+#include <lockstep/kernel/elementwise/elementwise.hpp>
+#include <lockstep/kernel/linear/linear.hpp>
+#include <lockstep/kernel/linear/slope.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
-#include <lockstep/kernel/slope.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/by_place.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>

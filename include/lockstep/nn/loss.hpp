@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/binary_operation.hpp>
-#include <lockstep/kernel/total.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
+#include <lockstep/kernel/reduction/sum.hpp>
 #include <lockstep/memory/space.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {

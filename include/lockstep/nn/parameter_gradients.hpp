@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/parameter.hpp>

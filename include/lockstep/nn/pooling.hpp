@@ -2,7 +2,7 @@
 #pragma once
 #include <tuple>
 
-#include <lockstep/kernel/pooling.hpp>
+#include <lockstep/kernel/pooling/pooling.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/sequence.hpp>

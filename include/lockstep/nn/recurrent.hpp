@@ -6,9 +6,9 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/gemm.hpp>
-#include <lockstep/kernel/linear.hpp>
-#include <lockstep/kernel/recurrent.hpp>
+#include <lockstep/kernel/gemm/gemm.hpp>
+#include <lockstep/kernel/linear/linear.hpp>
+#include <lockstep/kernel/recurrent/recurrent.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/parameter.hpp>

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/relative_bias.hpp>
+#include <lockstep/kernel/attention/relative_bias.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/sequence.hpp>

@@ -5,9 +5,9 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/binary_operation.hpp>
-#include <lockstep/kernel/dropout.hpp>
-#include <lockstep/kernel/rms_norm.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
+#include <lockstep/kernel/normalization/rms_norm.hpp>
+#include <lockstep/kernel/random/dropout.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/by_place.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>

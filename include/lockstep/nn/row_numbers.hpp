@@ -7,7 +7,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/row_numbers.hpp>
+#include <lockstep/kernel/sequence/row_numbers.hpp>
 #include <lockstep/nn/context.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {

@@ -2,7 +2,7 @@
 #pragma once
 #include <tuple>
 
-#include <lockstep/kernel/assembly.hpp>
+#include <lockstep/kernel/embedding/assembly.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <tuple>
 
-#include <lockstep/kernel/softmax.hpp>
+#include <lockstep/kernel/normalization/softmax.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/space_pooling.hpp>
+#include <lockstep/kernel/pooling/space_pooling.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/scratch.hpp>

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/sample_dropout.hpp>
+#include <lockstep/kernel/random/sample_dropout.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>

@@ -5,8 +5,8 @@
 #include <string>
 #include <tuple>
 
-#include <lockstep/kernel/binary_operation.hpp>
-#include <lockstep/kernel/channel_bias.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
+#include <lockstep/kernel/elementwise/channel_bias.hpp>
 #include <lockstep/nn/detail/convolution_base.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {

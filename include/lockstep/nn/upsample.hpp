@@ -6,7 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/upsample.hpp>
+#include <lockstep/kernel/convolution/upsample.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/per_axis.hpp>

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/kernel/optimizer_step.hpp>
+#include <lockstep/kernel/optimizer/optimizer_step.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/optim/detail/averaged_rule.hpp>
 #include <lockstep/optim/detail/expect_setting.hpp>

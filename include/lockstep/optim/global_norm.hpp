@@ -4,8 +4,8 @@
 #include <span>
 
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/sum_of_squares.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/kernel/reduction/sum_of_squares.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/kernel/optimizer_step.hpp>
+#include <lockstep/kernel/optimizer/optimizer_step.hpp>
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/detail/expect_setting.hpp>
 #include <lockstep/optim/detail/make_rule.hpp>

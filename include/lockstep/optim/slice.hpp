@@ -3,7 +3,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 

@@ -2,11 +2,11 @@
 #pragma once
 
 /// Device code of the policies for CudaSpace. Include it to train with parallel::OnCuda.
-#include <lockstep/kernel/binary_operation.cuh>
-#include <lockstep/kernel/convert.cuh>
-#include <lockstep/kernel/move.cuh>
-#include <lockstep/kernel/step_key.cuh>
-#include <lockstep/kernel/total.cuh>
+#include <lockstep/kernel/copy/convert.cuh>
+#include <lockstep/kernel/copy/copy.cuh>
+#include <lockstep/kernel/elementwise/binary_operation.cuh>
+#include <lockstep/kernel/random/step_key.cuh>
+#include <lockstep/kernel/reduction/sum.cuh>
 #include <lockstep/parallel/detail/block_squares.cuh>
 #include <lockstep/parallel/detail/copied_rows.cuh>
 #include <lockstep/parallel/detail/device.cuh>

@@ -13,7 +13,7 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>

@@ -11,8 +11,8 @@
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/sum_of_squares.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/kernel/reduction/sum_of_squares.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>

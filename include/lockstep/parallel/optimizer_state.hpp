@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/kernel/move.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/optim/optimizer.hpp>

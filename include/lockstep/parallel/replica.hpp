@@ -13,8 +13,8 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/kernel/convert.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/copy/convert.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>

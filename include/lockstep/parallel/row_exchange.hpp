@@ -9,7 +9,7 @@
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>

@@ -9,7 +9,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/train/detail/trainer_parts.hpp>
 #include <lockstep/train/trainer.hpp>

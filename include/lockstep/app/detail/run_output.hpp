@@ -16,7 +16,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/loader_stats.hpp>
-#include <lockstep/kernel/convolution.hpp>
+#include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/collective_cost.hpp>

@@ -8,7 +8,7 @@
 
 #include <lockstep/comm/detail/request.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/truth.cuh>
+#include <lockstep/kernel/reduction/nonzero_mask.cuh>
 #include <lockstep/memory/cuda.cuh>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {

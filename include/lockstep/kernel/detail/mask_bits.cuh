@@ -7,7 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
-#include <lockstep/kernel/detail/neighbours.cuh>
+#include <lockstep/kernel/detail/vectorized_access.cuh>
 #include <lockstep/kernel/dropout_mask.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {

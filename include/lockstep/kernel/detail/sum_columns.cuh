@@ -8,7 +8,7 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/neighbours.cuh>
+#include <lockstep/kernel/detail/vectorized_access.cuh>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/rounded_product.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/sequence_layout.hpp>
 

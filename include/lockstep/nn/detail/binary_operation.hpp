@@ -4,7 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/binary_operation.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/staging.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/kernel/elementwise.hpp>
+#include <lockstep/kernel/elementwise/elementwise.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/staging.hpp>
 

@@ -8,7 +8,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/fused_embedding.hpp>
+#include <lockstep/kernel/embedding/fused_embedding.hpp>
 #include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/parameter.hpp>

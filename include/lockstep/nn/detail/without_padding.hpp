@@ -2,7 +2,7 @@
 #pragma once
 #include <tuple>
 
-#include <lockstep/kernel/clear_padding.hpp>
+#include <lockstep/kernel/sequence/clear_padding.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>

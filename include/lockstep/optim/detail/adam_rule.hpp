@@ -6,7 +6,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/kernel/square_roots.hpp>
+#include <lockstep/kernel/elementwise/square_roots.hpp>
 #include <lockstep/optim/detail/flush.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 

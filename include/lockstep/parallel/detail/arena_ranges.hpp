@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include <lockstep/kernel/sum_of_squares.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/kernel/reduction/sum_of_squares.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include <lockstep/kernel/sum_of_squares.cuh>
+#include <lockstep/kernel/reduction/sum_of_squares.cuh>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/block_squares.hpp>

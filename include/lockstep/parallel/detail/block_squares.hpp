@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/sum_of_squares.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/kernel/reduction/sum_of_squares.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/optim/global_norm.hpp>
 

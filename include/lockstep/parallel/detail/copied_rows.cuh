@@ -10,8 +10,8 @@
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
-#include <lockstep/kernel/nonzero_rows.cuh>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/nonzero_rows.cuh>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>

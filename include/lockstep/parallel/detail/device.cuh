@@ -15,8 +15,8 @@
 #include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/core/wait.hpp>
-#include <lockstep/kernel/binary_operation.cuh>
-#include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/elementwise/binary_operation.cuh>
+#include <lockstep/kernel/gemm/gemm.cuh>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>

@@ -7,7 +7,7 @@
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>

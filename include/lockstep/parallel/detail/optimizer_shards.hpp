@@ -8,7 +8,7 @@
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/block_squares.hpp>
 #include <lockstep/parallel/detail/host_exchange.hpp>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/core/tree_sum.hpp>
-#include <lockstep/kernel/sum_into_first.cuh>
+#include <lockstep/kernel/reduction/sum_into_first.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/replica_sum.hpp>
 

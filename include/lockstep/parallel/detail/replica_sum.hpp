@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <lockstep/core/tree_sum.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/parallel/detail/take_union.hpp>
 #include <lockstep/parallel/device_threads.hpp>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <lockstep/core/tree_sum.hpp>
-#include <lockstep/kernel/move.hpp>
+#include <lockstep/kernel/copy/copy.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 

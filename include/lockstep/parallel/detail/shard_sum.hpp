@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/kernel/binary_operation.hpp>
-#include <lockstep/kernel/move.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>

@@ -2,8 +2,8 @@
 #pragma once
 #include <span>
 
-#include <lockstep/kernel/optimizer_step.cuh>
-#include <lockstep/kernel/sum_of_squares.cuh>
+#include <lockstep/kernel/optimizer/optimizer_step.cuh>
+#include <lockstep/kernel/reduction/sum_of_squares.cuh>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/step_scalars.hpp>

@@ -4,7 +4,7 @@
 #include <span>
 
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/optim/global_norm.hpp>

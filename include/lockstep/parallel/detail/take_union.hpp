@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 

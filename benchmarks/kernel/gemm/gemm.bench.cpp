@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The products of linear layers as models have them, with the matrix product that this build uses. bfloat16: ours
+// rounds factors of float as models in bfloat16 have them do, where the processor multiplies such; PyTorch's are stored
+// so.
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/kernel/linear/linear.hpp>
+#include <lockstep/memory/buffer.hpp>
+
+#include <python_peer.hpp>
+#include <rate.hpp>
+#include <ratios.hpp>
+
+using namespace lockstep;
+using namespace lockstep_bench;
+
+namespace {
+
+using Kernel = kernel::Linear<HostSpace>;
+
+/// x [m, k], weight [n, k], y [m, n] and the products of a linear layer without bias over them.
+class Layer {
+ public:
+  Layer(memory::Stream<HostSpace> stream, Index m, Index n, Index k)
+      : stream_(stream),
+        x_(fill(m, k)),
+        weight_(fill(n, k)),
+        y_(fill(m, n)),
+        partial_(fill(1, Kernel::partial_elements(stream_, m, k, n))) {}
+
+  void forward() { Kernel::forward<float>(stream_, x_, weight_, {}, y_); }
+  void input_gradient() { kernel::Gemm<HostSpace>::multiply<float>(stream_, 1, y_, no, weight_, no, 0, x_); }
+  void weight_gradient() {
+    Kernel::backward<float>(stream_, y_, x_, weight_, {}, {}, Write::overwrite, weight_, Write::overwrite, {},
+                            Write::overwrite, partial_.data);
+  }
+
+ private:
+  using Matrix = TensorView<float, 2, HostSpace>;
+  static constexpr auto no = kernel::Transpose::no;
+
+  Matrix fill(Index rows, Index columns) {
+    auto& values = memory_.emplace_back(rows * columns);
+    std::ranges::fill(values.span(), 1e-3F);
+    return {values.data(), {rows, columns}};
+  }
+
+  memory::Stream<HostSpace> stream_;
+  std::vector<memory::Buffer<float>> memory_;
+  Matrix x_, weight_, y_, partial_;
+};
+
+}  // namespace
+
+int main() {
+  Ratios ratios("kernel/gemm/gemm");
+  ThreadPool pool;
+  for (auto const& [n, k] :
+       {std::pair<Index, Index>{128, 128}, {256, 128}, {128, 256}, {256, 256}, {512, 256}, {256, 512}}) {
+    Index const m = 4096;
+    for (bool const low : {false, true}) {
+      if (low && !multiplies_bfloat16()) continue;
+      Layer layer(memory::Stream<HostSpace>(pool, low ? &kernel::bfloat16_products : nullptr), m, n, k);
+      auto const compare = [&, n = n, k = k](std::string const& product, auto pass) {
+        auto peer = python_peer("kernels.py", {"linear_" + product, std::to_string(m), std::to_string(n),
+                                               std::to_string(k), std::to_string(low)});
+        if (!peer) return;
+        ratios.compare(
+            std::string("gemm, ") + (low ? "bfloat16, " : "float32, ") + product + " of " + std::to_string(k) + " to " +
+                std::to_string(n) + ", 4096 rows, 1 thread",
+            "pytorch", [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+      };
+      compare("forward", [&] { layer.forward(); });
+      compare("input_gradient", [&] { layer.input_gradient(); });
+      compare("weight_gradient", [&] { layer.weight_gradient(); });
+    }
+  }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <limits>
+#include <type_traits>
+
+#include <lockstep/kernel/attention/detail/attention_fragments.cuh>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Computes attention for a block's queries of a head in one pass over the keys, with products on tensor cores. The
+/// probabilities are rounded to T for the product with the values. Their sums, the scores and the results are float.
+template <class T, int channels, int row_tiles, bool drops>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, row_tiles))
+    attend_on_tensor_cores(AttentionArguments<T> in, bool wide, T* out, float* log_sums) {
+  using Shape = FragmentShape<T, channels, row_tiles>;
+  constexpr auto nothing = -std::numeric_limits<float>::infinity();
+  constexpr int tile = Shape::tile;
+  static_assert(Shape::own <= Shape::buffer_rows);
+  __shared__ __align__(16) typename Shape::Memory memory;
+
+  auto const blocks = static_cast<int>((in.queries.length + Shape::own - 1) / Shape::own);
+  FragmentHead<T> const head(in, blocks, static_cast<int>(in.heads), 1);
+  auto const first = (blocks - 1 - head.block) * Shape::own;  // the longest of a causal head first
+  if (first >= head.query_slots) return;
+  auto const head_width = static_cast<int>(in.head_width);
+  auto const query = head.query_start + first * in.width;
+  auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
+  auto* const own = memory + Shape::buffer_rows;
+  copy_rows<Shape, Shape::own>(in.query + query, in.width, head.queries - first, head_width, wide, own);
+  copy_keys<Shape>(in, head, 0, end, wide, memory);
+  wait_for_copies();
+  __syncthreads();
+  typename Shape::Left queries;
+  load_left<Shape>(own, queries);
+
+  // Exponentials are powers of two. Where no bias is added, the scale is multiplied together with the subtraction of
+  // the largest score; it must then be positive, so that the largest product is the largest score.
+  auto const scale = in.scale * log2_of_e;
+  bool const scaled = in.bias || !(scale > 0);
+  auto const factor = scaled ? 1.0f : scale;
+  auto const own_row = first + warp_row<Shape>();
+  [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
+  float most[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
+  typename Shape::Sums sums = {};
+  for (auto& m : most) m[0] = m[1] = nothing;
+  for (int at = 0; at < end; at += tile) {
+    auto* const keys = memory + at / tile % 2 * Shape::buffer_rows;
+    if (at > 0) wait_for_copies();
+    __syncthreads();  // this tile has arrived, and the last one was read
+    if (at + tile < end)
+      copy_keys<Shape>(in, head, at + tile, end, wide, memory + (at / tile + 1) % 2 * Shape::buffer_rows);
+    if (in.causal && at >= own_row + Shape::warp_rows) continue;
+    typename Shape::Products scores[Shape::template extent<tile / 16>];
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < tile / 16; ++n) multiply_channels<Shape>(queries, keys + 16 * n, scores[n]);
+    if (scaled || at + tile > end || (in.causal && at + tile > own_row + 1)) {
+      auto const* const bias = in.bias ? head.bias(in) : nullptr;
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < row_tiles; ++m)
+        for (int h = 0; h < 2; ++h) {
+          auto const i = own_row + 16 * m + 8 * h + fragment_row();
+          auto const limit = i < head.queries ? in.causal ? min(end, i + 1) : end : 0;
+          LOCKSTEP_UNROLL
+          for (int n = 0; n < tile / 8; ++n)
+            for (int e = 0; e < 2; ++e) {
+              auto& score = scores[n / 2][m][n % 2][2 * h + e];
+              auto const j = at + permuted_row(n, e);
+              if (scaled) score *= scale;
+              if (j >= limit)
+                score = nothing;
+              else if (bias)
+                score += log2_of_e * static_cast<float>(bias[j - i]);
+            }
+        }
+    }
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < row_tiles; ++m)
+      for (int h = 0; h < 2; ++h) {
+        auto larger = most[m][h];
+        LOCKSTEP_UNROLL
+        for (int n = 0; n < tile / 8; ++n)
+          for (int e = 0; e < 2; ++e) larger = max(larger, scores[n / 2][m][n % 2][2 * h + e]);
+        larger = max(larger, __shfl_xor_sync(~0u, larger, 1));
+        larger = max(larger, __shfl_xor_sync(~0u, larger, 2));
+        auto const base = larger == nothing ? 0.0f : larger * factor;
+        auto const correction = fast_exp2(most[m][h] * factor - base);
+        float sum = 0;
+        LOCKSTEP_UNROLL
+        for (int n = 0; n < tile / 8; ++n)
+          for (int e = 0; e < 2; ++e) {
+            auto& score = scores[n / 2][m][n % 2][2 * h + e];
+            score = fast_exp2(score * factor - base);
+            sum += score;
+          }
+        total[m][h] = total[m][h] * correction + sum;
+        most[m][h] = larger;
+        for (auto& tile_sums : sums[m])
+          for (int e = 0; e < 2; ++e) tile_sums[2 * h + e] *= correction;
+      }
+    if constexpr (drops) {
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < row_tiles; ++m)
+        for (int h = 0; h < 2; ++h)
+          for (int group = 0; group < tile / 32; ++group)
+            dropout.for_keys(own_row + 16 * m + 8 * h + fragment_row(), at + permuted_row(4 * group, 0),
+                             [&](int n, int e, bool keep) {
+                               if (!keep) scores[2 * group + n / 2][m][n % 2][2 * h + e] = 0;
+                             });
+    }
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < tile / 16; ++n) add_weighted<Shape>(scores[n], keys + tile + 16 * n, sums);
+  }
+  float factors[Shape::template extent<row_tiles>][2];
+  LOCKSTEP_UNROLL
+  for (int m = 0; m < row_tiles; ++m)
+    for (int h = 0; h < 2; ++h) {
+      auto sum = total[m][h];
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
+      factors[m][h] = sum > 0 || sum != sum ? in.kept_scale / sum : 0.0f;
+      auto const i = own_row + 16 * m + 8 * h + fragment_row();
+      if (fragment_column() == 0 && i < head.queries)
+        log_sums[head.index * in.queries.length + i] = (most[m][h] * factor + fast_log2(sum)) * (1 / log2_of_e);
+    }
+  __syncthreads();  // the tiles were read
+  write_rows<Shape>({out, Write::overwrite}, query + warp_row<Shape>() * in.width, in.width, head.queries - own_row,
+                    head.query_slots - own_row, head_width, wide, factors, sums, memory);
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}}}  // namespace lockstep::kernel::detail

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/philox.hpp>
+#include <lockstep/kernel/attention/detail/attention_inputs.hpp>
+#include <lockstep/kernel/attention/detail/attention_tiles.cuh>
+#include <lockstep/kernel/attention/detail/tensor_core.cuh>
+#include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+inline constexpr float log2_of_e = 1.44269504088896340736f;
+
+/// Blocks that a multiprocessor is to hold at once: a limit of the kernels' registers.
+template <class T>
+constexpr int resident_blocks(int channels, int row_tiles) {
+  auto const row_bytes = channels * static_cast<int>(sizeof(T));
+  return row_tiles > 1 ? 2 : row_bytes <= 64 ? 4 : row_bytes <= 128 ? 3 : 2;
+}
+
+/// Shape of a block's work in attention on tensor cores. Each of 4 warps owns `row_tiles` times 16 rows of the block's
+/// own side. The other side is processed `tile` rows at a time, in shared memory, while the next tile is copied there.
+template <class T_, int channels_, int row_tiles_>
+struct FragmentShape {
+  using T = T_;
+  static constexpr bool in_float = std::is_same_v<T, float>;
+  static constexpr int channels = channels_;  // of a head, which may be narrower
+  static constexpr int row_tiles = row_tiles_, warps = 4, threads = 32 * warps;
+  static constexpr int warp_rows = 16 * row_tiles, own = warps * warp_rows;
+  static constexpr int tile = channels * static_cast<int>(sizeof(T)) > 128 ? 32 : 64;
+  static constexpr int access = 16 / static_cast<int>(sizeof(T)), groups = channels / access;  // copied at once
+  static constexpr int stride = channels + access;  // so that eight rows of 16 bytes lie in different banks
+  static constexpr int depth = in_float ? 8 : 16, steps = channels / depth;  // of products over channels
+  /// Rows of shared memory: two tiles of two arrays of the other side, or two arrays of the own side.
+  static constexpr int buffer_rows = 2 * tile, memory_rows = own > buffer_rows ? 2 * own : 2 * buffer_rows;
+
+  template <int n>
+  static constexpr auto extent = static_cast<std::size_t>(n);
+  using Element = std::conditional_t<in_float, float, std::uint16_t>;
+  using Row = Element[extent<stride>];
+  using Memory = Row[extent<memory_rows>];
+  /// The left factor's rows of a warp, and sums for them.
+  using Left = std::conditional_t<in_float, float, ElementPair>[extent<row_tiles>][extent<steps>][4];
+  using Sums = float[extent<row_tiles>][extent<channels / 8>][4];
+  /// Products of a warp's rows with 16 rows of the other side.
+  using Products = float[extent<row_tiles>][2][4];
+
+  [[nodiscard]] static __device__ Element element(T x) noexcept {
+    if constexpr (in_float)
+      return x;
+    else
+      return x.bits;
+  }
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// This thread's position in a fragment: its first row and its first pair of columns.
+__device__ inline int fragment_row() noexcept { return static_cast<int>(threadIdx.x) % 32 / 4; }
+__device__ inline int fragment_column() noexcept { return static_cast<int>(threadIdx.x) % 4 * 2; }
+/// This warp's first row of a block's own rows.
+template <class Shape>
+[[nodiscard]] __device__ int warp_row() noexcept {
+  return static_cast<int>(threadIdx.x) / 32 * Shape::warp_rows;
+}
+
+/// One head of one sequence, as used by a block whose number is head * blocks + block.
+template <class T>
+struct FragmentHead {
+  int index, row, number, block;
+  int queries, keys;  // tokens
+  int query_slots, key_slots;
+  Index query_start, key_start;  // offsets of the head's first elements
+
+  /// `heads`: of each sequence, on the side that the blocks divide; `sharers`: heads of queries for each of them.
+  __device__ FragmentHead(AttentionArguments<T> const& in, int blocks, int heads, int sharers) noexcept {
+    auto const of_side = static_cast<int>(blockIdx.x / static_cast<unsigned>(blocks));
+    block = static_cast<int>(blockIdx.x) - of_side * blocks;
+    row = static_cast<int>(static_cast<unsigned>(of_side) / static_cast<unsigned>(heads));
+    number = (of_side - row * heads) * sharers;
+    index = row * heads * sharers + number;
+    queries = static_cast<int>(in.queries.tokens(row));
+    keys = static_cast<int>(in.keys.tokens(row));
+    auto const query_slot = in.queries.start(row), key_slot = in.keys.start(row);
+    query_slots = static_cast<int>(in.queries.end(row) - query_slot);
+    key_slots = static_cast<int>(in.keys.end(row) - key_slot);
+    query_start = query_slot * in.width + number * in.head_width;
+    key_start = key_slot * in.key_width +
+                static_cast<int>(static_cast<unsigned>(number) / static_cast<unsigned>(in.sharers)) * in.head_width;
+  }
+  /// Returns the bias of distance zero; that of (query, key) is key - query elements after it.
+  [[nodiscard]] __device__ T const* bias(AttentionArguments<T> const& in) const noexcept {
+    return in.bias + number * in.distances + in.queries.length - 1;
+  }
+  /// Advances to the next head of queries that shares the keys.
+  __device__ void advance(AttentionArguments<T> const& in) noexcept {
+    ++index, ++number;
+    query_start += in.head_width;
+  }
+};
+
+/// Order of a tile's rows in shared memory. `permuted`: of each 32 keys, a thread's columns of four adjacent products
+/// are 8 consecutive keys, so that it needs no other thread's block of dropout's random bits.
+enum class RowOrder { same, permuted };
+
+/// Returns the place of row r.
+template <RowOrder order>
+[[nodiscard]] __device__ constexpr int place_of(int r) noexcept {
+  return order == RowOrder::same ? r : r / 32 * 32 + r % 8 / 2 * 8 + r % 32 / 8 * 2 + r % 2;
+}
+/// Returns the row at column `e` (0 or 1) of this thread's pair in the n-th product of 8 permuted rows.
+[[nodiscard]] __device__ inline int permuted_row(int n, int e) noexcept {
+  return n / 4 * 32 + fragment_column() * 4 + n % 4 * 2 + e;
+}
+
+/// Starts to copy `rows` rows of one head, `stride` apart, to shared memory. Missing rows and channels become zero.
+/// `wide`: each group of 8 channels is aligned to 16 bytes and lies inside the head or outside.
+template <class Shape, int rows, RowOrder order = RowOrder::same>
+__device__ void copy_rows(typename Shape::T const* from, Index stride, int count, int head_width, bool wide,
+                          typename Shape::Row* to) noexcept {
+  constexpr int accesses = rows * Shape::groups / Shape::threads, rows_apart = Shape::threads / Shape::groups;
+  static_assert(accesses * Shape::threads == rows * Shape::groups);
+  auto const first = static_cast<int>(threadIdx.x) / Shape::groups,
+             c = static_cast<int>(threadIdx.x) % Shape::groups * Shape::access;
+  if (wide) {
+    auto const* at = from + first * stride + c;
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < accesses; ++n) {
+      auto const row = first + n * rows_apart;
+      bool const there = row < count && c < head_width;
+      copy_async<16>(&to[place_of<order>(row)][c], there ? at : from, there);
+      at += rows_apart * stride;
+    }
+  } else {
+    LOCKSTEP_LOOP
+    for (int row = first; row < rows; row += rows_apart) {
+      LOCKSTEP_LOOP
+      for (int k = c; k < c + Shape::access; ++k)
+        to[place_of<order>(row)][k] =
+            row < count && k < head_width ? Shape::element(from[row * stride + k]) : typename Shape::Element{0};
+    }
+  }
+}
+
+/// Starts to copy a tile of a head's keys, and then of its values, from key `at` on. Keys from `end` on become zero.
+template <class Shape, class T>
+__device__ void copy_keys(AttentionArguments<T> const& in, FragmentHead<T> const& head, int at, int end, bool wide,
+                          typename Shape::Row* to) noexcept {
+  auto const from = head.key_start + at * in.key_width;
+  auto const head_width = static_cast<int>(in.head_width);
+  copy_rows<Shape, Shape::tile, RowOrder::permuted>(in.key + from, in.key_width, end - at, head_width, wide, to);
+  copy_rows<Shape, Shape::tile, RowOrder::permuted>(in.value + from, in.key_width, end - at, head_width, wide,
+                                                    to + Shape::tile);
+}
+
+/// Loads the warp's rows as the left factor of products over channels.
+template <class Shape>
+__device__ void load_left(typename Shape::Row const* own, typename Shape::Left& left) noexcept {
+  auto const lane = static_cast<int>(threadIdx.x) % 32;
+  LOCKSTEP_UNROLL
+  for (int m = 0; m < Shape::row_tiles; ++m) {
+    auto const* const row = &own[warp_row<Shape>() + 16 * m + lane % 16][lane / 16 * Shape::access];
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < Shape::steps; ++k) {
+      if constexpr (Shape::in_float)
+        load_matrices(left[m][k], row + Shape::depth * k);
+      else
+        load_matrices<Transposed::no>(left[m][k], row + Shape::depth * k);
+    }
+  }
+}
+
+/// Computes the products over channels of the warp's rows with 16 rows in shared memory.
+template <class Shape>
+__device__ void multiply_channels(typename Shape::Left const& left, typename Shape::Row const* rows,
+                                  typename Shape::Products& products) noexcept {
+  auto const lane = static_cast<int>(threadIdx.x) % 32;
+  for (auto& tile : products)
+    for (auto& half : tile)
+      for (auto& p : half) p = 0;
+  auto const* const row = &rows[lane / 16 * 8 + lane % 8][lane / 8 % 2 * Shape::access];
+  LOCKSTEP_UNROLL
+  for (int k = 0; k < Shape::steps; ++k) {
+    if constexpr (Shape::in_float) {
+      float b[4];
+      load_matrices(b, row + Shape::depth * k);
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < Shape::row_tiles; ++m) {
+        multiply_add(products[m][0], left[m][k], b[0], b[1]);
+        multiply_add(products[m][1], left[m][k], b[2], b[3]);
+      }
+    } else {
+      ElementPair b[4];
+      load_matrices<Transposed::no>(b, row + Shape::depth * k);
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < Shape::row_tiles; ++m) {
+        multiply_add<typename Shape::T>(products[m][0], left[m][k], b[0], b[1]);
+        multiply_add<typename Shape::T>(products[m][1], left[m][k], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/// Adds weights times 16 rows in shared memory to the sums of the warp's rows. 16-bit types: the weights are rounded.
+template <class Shape>
+__device__ void add_weighted(typename Shape::Products const& weights, typename Shape::Row const* rows,
+                             typename Shape::Sums& sums) noexcept {
+  using T = typename Shape::T;
+  auto const lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (Shape::in_float) {
+    // A product's rows 0 to 3 and 4 to 7 are here the even and the odd rows: a lane holds their weights already.
+    LOCKSTEP_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      auto const* const even = &rows[8 * half + fragment_column()][lane / 4];
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < Shape::channels / 8; ++n) {
+        LOCKSTEP_UNROLL
+        for (int m = 0; m < Shape::row_tiles; ++m) {
+          auto const& w = weights[m][half];
+          float const a[4] = {w[0], w[2], w[1], w[3]};
+          multiply_add(sums[m][n], a, even[8 * n], even[8 * n + Shape::stride]);
+        }
+      }
+    }
+  } else {
+    ElementPair a[Shape::template extent<Shape::row_tiles>][4];
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::row_tiles; ++m)
+      for (int i = 0; i < 4; ++i) a[m][i] = pack<T>(weights[m][i / 2][i % 2 * 2], weights[m][i / 2][i % 2 * 2 + 1]);
+    LOCKSTEP_UNROLL
+    for (int k = 0; k < Shape::steps; ++k) {
+      ElementPair b[4];
+      load_matrices<Transposed::yes>(b, &rows[lane % 16][16 * k + lane / 16 * 8]);
+      LOCKSTEP_UNROLL
+      for (int m = 0; m < Shape::row_tiles; ++m) {
+        multiply_add<T>(sums[m][2 * k], a[m], b[0], b[1]);
+        multiply_add<T>(sums[m][2 * k + 1], a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/// Writes the warp's rows of a result, in units of 16 bytes where alignment permits: `tokens` rows of sums, each times
+/// its row's factor, then zeros up to `slots`. Rows are counted from the warp's first, at `to`. Uses the warp's rows of
+/// `shared`, which no other warp may still read. All threads of the warp must call it.
+template <class Shape>
+__device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, Index stride, int tokens, int slots,
+                           int head_width, bool wide,
+                           float const (&factors)[Shape::template extent<Shape::row_tiles>][2],
+                           typename Shape::Sums const& sums, typename Shape::Row* shared) noexcept {
+  using T = typename Shape::T;
+  auto* const to = target.data + at;
+  if (target.write == Write::add) {  // the sum is rounded once
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::row_tiles; ++m) {
+      LOCKSTEP_UNROLL
+      for (int n = 0; n < Shape::channels / 8; ++n)
+        for (int i = 0; i < 4; ++i) {
+          auto const row = 16 * m + i / 2 * 8 + fragment_row(), c = 8 * n + fragment_column() + i % 2;
+          if (row >= tokens || c >= head_width) continue;
+          auto& element = to[row * stride + c];
+          element = static_cast<T>(static_cast<float>(element) + factors[m][i / 2] * sums[m][n][i]);
+        }
+    }
+    return;
+  }
+  auto* const mine = shared + warp_row<Shape>();
+  LOCKSTEP_UNROLL
+  for (int m = 0; m < Shape::row_tiles; ++m) {
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < Shape::channels / 8; ++n)
+      for (int h = 0; h < 2; ++h) {
+        auto const row = 16 * m + h * 8 + fragment_row();
+        auto const first = row < tokens ? factors[m][h] * sums[m][n][2 * h] : 0.0f,
+                   second = row < tokens ? factors[m][h] * sums[m][n][2 * h + 1] : 0.0f;
+        auto* const element = &mine[row][8 * n + fragment_column()];
+        if constexpr (Shape::in_float)
+          element[0] = first, element[1] = second;
+        else
+          *reinterpret_cast<ElementPair*>(element) = pack<T>(first, second);
+      }
+  }
+  __syncwarp();
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < Shape::warp_rows * Shape::groups; i += 32) {
+    auto const row = i / Shape::groups, c = i % Shape::groups * Shape::access;
+    if (row >= slots || c >= head_width) continue;
+    auto* const element = to + row * stride + c;
+    if (wide) {
+      *reinterpret_cast<uint4*>(element) = *reinterpret_cast<uint4 const*>(&mine[row][c]);
+    } else {
+      auto* const raw = reinterpret_cast<typename Shape::Element*>(element);
+      for (int k = 0; k < Shape::access && c + k < head_width; ++k) raw[k] = mine[row][c + k];
+    }
+  }
+  __syncwarp();
+}
+
+/// Takes the place of FragmentDropout in kernels without dropout.
+struct NoDropout {
+  template <class Arguments, class Head>
+  __device__ constexpr NoDropout(Arguments const&, Head const&) noexcept {}
+};
+
+/// Dropout of one head's probabilities: DropoutMask's bits for element (number * queries + query) * groups * 8 + key,
+/// with `groups` of 8 keys. A group takes one block of random bits.
+template <class T>
+struct FragmentDropout {
+  Philox random;
+  std::uint64_t position, first;  // the counter of this head's first group is (position, first)
+  std::uint32_t groups, dropped;
+
+  __device__ FragmentDropout(AttentionArguments<T> const& in, FragmentHead<T> const& head) noexcept
+      : random(in.mask.resolved().key),
+        position(static_cast<std::uint64_t>(in.queries.positions.data[head.row])),
+        groups(static_cast<std::uint32_t>(head.keys + 7) / 8),
+        dropped(in.mask.dropped << 16) {
+    first = static_cast<std::uint64_t>(head.number) * static_cast<std::uint32_t>(head.queries) * groups;
+  }
+  /// Calls f(n, e, keep) for the probabilities of a query and 8 keys, where `key` is a multiple of 8: key + 2 * n + e.
+  template <class F>
+  __device__ void for_keys(int query, int key, F const& f) const noexcept {
+    auto const group =
+        static_cast<std::uint64_t>(static_cast<std::uint32_t>(query)) * groups + static_cast<std::uint32_t>(key) / 8;
+    auto const words = random(position, first + group);
+    LOCKSTEP_UNROLL
+    for (int n = 0; n < 4; ++n) {  // a half-word is compared in the upper half
+      auto const word = words[static_cast<std::size_t>(n)];
+      f(n, 0, word << 16 >= dropped);
+      f(n, 1, word >= dropped);
+    }
+  }
+};
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}}}  // namespace lockstep::kernel::detail

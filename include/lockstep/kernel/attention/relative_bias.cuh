@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/attention/detail/check_relative_bias.hpp>
+#include <lockstep/kernel/attention/relative_bias.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// CUDA version with the host's functions, shapes and order of sums, queued on the stream.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
+template <>
+struct RelativeBias<CudaSpace> : detail::OfSpace<CudaSpace> {
+  template <class T>
+  static void forward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<Accumulate<T> const> table,
+                      Matrix<T> bias) {
+    detail::check_relative_bias(buckets, table.extent, bias.extent);
+    auto const heads = bias.extent[0], distances = bias.extent[1];
+    detail::for_elements("kernel::RelativeBias::forward", stream, bias.size(), [=] __device__(Index i) {
+      bias.data[i] = static_cast<T>(table.data[buckets.of(first + i % distances) * heads + i / distances]);
+    });
+  }
+
+  /// One thread computes one element of the table, from the distances of its bucket.
+  template <class T>
+  static void backward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias,
+                       Matrix<Accumulate<T>> dtable, Write write) {
+    detail::check_relative_bias(buckets, dtable.extent, dbias.extent);
+    auto const heads = dbias.extent[0], distances = dbias.extent[1];
+    detail::for_elements("kernel::RelativeBias::backward", stream, dtable.size(), [=] __device__(Index i) {
+      using Sum = Accumulate<T>;
+      Sum sum = 0;
+      auto const range = buckets.range_of(i / heads, first, distances);
+      for (auto d = range.begin; d < range.end; ++d) sum += static_cast<Sum>(dbias.data[i % heads * distances + d]);
+      dtable.data[i] = write == Write::add ? dtable.data[i] + sum : sum;
+    });
+  }
+};
+
+}}}  // namespace lockstep::kernel

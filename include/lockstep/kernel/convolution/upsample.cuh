@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/convolution/upsample.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// CUDA version with the host's functions, shapes and bits, queued on the stream. One thread processes one channel of a
+/// position. Sums of 16-bit types are computed in float.
+template <>
+struct Upsample<CudaSpace> : detail::OfSpace<CudaSpace> {
+  template <class T>
+  static void forward(Stream stream, UpsampleShape const& s, Vector<T const> x, Vector<T> y) {
+    detail::for_elements("kernel::Upsample::forward", stream, y.size(), [=] __device__(Index i) {
+      auto const places = elements(s.result()), at = i / s.channels;
+      y.data[i] = x.data[at / places * s.input_size() + s.source(at % places) * s.channels + i % s.channels];
+    });
+  }
+
+  template <class T>
+  static void backward(Stream stream, UpsampleShape const& s, Vector<T const> dy, Vector<T> dx, Write write) {
+    detail::for_elements("kernel::Upsample::backward", stream, dx.size(), [=] __device__(Index i) {
+      using Sum = Accumulate<T>;
+      auto const places = elements(s.extent), at = i / s.channels;
+      Sum sum = write == Write::add ? static_cast<Sum>(dx.data[i]) : Sum{0};
+      auto const* const sample = dy.data + at / places * s.output_size() + i % s.channels;
+      s.for_copies(at % places, [&](Index copy) { sum += static_cast<Sum>(sample[copy * s.channels]); });
+      dx.data[i] = static_cast<T>(sum);
+    });
+  }
+};
+
+}}}  // namespace lockstep::kernel

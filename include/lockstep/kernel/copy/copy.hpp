@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstring>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Copies within one space.
+template <class Space>
+struct Move : detail::NotIncluded<Space> {};
+
+template <>
+struct Move<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Computes to[i] = from[i] for i < count, from the values before the call; the two may overlap.
+  template <class T>
+  static void run(Stream, T const* from, T* to, Index count) {
+    if (from != to && count > 0) std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  }
+};
+
+}}}  // namespace lockstep::kernel

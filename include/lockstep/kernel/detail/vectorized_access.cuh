@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/rounded_product.cuh>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// Largest number of bytes of one thread's access: a device's widest load and store.
+inline constexpr std::size_t widest_access = 16;
+
+/// Number of adjacent elements of this type in the widest access.
+template <class T>
+inline constexpr int most_neighbours = static_cast<int>(widest_access / sizeof(T));
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Adjacent elements of one thread. The last thread of a row or vector may have fewer. Reads and writes any tensors
+/// with the same layout, with accesses as wide as type and address allow.
+template <int count>
+class Neighbours {
+ public:
+  static constexpr int size = count;
+  template <class T>
+  using Values = T[static_cast<std::size_t>(count)];
+
+  /// Elements from `first` on, of `end` in all.
+  __device__ Neighbours(Index first, Index end) noexcept
+      : first_(first), there_(static_cast<int>(min(Index{count}, end - first))) {}
+
+  [[nodiscard]] __device__ Index first() const noexcept { return first_; }
+  [[nodiscard]] __device__ bool has(int j) const noexcept { return j < there_; }
+
+  /// Computes x[j] = from[first + j], or zero after the end.
+  template <class T>
+  __device__ void load(T const* from, Values<T>& x) const noexcept {
+    if (auto const* const at = from + first_; is_wide(at)) {
+      load_all(at, x);
+    } else {
+      for (int j = 0; j < count; ++j) x[j] = has(j) ? at[j] : T{};
+    }
+  }
+  /// Loads and converts to the type of the computation.
+  template <class T, class Number>
+  __device__ void load_as(T const* from, Values<Number>& x) const noexcept {
+    Values<T> stored;
+    load(from, stored);
+    for (int j = 0; j < count; ++j) x[j] = static_cast<Number>(stored[j]);
+  }
+
+  /// Computes to[first + j] = x[j], except after the end.
+  template <class T>
+  __device__ void store(Values<T> const& x, T* to) const noexcept {
+    if (auto* const at = to + first_; is_wide(at)) {
+      store_all(x, at);
+    } else {
+      for (int j = 0; j < count; ++j)
+        if (has(j)) at[j] = x[j];
+    }
+  }
+  /// Loads all elements, if all are there and the address is aligned for the access. Has no branch, so nvcc queues
+  /// several such loads before it waits for the first.
+  template <class T>
+  __device__ void load_whole(T const* from, Values<T>& x) const noexcept {
+    load_all(from + first_, x);
+  }
+  /// Stores all elements, rounded to the stored type, under the same conditions.
+  template <class Number, class T>
+  __device__ void put_whole(Values<Number> const& x, T* to) const noexcept {
+    Values<T> stored;
+    for (int j = 0; j < count; ++j) stored[j] = static_cast<T>(x[j]);
+    store_all(stored, to + first_);
+  }
+  /// Stores x, rounded to the stored type; or adds x to the stored values and then rounds.
+  template <class Number, class T>
+  __device__ void put(Values<Number> const& x, T* to, Write write = Write::overwrite) const noexcept {
+    Values<T> stored;
+    if (write == Write::add) load(to, stored);
+    for (int j = 0; j < count; ++j)
+      stored[j] = static_cast<T>(write == Write::add ? sum_apart(static_cast<Number>(stored[j]), x[j]) : x[j]);
+    store(stored, to);
+  }
+
+  /// Computes to[first + j] *= factors[j], rounded to the stored type.
+  template <class T, class Number>
+  __device__ void multiply(T* to, Values<Number> const& factors) const noexcept {
+    Values<Number> x;
+    load_as(to, x);
+    for (int j = 0; j < count; ++j) x[j] *= factors[j];
+    put(x, to);
+  }
+
+ private:
+  /// Bytes of one access.
+  template <class T>
+  static constexpr std::size_t access = sizeof(Values<T>) < widest_access ? sizeof(Values<T>) : widest_access;
+
+  /// Loads all elements. Accesses of the widest size use a type of the device's own. nvcc splits other copies into
+  /// single elements when it merges them with the loop for a row's end.
+  template <class T>
+  static __device__ void load_all(T const* at, Values<T>& x) noexcept {
+    if constexpr (access<T> == sizeof(uint4)) {
+      for (int j = 0; j < count; j += most_neighbours<T>) {
+        uint4 const piece = *reinterpret_cast<uint4 const*>(at + j);
+        std::memcpy(static_cast<void*>(x + j), &piece, sizeof piece);
+      }
+    } else {
+      std::memcpy(x, __builtin_assume_aligned(static_cast<void const*>(at), access<T>), sizeof x);
+    }
+  }
+  template <class T>
+  static __device__ void store_all(Values<T> const& x, T* at) noexcept {
+    if constexpr (access<T> == sizeof(uint4)) {
+      for (int j = 0; j < count; j += most_neighbours<T>) {
+        uint4 piece;
+        std::memcpy(&piece, x + j, sizeof piece);
+        __stwb(reinterpret_cast<uint4*>(at + j), piece);
+      }
+    } else {
+      std::memcpy(__builtin_assume_aligned(static_cast<void*>(at), access<T>), x, sizeof x);
+    }
+  }
+  template <class T>
+  [[nodiscard]] __device__ bool is_wide(T const* at) const noexcept {
+    return there_ == count && reinterpret_cast<std::uintptr_t>(at) % access<T> == 0;
+  }
+
+  Index first_;
+  int there_;
+};
+
+/// Calls f(0), ..., f(count - 1), where each argument is a constant of its own type, so that arrays indexed by it stay
+/// in registers.
+template <int count, class F>
+__device__ void for_constants(F const& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) { (f(std::integral_constant<int, i>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
+
+/// Calls f(group) for each group of `count` adjacent elements among `size`, one thread each.
+template <int count, class F>
+LOCKSTEP_CUDA_KERNEL void run_neighbours(Index size, F f) {
+  for (auto first = grid_thread() * count; first < size; first += grid_threads() * count)
+    f(Neighbours<count>(first, size));
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+
+/// As many adjacent elements of this type as one access holds, and their values in the type of the computation.
+template <class T>
+using NeighboursOf = Neighbours<most_neighbours<T>>;
+template <class T>
+using NumbersOf = typename NeighboursOf<T>::template Values<Accumulate<T>>;
+
+/// Queues f(NeighboursOf<T>) for all of a vector of `size` elements of type T, one thread each.
+template <class T, class F>
+void for_neighbours(char const* name, memory::Stream<CudaSpace> stream, Index size, F const& f) {
+  constexpr int count = most_neighbours<T>;
+  launch(name, stream, (size + count - 1) / count, run_neighbours<count, F>, size, f);
+}
+
+}}}  // namespace lockstep::kernel::detail

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Returns the first of two numbers: the gradient of a summand, from dz and the other operand.
+struct First {
+  static constexpr char const* name = "kernel::First";
+  static constexpr bool reads_second = false;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
+    return x;
+  }
+};
+/// Returns the first number negated: the gradient of a subtrahend.
+struct Negated {
+  static constexpr char const* name = "kernel::Negated";
+  static constexpr bool reads_second = false;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
+    return -x;
+  }
+};
+
+/// Rules of BinaryOperation: function objects z(x, y) for the host and devices. TowardsX(dz, y) is the gradient of x,
+/// and TowardsY(dz, x) is the gradient of y.
+struct Plus {
+  static constexpr char const* name = "kernel::Plus";
+  using TowardsX = First;
+  using TowardsY = First;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+    return x + y;
+  }
+};
+struct Minus {
+  static constexpr char const* name = "kernel::Minus";
+  using TowardsX = First;
+  using TowardsY = Negated;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+    return x - y;
+  }
+};
+struct Times {
+  static constexpr char const* name = "kernel::Times";
+  static constexpr bool reads_second = true;
+  using TowardsX = Times;
+  using TowardsY = Times;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+    return x * y;
+  }
+};
+
+/// Applies one of the rules above to each pair of elements of two tensors.
+template <class Space>
+struct BinaryOperation : detail::NotIncluded<Space> {};
+
+template <>
+struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Computes z = rule(x, y).
+  /// @shape x, y, z [n]; z may be x or y
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
+    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+          for (Index i = begin; i < end; ++i) to[i] = Rule{}(from[i], y.data[i]);
+        });
+      });
+    });
+  }
+
+  /// Computes dx = rule(dz, y), or adds it to dx, for the TowardsX of the forward rule. For its TowardsY, pass x as y
+  /// and dy as dx. y may be null if the rule does not read its second argument.
+  /// @shape dz, y, dx [n]
+  template <class Rule, class T>
+  static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write) {
+    stream.pool().for_ranges(dz.size(), grain, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        detail::write_each(begin, end, dx.data, write,
+                           [=](Index i) { return Rule{}(dz.data[i], Rule::reads_second ? y.data[i] : T{0}); });
+      });
+    });
+  }
+
+ private:
+  static constexpr Index grain = 8192;
+};
+
+}}}  // namespace lockstep::kernel

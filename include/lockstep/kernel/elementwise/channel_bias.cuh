@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/elementwise/channel_bias.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// CUDA version with the host's functions and shapes, queued on the stream. The bias's gradient is summed in other
+/// chunks, and is float for 16-bit activations.
+/// @determinism bitwise
+template <>
+struct ChannelBias<CudaSpace> : detail::OfSpace<CudaSpace> {
+  template <class T>
+  static void forward(Stream stream, Vector<T const> bias, Matrix<T> y) {
+    using Sum = Accumulate<T>;
+    detail::for_elements("kernel::ChannelBias::forward", stream, y.size(), [=] __device__(Index i) {
+      y.data[i] = static_cast<T>(static_cast<Sum>(y.data[i]) + static_cast<Sum>(bias.data[i % y.extent[1]]));
+    });
+  }
+
+  [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept {
+    return detail::column_partials(rows, channels);
+  }
+
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Vector<Accumulate<T>> dbias, Write write,
+                       Accumulate<T>* partial) {
+    detail::sum_matrix_columns("kernel::ChannelBias::backward", stream, dy.extent[0], dy.extent[1], dy.data, partial,
+                               {dbias.data, write});
+  }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/activation_rules.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Applies an activation to each element: a rule of activation_rules.hpp or one with the same interface.
+template <class Space>
+struct Elementwise : detail::NotIncluded<Space> {};
+
+template <>
+struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Computes y = rule(x).
+  /// @shape x, y [n]; y may be x
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {}) {
+    stream.pool().for_ranges(x.size(), grain<Rule>,
+                             [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin, rule); });
+  }
+
+  /// Computes y = rule(x) and slope = its derivative, for a rule that has `at`.
+  /// @shape x, y, slope [n]; slope may be x
+  template <class Rule, class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {}) {
+    stream.pool().for_ranges(x.size(), grain<Rule>, [=](Index begin, Index end) {
+      apply(x.data + begin, y.data + begin, slope.data + begin, end - begin, rule);
+    });
+  }
+
+  /// Computes dx = rule.backward(dy, kept), or adds it to dx. `kept` is y, or the slope for a rule that has `at`.
+  /// @shape dy, kept, dx [n]; dx may be dy
+  template <class Rule, class T>
+  static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write,
+                       Rule rule = {}) {
+    stream.pool().for_ranges(dy.size(), grain<Rule>, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
+          detail::write_each(begin, end, to, write, [=](Index i) { return rule.backward(from[i], kept.data[i]); });
+        });
+      });
+    });
+  }
+
+  /// Applies a rule on the calling thread, for kernels that apply it to a part of their output.
+  template <class Rule, class T>
+  static void apply(T const* x, T* y, Index count, Rule rule = {}) {
+    with_best_instructions([=] {
+      detail::maybe_in_place(x, y, [=](T const* from, T* to) {
+        for (Index i = 0; i < count; ++i) to[i] = rule(from[i]);
+      });
+    });
+  }
+
+  template <class Rule, class T>
+  static void apply(T const* x, T* y, T* slope, Index count, Rule rule = {}) {
+    with_best_instructions([=] {
+      detail::maybe_in_place(x, slope, [=](T const* from, T* to) {
+        for (Index i = 0; i < count; ++i) {
+          auto const [value, derivative] = rule.at(from[i]);
+          y[i] = value, to[i] = derivative;
+        }
+      });
+    });
+  }
+
+ private:
+  /// Elements of a task: fewer for a rule that has `at`, which takes longer.
+  template <class Rule>
+  static constexpr Index grain = requires(Rule const& rule) {
+    rule.at(1.0f);
+  }
+  ? 4096 : 8192;
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/embedding/embedding_inputs.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Destinations of the gradients of an embedding's inputs, except tables. Null ones are skipped.
+template <class T, class Space>
+struct EmbeddingGradients {
+  struct Target {
+    T* data = nullptr;
+    Write write = Write::overwrite;
+  };
+  Target dense[EmbeddingInputs<T, Space>::most_parts]{};  // of each part that is not a table: [entries, width]
+  Target position{}, type{};                              // shapes as the inputs'
+  Target weight{}, bias{};
+};
+
+}}}  // namespace lockstep::kernel

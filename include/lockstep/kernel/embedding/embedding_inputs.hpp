@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/embedding/assembly.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Unit of a position.
+enum class Counted {
+  tokens,  ///< tokens of the assembled sequence
+  steps,   ///< tokens of the token's own segment: state, action and return of one time step share a position
+};
+
+/// Normalisation of an embedding's rows.
+enum class Norm {
+  none,   ///< no normalisation
+  layer,  ///< weight * (x - mean) / sqrt(variance + epsilon) + bias
+  rms,    ///< weight * x / sqrt(mean of x^2 + epsilon)
+};
+
+/// Inputs whose sum is the tokens of a batch of sequences. Token i of segment s is
+///   dropout(norm(scale * (sum over the parts of s of their row for entry i) + position[its position] + type[s])).
+template <class T, class Space>
+struct EmbeddingInputs {
+  static constexpr int most_parts = 16;
+  template <class U, int Rank>
+  using View = TensorView<U, Rank, Space>;
+
+  /// A table for lookups, or rows that are used directly.
+  struct Part {
+    View<T const, 2> rows;              // table [vocabulary, width], or [entries of the segment, width]
+    bool is_table = false;              // if false, entry e takes row e
+    std::int32_t const* ids = nullptr;  // of each entry
+    char const* name = "";              // of the table, for error messages
+  };
+
+  Assembly<Space> assembly;
+  Part parts[most_parts]{};                              // those of a segment are adjacent
+  int first_part[Assembly<Space>::most_segments + 1]{};  // of each segment, and the end
+  T scale = 1;
+  View<T const, 2> position{};  // [most positions, width], or null
+  Counted counted = Counted::tokens;
+  View<T const, 2> type{};  // [segments, width], or null
+  Norm norm = Norm::none;
+  View<T const, 1> weight{}, bias{};  // of the norm, [width]; rms has no bias
+  T epsilon{};
+  DropoutMask mask{};
+
+  /// Returns whether gradients pass unchanged from a token to its parts.
+  [[nodiscard]] constexpr bool is_plain_sum() const noexcept {
+    return !mask.active() && norm == Norm::none && scale == T(1);
+  }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/embedding/detail/device_segment_plan.cuh>
+#include <lockstep/kernel/embedding/detail/embedding_kernels.cuh>
+#include <lockstep/kernel/embedding/detail/embedding_sums.cuh>
+#include <lockstep/kernel/embedding/fused_embedding.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// CUDA version with the host's functions, shapes and results, queued on the stream. Ids and lengths are not checked
+/// with an exception, which would have to wait for the device. An id outside its table, or a token after the last
+/// position, gives NaN. Gradients of tables are dense: a context of this space has no touched rows.
+/// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
+template <>
+struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
+  template <class T, int Rank>
+  using View = TensorView<T, Rank, CudaSpace>;
+  template <class T>
+  using Inputs = EmbeddingInputs<T, CudaSpace>;
+  template <class T>
+  using Gradients = EmbeddingGradients<T, CudaSpace>;
+  using Plan = detail::DeviceSegmentPlan;
+
+  template <class Bound>
+  static void bounds(Stream stream, Assembly<CudaSpace> const& assembly, View<Bound, 1> out) {
+    detail::for_elements("kernel::FusedEmbedding::bounds", stream, out.size(),
+                         [=] __device__(Index row) { out.data[row] = static_cast<Bound>(assembly.bound(row)); });
+  }
+
+  /// Parameters and dense parts are Accumulate<T>, here and in backward.
+  template <class T>
+  static void forward(Stream stream, Inputs<Accumulate<T>> const& inputs, View<T, 2> out) {
+    using Sum = Accumulate<T>;
+    auto const slots = inputs.assembly.layout.slots, width = out.extent[1];
+    auto const name = "kernel::FusedEmbedding::forward";
+    with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
+      auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
+      if (detail::rows_suffice<Here>(inputs, width, out.data))
+        return with_dropout<Here>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
+          detail::launch(name, stream, shares.threads(slots), detail::embed_rows<Here, drops, T, Sum>, inputs, width,
+                         shares, static_cast<Sum>(inputs.mask.scale()), out.data);
+        });
+      detail::launch(
+          name, stream, shares.threads(slots),
+          inputs.norm != Norm::none ? detail::embed_normalized_slots<Here, T, Sum> : detail::embed_slots<Here, T, Sum>,
+          inputs, width, shares, out.data);
+    });
+  }
+
+  template <class T>
+  [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept {
+    auto const& layout = inputs.assembly.layout;
+    auto const chunks = inputs.norm == Norm::none ? 0 : detail::norm_chunks(layout.slots);
+    return std::max({2 * chunks * width + detail::column_partials(chunks, width),
+                     detail::column_partials(layout.slots, inputs.type.size()),
+                     detail::column_partials(layout.rows, inputs.position.size())});
+  }
+
+  template <class T>
+  static void backward(Stream stream, Inputs<Accumulate<T>> const& inputs, View<T const, 2> dy,
+                       View<Accumulate<T>, 2> dx, Gradients<Accumulate<T>> const& targets, Accumulate<T>* memory) {
+    using Sum = Accumulate<T>;
+    auto const width = dy.extent[1];
+    auto const& assembly = inputs.assembly;
+    auto const name = "kernel::FusedEmbedding::backward";
+    for (int segment = 0; segment < assembly.count; ++segment) zero_padding(stream, inputs, targets, segment, width);
+    auto const slots = assembly.layout.slots;
+    if (inputs.norm == Norm::none) {
+      bool const dense = std::any_of(targets.dense, targets.dense + inputs.first_part[assembly.count],
+                                     [](auto const& target) { return target.data != nullptr; });
+      if (dx.data || dense)
+        with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
+          auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
+          if (!dense && width % Here::size == 0 && detail::begins_aligned(dy.data) && detail::begins_aligned(dx.data))
+            return with_dropout<Here>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
+              detail::launch(name, stream, shares.threads(slots), detail::embed_rows_backward<Here, drops, T, Sum>,
+                             inputs, width, shares, static_cast<Sum>(inputs.mask.scale()), dy.data, dx.data);
+            });
+          detail::launch(name, stream, shares.threads(slots), detail::embed_slots_backward<Here, T, Sum>, inputs,
+                         targets, width, shares, dy.data, dx.data);
+        });
+    } else {
+      auto const chunks = detail::norm_chunks(slots);
+      with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
+        detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<Here, T, Sum>,
+                       inputs, targets, width, dy.data, dx.data, memory);
+      });
+      auto const sum = [&](Sum const* of_chunks, typename Gradients<Sum>::Target target) {
+        if (target.data)
+          detail::sum_matrix_columns(name, stream, chunks, width, of_chunks, memory + 2 * chunks * width,
+                                     {target.data, target.write});
+      };
+      sum(memory, targets.weight);
+      sum(memory + chunks * width, targets.bias);
+    }
+    auto const sum_slots = [&]<class Stored>(Stored const* d) {
+      if (targets.type.data)
+        detail::sum_columns<Sum, 1>(name, stream, slots, inputs.type.size(),
+                                    detail::OfType<Stored, Sum>{assembly, width, d}, memory,
+                                    {targets.type.data, targets.type.write});
+      if (!targets.position.data) return;
+      detail::ColumnTarget<Sum> const to{targets.position.data, targets.position.write};
+      auto const sequences = assembly.layout.rows, columns = inputs.position.size();
+      if (inputs.counted == Counted::tokens)
+        detail::sum_row_starts<Stored, 1>(name, stream, sequences, columns,
+                                          detail::TokensOfRow<Stored>{assembly.layout, width, d},
+                                          is_wide<Stored>(width, d), memory, to);
+      else
+        detail::sum_columns<Sum, 1>(name, stream, sequences, columns, detail::OfStep<Stored, Sum>{assembly, width, d},
+                                    memory, to);
+    };
+    dx.data ? sum_slots(dx.data) : sum_slots(dy.data);
+    if (inputs.scale != Sum(1))
+      detail::for_neighbours<Sum>(name, stream, dx.size(),
+                                  [=, scale = inputs.scale] __device__(detail::NeighboursOf<Sum> const& here) {
+                                    detail::NumbersOf<Sum> values;
+                                    here.load(dx.data, values);
+                                    for (auto& value : values) value *= scale;
+                                    here.store(values, dx.data);
+                                  });
+  }
+
+  /// Returns the elements of memory that `plan` needs; the plan stays in that memory.
+  [[nodiscard]] static Index plan_elements(Index slots) { return Plan::elements(slots); }
+
+  template <class T>
+  static void plan(Stream stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> memory,
+                   Plan& plan) {
+    plan.build(stream, inputs.assembly, segment, inputs.parts[part].ids, inputs.parts[part].rows.extent[0], memory);
+  }
+
+  /// Returns the rows of scratch memory that `backward_table` needs.
+  [[nodiscard]] static Index partial_rows(Index slots) noexcept { return slots; }
+
+  template <class T>
+  static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<Accumulate<T>, 2> partial,
+                             View<Accumulate<T>, 2> gradient, Write write, TouchedRows const& = {}, Index = 1,
+                             Index = 0) {
+    auto const width = gradient.extent[1];
+    if (gradient.size() == 0) return;
+    if (write == Write::overwrite)
+      memory::check_cuda(
+          cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(Accumulate<T>),
+                          stream.get()),
+          "cudaMemsetAsync");
+    auto const name = "kernel::FusedEmbedding::backward_table";
+    bool const wide = is_wide<T>(width, dx.data);
+    detail::launch(name, stream, plan.chunks() * detail::tiles_of_chunk<T>(width) * Index{detail::warp},
+                   wide ? detail::sum_chunks<T, Accumulate<T>, true> : detail::sum_chunks<T, Accumulate<T>, false>,
+                   plan.order(), plan.begin(), plan.chunk_row(), plan.first(), plan.rows(), plan.total(), width,
+                   dx.data, partial.data, gradient.data, write);
+    detail::launch_grid(name, stream,
+                        {static_cast<unsigned>(std::min(plan.most_several(), most_blocks)),
+                         static_cast<unsigned>((width + detail::warp - 1) / detail::warp)},
+                        detail::threads_per_block, detail::sum_rows_of_chunks<Accumulate<T>>, plan.several(),
+                        plan.first(), plan.rows(), plan.total(), width, partial.data, gradient.data, write);
+  }
+
+ private:
+  static constexpr Index most_blocks = 1024;  // for rows of several chunks, which are few in most batches
+
+  /// Returns whether all rows of a matrix of this width consist of whole, aligned accesses of 16 bytes of type T.
+  template <class T>
+  [[nodiscard]] static bool is_wide(Index width, void const* data) noexcept {
+    return width % detail::most_neighbours<T> == 0 && detail::begins_aligned(data);
+  }
+
+  /// Calls f(type of the vectorized access). A thread processes the channels of a block of random bits with dropout.
+  /// Without dropout, it does so only if a norm's lanes could not keep all their channels otherwise.
+  template <class T, class F>
+  static void with_neighbours(Inputs<Accumulate<T>> const& inputs, Index width, F const& f) {
+    using Masked = detail::MaskedNeighbours;
+    bool const keeps_only_masked = inputs.norm != Norm::none &&
+                                   width > detail::channels_per_warp<detail::NeighboursOf<T>> &&
+                                   width <= detail::channels_per_warp<Masked>;
+    keeps_only_masked ? f(std::type_identity<Masked>{}) : detail::with_neighbours<T>(inputs.mask, f);
+  }
+
+  /// Calls f(std::bool_constant), whether there is dropout. With it, `Here` has the channels of a block of random bits.
+  template <class Here, class T, class F>
+  static void with_dropout(Inputs<T> const& inputs, F const& f) {
+    if constexpr (std::is_same_v<Here, detail::MaskedNeighbours>)
+      if (inputs.mask.active()) return f(std::true_type{});
+    f(std::false_type{});
+  }
+
+  template <class T>
+  static void zero_padding(Stream stream, Inputs<T> const& inputs, Gradients<T> const& targets, int segment,
+                           Index width) {
+    auto const layout = inputs.assembly.segments[segment];
+    for (int p = inputs.first_part[segment]; p < inputs.first_part[segment + 1]; ++p) {
+      auto const target = targets.dense[p];
+      if (!target.data || target.write == Write::add || layout.is_ragged()) continue;
+      detail::launch("kernel::FusedEmbedding::backward", stream, layout.slots * width, detail::zero_padding<T>, layout,
+                     width, target.data);
+    }
+  }
+};
+
+}}}  // namespace lockstep::kernel

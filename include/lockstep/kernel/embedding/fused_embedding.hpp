@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/segment_plan.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/token_runs.hpp>
+#include <lockstep/kernel/embedding/assembly.hpp>
+#include <lockstep/kernel/embedding/detail/check_embedding.hpp>
+#include <lockstep/kernel/embedding/detail/embedding_backward.hpp>
+#include <lockstep/kernel/embedding/detail/embedding_row.hpp>
+#include <lockstep/kernel/embedding/detail/sum_by_id.hpp>
+#include <lockstep/kernel/embedding/embedding_inputs.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Embeddings of any number of tables and dense rows. Assembles them into sequences, and applies scale, normalisation
+/// and dropout in one pass. Computes their gradients without atomics.
+template <class Space>
+struct FusedEmbedding : detail::NotIncluded<Space> {};
+
+template <>
+struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
+  template <class T, int Rank>
+  using View = TensorView<T, Rank, HostSpace>;
+  template <class T>
+  using Inputs = EmbeddingInputs<T, HostSpace>;
+  template <class T>
+  using Gradients = EmbeddingGradients<T, HostSpace>;
+
+  /// Grouping of ids for the gradient of a table. On the host its storage is reused from batch to batch.
+  using Plan = SegmentPlan;
+
+  /// Fills the lengths (padded) or offsets (ragged) of an assembled sequence: element `row` is assembly.bound(row).
+  /// @shape out [assembly.bounds()]
+  /// @throws DataError (at Contract::normal) if interleaved segments of a row are not equally long
+  template <class Bound>
+  static void bounds(Stream, Assembly<HostSpace> const& assembly, View<Bound, 1> out) {
+    detail::check_interleaved(assembly);
+    for (Index row = 0; row < out.size(); ++row) out.data[row] = static_cast<Bound>(assembly.bound(row));
+  }
+
+  /// Computes out by the formula of EmbeddingInputs for tokens, and zero in padding. Dropout uses the mask of
+  /// kernel::Dropout for element t * width + channel of the sample, where t is the token.
+  /// @shape out [layout.slots, width]
+  /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
+  /// @throws DataError (at Contract::normal) for an id outside its table or a sequence longer than the positions
+  template <class T>
+  static void forward(Stream stream, Inputs<T> const& inputs, View<T, 2> out) {
+    detail::check_embedding(inputs);
+    auto const width = out.extent[1];
+    auto const* const in = &inputs;
+    detail::for_token_runs(
+        stream.pool(), inputs.assembly.layout,
+        [=](Index row, Index token, Index slot, Index count) {
+          with_best_instructions([=](auto vectors) {
+            auto* const to = out.data + slot * width;
+            detail::embed(vectors, *in, row, token, count, to, width);
+            if (in->mask.active())
+              detail::drop(in->mask, static_cast<std::uint64_t>(in->assembly.layout.positions.data[row]),
+                           static_cast<std::uint64_t>(token * width), count * width, to, to);
+          });
+        },
+        [=](Index slot, Index padding) { std::fill_n(out.data + slot * width, padding * width, T{0}); });
+  }
+
+  /// Returns the elements of scratch memory that `backward` needs; only the shape determines them.
+  template <class T>
+  [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept {
+    return detail::EmbeddingBackward<T>::scratch(inputs, width);
+  }
+
+  /// Computes all gradients except those of the tables. Also computes dx, the gradient of the sum of a token's parts,
+  /// for `backward_table`. Skips null `targets`. Recomputes the norms, because the forward pass keeps nothing.
+  /// @shape dy, dx [layout.slots, width]; if inputs.is_plain_sum(), dx would equal dy, and may be null
+  /// @shape memory [scratch(inputs, width)]
+  /// @determinism bitwise, for any number of threads: sums over rows in blocks of 64, then over the blocks
+  template <class T>
+  static void backward(Stream stream, Inputs<T> const& inputs, View<T const, 2> dy, View<T, 2> dx,
+                       Gradients<T> const& targets, T* memory) {
+    detail::EmbeddingBackward<T>{inputs, targets, dy.data, dx.data, dy.extent[1], memory}.run(stream.pool());
+  }
+
+  /// Returns the elements of memory that `plan` needs.
+  [[nodiscard]] static constexpr Index plan_elements(Index slots) noexcept { return slots; }
+
+  /// Plans the sums of `backward_table` for the table of part `part` of segment `segment`.
+  /// @shape list [plan_elements(layout.slots)], scratch
+  template <class T>
+  static void plan(Stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> list, Plan& plan) {
+    auto const& assembly = inputs.assembly;
+    auto const& layout = assembly.segments[segment];
+    auto const* const ids = inputs.parts[part].ids;
+    if (assembly.count == 1 && layout.is_ragged()) return plan.build({ids, static_cast<std::size_t>(layout.slots)});
+    std::fill_n(list.data, list.size(), -1);  // a plan ignores negative ids
+    Index const stride = assembly.arrangement == Arrangement::interleaved ? assembly.count : 1;
+    for (Index row = 0; row < layout.rows; ++row) {
+      auto const tokens = layout.tokens(row), from = layout.start(row);
+      auto const to = assembly.layout.start(row) + assembly.token(row, {segment, 0});
+      for (Index i = 0; i < tokens; ++i) list.data[to + i * stride] = ids[from + i];
+    }
+    plan.build(list.span());
+  }
+
+  /// Computes the gradient of a table: row v is the sum of dx over the slots with id v. Each chunk of the plan is
+  /// summed separately, then the chunks of a row in order, so all threads share a frequent row. `overwrite` sets the
+  /// rows of absent ids to zero; `add` touches only rows that occur. If `touched` has bits, they decide instead for
+  /// each row. Rows that it contains are added to, and others are overwritten and inserted. Absent ones stay unchanged.
+  /// Entry e of the planned list is slot e * stride + first.
+  /// @shape dx [slots, width]   @shape partial [partial_rows(slots), width], scratch
+  /// @shape gradient [vocabulary, width]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<T, 2> partial,
+                             View<T, 2> gradient, Write write, TouchedRows const& touched = {}, Index stride = 1,
+                             Index first = 0) {
+    bool const by_rows = touched.words != nullptr;
+    if (!by_rows && write == Write::overwrite) detail::zero_absent_rows(stream.pool(), plan, gradient);
+    detail::sum_by_id(
+        stream.pool(), plan, [=](std::uint32_t entry) { return static_cast<Index>(entry) * stride + first; }, dx.data,
+        gradient, partial.data,
+        [=](Index row) {
+          if (!by_rows) return write;
+          return touched.contains(row) ? Write::add : Write::overwrite;
+        });
+    if (by_rows) touched.insert(plan.rows);
+  }
+  [[nodiscard]] static constexpr Index partial_rows(Index slots) noexcept { return detail::sum_by_id_scratch(slots); }
+};
+
+}}}  // namespace lockstep::kernel

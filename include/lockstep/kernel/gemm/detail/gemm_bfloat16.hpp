@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/gemm/detail/amx_tile.hpp>
+#include <lockstep/kernel/gemm/detail/gemm_block.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// Blocked matrix product with the processor's bfloat16 instructions. Returns false if the processor has none.
+inline bool multiply_bfloat16([[maybe_unused]] InstructionSet set, [[maybe_unused]] GemmBlock<float> const& block,
+                              [[maybe_unused]] PartDone done) {
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
+  if (widest_instruction_set != InstructionSet::avx512 || set != InstructionSet::avx512) return false;
+  if (multiplies_bfloat16_tiles()) {
+    AmxRegisters const configured;
+    multiply_blocks<float, AmxTile>(block, done);
+    return true;
+  }
+  if (multiplies_bfloat16()) {
+    multiply_blocks<float, Bfloat16Tile<>>(block, done);
+    return true;
+  }
+#endif
+  return false;
+}
+
+}}}  // namespace lockstep::kernel::detail

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <type_traits>
+
+#include <lockstep/kernel/gemm/detail/gemm_pack.hpp>
+#include <lockstep/kernel/gemm/detail/gemm_tile.hpp>
+#include <lockstep/kernel/gemm/detail/part_done.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// C = alpha * A B + beta * C + bias for one thread. C's columns are contiguous.
+template <class T>
+struct GemmBlock {
+  Index m, n, k;
+  T alpha;
+  Strided<T const> a;  ///< [m, k]
+  Strided<T const> b;  ///< [k, n]
+  T beta;
+  T* c;  ///< [m, n]
+  Index c_row;
+  T const* bias;                             ///< [n], or null
+  Ahead* ahead = nullptr;                    ///< prefetch of the data that is read after this product
+  RoundedProducts const* rounded = nullptr;  ///< how, if a and b may be rounded
+};
+
+/// Matrix products of floats whose factors may be rounded, for processors with instructions for it.
+struct RoundedProducts {
+  bool (*multiply)(InstructionSet set, GemmBlock<float> const& block, PartDone done);  ///< false if not supported
+};
+
+/// Size of the part of B that is packed at once. It stays in the second-level cache while rows of A stream past it.
+inline constexpr Index packed_bytes = 256 * 1024;
+
+/// Steps of k that one pass takes; C accumulates the results of several passes. If A's steps are its columns, each step
+/// takes at least one line of the first-level cache, so fewer fit.
+inline constexpr Index row_steps = 512, column_steps = 256;
+
+/// Whether a tile's columns take one cache line. Such a tile reads each row of A often, a few columns at a time. It has
+/// little work to hide the latency of a step, so both operands should be in a near cache.
+template <class T, class Tile>
+inline constexpr bool takes_one_line = Tile::columns * sizeof(T) <= 64;
+
+/// Whether a tile takes factors as pairs of steps, for which both operands are packed. Other tiles take factors as
+/// stored.
+template <class T, class Tile>
+inline constexpr bool takes_pairs = !std::is_same_v<typename Tile::Factor, T>;
+
+/// Whether a tile takes several steps of a row at once, which must then be contiguous.
+template <class Tile>
+inline constexpr bool takes_steps_at_once = requires {
+  Tile::steps_at_once;
+};
+
+/// Returns the number of tile steps for a depth of k.
+template <class T, class Tile>
+[[nodiscard]] constexpr Index steps_of(Index depth) noexcept {
+  if constexpr (takes_steps_at_once<Tile>)
+    return Tile::steps(depth);
+  else
+    return takes_pairs<T, Tile> ? (depth + 1) / 2 : depth;
+}
+
+/// Whether B is read in place. If few rows of A use B, packing costs more than nearer reads save. The exception is a B
+/// whose rows are so far apart that they map to few cache sets.
+template <class T, class Tile>
+[[nodiscard]] constexpr bool reads_in_place(GemmBlock<T> const& block) noexcept {
+  constexpr Index few = takes_one_line<T, Tile> ? 32 : 512;
+  return !takes_pairs<T, Tile> && block.b.column == 1 && block.n % Tile::columns == 0 &&
+         block.b.row * Index{sizeof(T)} <= 1024 && block.m <= few;
+}
+
+/// Whether rows of A are copied. Tiles of pairs always copy them. Other tiles copy rows only if A is stored by columns
+/// and B has enough columns to pay for the copy. Tiles of one cache line then always copy, in A's order. Wider tiles
+/// copy if steps are so far apart that they map to few cache sets, each on a page of its own. In that case the next
+/// rows are prefetched while these are used.
+template <class T, class Tile>
+[[nodiscard]] constexpr bool copies_rows(GemmBlock<T> const& block) noexcept {
+  if (takes_pairs<T, Tile>) return true;
+  if (block.a.row != 1 || block.a.column == 1) return false;
+  return takes_one_line<T, Tile> ? block.n >= 4 * Tile::columns
+                                 : block.n >= 128 && block.a.column * Index{sizeof(T)} > 2048;
+}
+
+/// One pass over some columns of B, as they are packed.
+template <class Factor>
+struct GemmPass {
+  Index p, steps;           ///< where in k it begins, and its number of steps
+  Index j, columns;         ///< its columns
+  Factor const* packed;     ///< null if B is read in place
+  Strided<Factor const> a;  ///< its steps of A from row `first`: in place or copied
+  Index first;
+  Ahead* ahead;  ///< prefetch of the data that is read next, or null
+};
+
+/// Computes C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most one tile.
+template <class T, class Tile>
+void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index i, Index rows, Index jj,
+                  Index columns) {
+  auto const a = pass.a.at(i - pass.first, 0);
+  auto const j = pass.j + jj;
+  auto const* b = pass.packed ? pass.packed + jj * pass.steps : nullptr;
+  if constexpr (!takes_pairs<T, Tile>)
+    if (!b) b = block.b.at(pass.p, j).data;
+  if (pass.ahead) pass.ahead->advance();
+  Tile::multiply({.rows = rows,
+                  .columns = columns,
+                  .k = pass.steps,
+                  .a = a.data,
+                  .a_row = a.row,
+                  .a_step = a.column,
+                  .b = b,
+                  .b_step = pass.packed ? Tile::columns : block.b.row,
+                  .alpha = block.alpha,
+                  .beta = pass.p == 0 ? block.beta : T(1),
+                  .bias = pass.p == 0 && block.bias ? block.bias + j : nullptr,
+                  .c = block.c + i * block.c_row + j,
+                  .c_row = block.c_row,
+                  .ahead = pass.ahead});
+}
+
+/// Returns how many of `columns` go into panels of the wide tile. The others fit the narrow tile.
+template <class Tile>
+[[nodiscard]] constexpr Index wide_columns(Index columns) noexcept {
+  auto const rest = columns % Tile::columns;
+  return rest > Tile::Narrow::columns ? columns : columns - rest;
+}
+
+/// Computes C's rows [i, i + rows), at most one tile's, and columns [0, wide) of the pass.
+template <class T, class Tile>
+void multiply_rows(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> pass, Index i, Index rows, Index wide) {
+  constexpr auto room = takes_one_line<T, Tile> ? Tile::rows * column_steps : Index{1};
+  alignas(64) T copy[static_cast<std::size_t>(room)];
+  if constexpr (takes_one_line<T, Tile>) {
+    if (copies_rows<T, Tile>(block)) {
+      Tile::pack_rows(block.a.at(i, pass.p), pass.steps, rows, copy);
+      pass.a = {copy, 1, Tile::rows};
+      pass.first = i;
+    }
+  }
+  for (Index jj = 0; jj < wide; jj += Tile::columns)
+    multiply_one<T, Tile>(block, pass, i, rows, jj, std::min(Tile::columns, wide - jj));
+}
+
+/// Computes all columns of the pass for C's rows [begin, end).
+template <class T, class Tile>
+void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index begin, Index end) {
+  using Narrow = typename Tile::Narrow;
+  using Low = typename Tile::Low;
+  auto const wide = wide_columns<Tile>(pass.columns);
+  // If the rows are not a multiple of the tile's, some tiles with one row less are better than one mostly empty tile.
+  auto low = (Tile::rows - (end - begin) % Tile::rows) % Tile::rows;
+  if (Low::rows == Tile::rows || low * Low::rows > end - begin) low = 0;
+  for (Index i = begin, rows; i < end; i += rows, --low) {
+    rows = std::min(low > 0 ? Low::rows : Tile::rows, end - i);
+    if (low > 0) {
+      multiply_rows<T, Low>(block, pass, i, rows, wide);
+    } else {
+      multiply_rows<T, Tile>(block, pass, i, rows, wide);
+    }
+  }
+  if (wide == pass.columns) return;
+  for (Index i = begin; i < end; i += Narrow::rows)
+    multiply_one<T, Narrow>(block, pass, i, std::min(Narrow::rows, end - i), wide, pass.columns - wide);
+}
+
+/// Blocked matrix product with one tile. Calls `done(row, rows, column, columns)` for each part of C when it is
+/// complete.
+template <class T, class Tile>
+void multiply_blocks(GemmBlock<T> const& block, PartDone done) {
+  using Factor = typename Tile::Factor;
+  constexpr Index capacity = packed_bytes / Index{sizeof(Factor)};
+  alignas(64) Factor packed[static_cast<std::size_t>(capacity)];
+  bool const in_rows = block.a.column == 1 || takes_steps_at_once<Tile>;
+  auto const most = std::max<Index>(1, std::min(block.k, in_rows ? row_steps : column_steps));
+  auto const most_steps = steps_of<T, Tile>(most);
+  auto const columns_together = std::max(Tile::columns, capacity / most_steps / Tile::columns * Tile::columns);
+  bool const in_place = reads_in_place<T, Tile>(block);
+  bool const copied = !takes_one_line<T, Tile> && copies_rows<T, Tile>(block);
+  constexpr Index most_copied = takes_one_line<T, Tile> ? 1 : rows_together * column_steps;
+  static_assert(!takes_pairs<T, Tile> || steps_of<T, Tile>(row_steps) <= column_steps);
+  alignas(64) Factor copy[static_cast<std::size_t>(most_copied)];
+  for (Index j = 0; j < block.n; j += columns_together) {
+    for (Index p = 0; p == 0 || p < block.k; p += most) {
+      Index const depth = std::min(most, block.k - p), steps = steps_of<T, Tile>(depth);
+      GemmPass<Factor> pass{.p = p,
+                            .steps = steps,
+                            .j = j,
+                            .columns = std::min(columns_together, block.n - j),
+                            .packed = in_place ? nullptr : packed,
+                            .a = {nullptr, 0, 0},
+                            .first = 0,
+                            .ahead = block.ahead};
+      if constexpr (!takes_pairs<T, Tile>) pass.a = block.a.at(0, p);
+      auto const wide = wide_columns<Tile>(pass.columns);
+      if (!in_place) {
+        Tile::pack(block.b.at(p, j), depth, wide, packed);
+        Tile::Narrow::pack(block.b.at(p, j + wide), depth, pass.columns - wide, packed + wide * steps);
+      }
+      for (Index i = 0; i < block.m; i += rows_together) {
+        Index const rows = std::min(rows_together, block.m - i);
+        Ahead next;
+        if (copied) {
+          Tile::pack_rows(block.a.at(i, p), depth, rows, copy);
+          bool const last = i + rows == block.m;
+          pass.a = {copy, in_rows ? steps : 1, in_rows ? 1 : rows_together};
+          pass.first = i;
+          if (block.a.column != 1) {
+            next = Ahead::of_rows(block.a.at(last ? 0 : i + rows, last ? p + most : p).data,
+                                  last ? std::min(most, block.k - p - depth) : depth, block.a.column);
+            pass.ahead = last && p + most >= block.k ? block.ahead : &next;
+          }
+        }
+        multiply_pass<T, Tile>(block, pass, i, i + rows);
+        if (p + most >= block.k) done(i, rows, j, pass.columns);
+      }
+    }
+  }
+}
+
+/// Blocked matrix product with the given instructions, which this processor must have, or with the bfloat16
+/// instructions if its factors may be rounded. For k = 0, computes beta * C + bias.
+template <class T>
+void multiply_block(InstructionSet set, GemmBlock<T> const& block, PartDone done) {
+  if constexpr (std::is_same_v<T, float>)
+    if (block.rounded && block.rounded->multiply(set, block, done)) return;
+  with_compiled_set(set, [&](auto compiled) { multiply_blocks<T, TileOf<T, compiled()>>(block, done); });
+}
+
+/// Returns the widest instructions that a tile exists for. The tiles for avx2 also need fused multiply-adds.
+[[nodiscard]] inline InstructionSet gemm_instruction_set() noexcept {
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+  if constexpr (least_instruction_set == InstructionSet::baseline)
+    if (!__builtin_cpu_supports("fma")) return InstructionSet::baseline;
+#endif
+  return best_instruction_set();
+}
+
+}}}  // namespace lockstep::kernel::detail

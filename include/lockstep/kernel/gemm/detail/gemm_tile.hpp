@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <utility>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/gemm/detail/bfloat16_pairs.hpp>
+#include <lockstep/kernel/gemm/detail/gemm_pack.hpp>
+#include <lockstep/kernel/gemm/detail/prefetch.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// One tile of C = alpha * A B + beta * C + bias. A Factor holds what A and B have at one step: a T, or a pair of
+/// bfloat16.
+template <class T, class Factor = T>
+struct GemmTile {
+  Index rows, columns;  ///< valid ones; at most the tile's
+  Index k;              ///< steps
+  Factor const* a;      ///< element (i, p) at a[i * a_row + p * a_step]
+  Index a_row, a_step;
+  Factor const* b;  ///< step p's columns at b + p * b_step: as many as the tile has, zero after the valid ones
+  Index b_step;
+  T alpha, beta;
+  T const* bias;  ///< one per column, or null
+  T* c;
+  Index c_row;
+  Ahead* ahead;  ///< prefetch of the data that is read after this tile, or null
+};
+
+/// Writes C from the sums of a tile with fewer columns than its `width`. Neither reads nor writes C beyond those
+/// columns. One function serves all tiles: such tiles are few, and each version takes long to compile.
+template <class T, class Factor>
+[[gnu::noinline]] void store_narrow(GemmTile<T, Factor> const& tile, T const* sums, Index width) {
+  for (Index i = 0; i < tile.rows; ++i) {
+    for (Index j = 0; j < tile.columns; ++j) {
+      auto& to = tile.c[i * tile.c_row + j];
+      T out = tile.alpha * sums[i * width + j] + (tile.bias ? tile.bias[j] : T(0));
+      if (tile.beta != 0) out += tile.beta * to;
+      to = out;
+    }
+  }
+}
+
+/// Computes sum[x] += a * b[x].
+template <class Sums, class T, class Factors>
+[[gnu::always_inline]] inline void add_products(Sums& sum, T a, Factors const& b) noexcept {
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#endif
+  sum += a * b;
+}
+
+/// Computes a tile: `rows` x `vectors` accumulators stay in registers over all of k. The body is inlined into functions
+/// compiled for each instruction set. Rows after the valid ones repeat the last valid row and are not stored. Meanwhile
+/// prefetches C and the data that follows in A, a few lines at a time.
+/// `at` counts the accumulators. They are constants because indices of arrays in registers must be.
+template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, Index... at>
+[[gnu::always_inline]] inline void multiply_tile(GemmTile<T, Factor> const& tile, std::integer_sequence<Index, at...>) {
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#endif
+  typedef T Vector __attribute__((vector_size(bytes)));
+  typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+  typedef Factor FactorLanes __attribute__((vector_size(bytes)));
+  typedef Factor UnalignedFactors __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+  static_assert(sizeof(Factor) == sizeof(T));
+  constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T);
+  constexpr Index steps_ahead = 8, several = 4;
+  // A narrow tile finishes one line of steps so fast that the work between two lines matters.
+  constexpr Index chunk = width <= line ? 4 * line : line;
+  Vector sum[sizeof...(at)] = {};
+  Factor const* row[std::size_t{rows}];
+  FactorLanes y[std::size_t{vectors}];
+  auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, c_row = tile.c_row, a_row = tile.a ? tile.a_row : 0;
+  auto const* b = tile.b;
+  auto ahead = tile.ahead ? *tile.ahead : Ahead{};
+  auto const fetch_c = [&](Index i) {
+    if (i < tile.rows)
+      for (Index j = 0; j < width; j += line) __builtin_prefetch(tile.c + i * c_row + j, 1);
+  };
+  for (Index i = 0; i < rows; ++i) {
+    if (i >= k / chunk) fetch_c(i);
+    row[i] = tile.a + (i < tile.rows ? i : tile.rows - 1) * a_row;
+  }
+  for (Index p = 0; p < k;) {
+    if (p / chunk < rows) fetch_c(p / chunk);
+    ahead.fetch();
+    // If rows are contiguous, prefetch the next tile's rows; if columns are, the next steps.
+    if (step == 1)
+      for (Index i = 0; i < rows; ++i)
+        for (Index l = 0; l < chunk; l += line) __builtin_prefetch(row[i] + p + l + rows * a_row);
+    Index const end = p + chunk < k ? p + chunk : k;
+    // If both strides are constants, several steps share the address arithmetic.
+    if (step == 1 && b_step == width) {
+      for (; p + several <= end; p += several, b += several * width) {
+        for (Index u = 0; u < several; ++u) {
+          for (Index v = 0; v < vectors; ++v)
+            y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
+          (add_products(sum[at], row[at / vectors][p + u], y[at % vectors]), ...);
+        }
+      }
+    }
+    if constexpr (width <= line) {  // such a tile's rows may be copied in its own order
+      if (a_row == 1 && step == rows && b_step == width) {
+        for (; p + several <= end; p += several, b += several * width) {
+          for (Index u = 0; u < several; ++u) {
+            for (Index v = 0; v < vectors; ++v)
+              y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
+            (add_products(sum[at], row[at / vectors][(p + u) * rows], y[at % vectors]), ...);
+          }
+        }
+      }
+    }
+    for (; p < end; ++p, b += b_step) {
+      if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
+      for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<UnalignedFactors const*>(b + v * lanes);
+      (add_products(sum[at], row[at / vectors][p * step], y[at % vectors]), ...);
+    }
+  }
+  if (tile.ahead) *tile.ahead = ahead;
+  auto const valid = tile.rows;
+  auto const alpha = tile.alpha, beta = tile.beta;
+  auto const* const bias = tile.bias;
+  auto* const c = tile.c;
+  if (tile.columns == width) {
+    Vector constant[std::size_t{vectors}] = {};
+    for (Index v = 0; bias && v < vectors; ++v) constant[v] = *reinterpret_cast<Unaligned const*>(bias + v * lanes);
+    ((sum[at] = alpha * sum[at] + constant[at % vectors]), ...);
+    if (beta != 0)
+      ((sum[at] += at / vectors < valid
+                       ? beta * *reinterpret_cast<Unaligned const*>(c + at / vectors * c_row + at % vectors * lanes)
+                       : Vector{}),
+       ...);
+    ((at / vectors < valid
+          ? void(*reinterpret_cast<Unaligned*>(c + at / vectors * c_row + at % vectors * lanes) = sum[at])
+          : void()),
+     ...);
+    return;
+  }
+  T full[sizeof...(at) * bytes / sizeof(T)];
+  ((*reinterpret_cast<Unaligned*>(full + at * lanes) = sum[at]), ...);
+  store_narrow(tile, full, width);
+}
+
+// Only these functions use multiply-adds that round once: they are twice as fast and closer to the exact sum.
+#if defined(__clang__)
+#define LOCKSTEP_COMPILED_FOR(...) [[__VA_ARGS__ gnu::noinline]]
+#else
+#define LOCKSTEP_COMPILED_FOR(...) [[ gnu::optimize("O3", "fp-contract=fast"), __VA_ARGS__ gnu::noinline ]]
+#endif
+
+/// Rows that are passed to `done` while they are in cache: a multiple of each tile's rows.
+inline constexpr Index rows_together = 48;
+
+/// Tiles in the build's own instructions: vectors of 16 bytes, in 32 registers on aarch64 and 16 elsewhere. `pack`
+/// packs columns of B and `pack_rows` rows of A, step by step. For tiles whose columns take one cache line, rows are
+/// packed for one tile, and for others up to rows_together. `Narrow` is for few columns. `Low` has one row less, for
+/// numbers of rows that are not a multiple.
+#if defined(__aarch64__)
+template <class T, Index rows_ = 6, Index vectors_ = 4>
+struct BaselineTile {
+  using Narrow = BaselineTile<T, 8, 2>;
+  using Low = BaselineTile<T, 5, 4>;
+#else
+template <class T, Index rows_ = 4, Index vectors_ = 2>
+struct BaselineTile {
+  using Narrow = BaselineTile;
+  using Low = BaselineTile;
+#endif
+  using Factor = T;
+  static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(T)};
+  LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<T> const& tile) {
+    multiply_tile<T, 16, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
+  }
+  LOCKSTEP_COMPILED_FOR() static void pack(Strided<T const> b, Index depth, Index count, T* out) {
+    pack_panels<T, 16, columns>(b, depth, count, out);
+  }
+  LOCKSTEP_COMPILED_FOR() static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
+    pack_panel<T, 16, rows>({a.data, a.column, a.row}, depth, count, out);
+  }
+};
+
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+template <class T, Index rows_ = 6>
+struct Avx2Tile {
+  using Narrow = Avx2Tile;
+  using Low = Avx2Tile<T, 5>;
+  using Factor = T;
+  static constexpr Index rows = rows_, columns = 2 * 32 / Index{sizeof(T)};
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<T> const& tile) {
+    multiply_tile<T, 32, rows_, 2>(tile, std::make_integer_sequence<Index, rows_ * 2>{});
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
+  static void pack(Strided<T const> b, Index depth, Index count, T* out) {
+    pack_panels<T, 32, columns>(b, depth, count, out);
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
+  static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
+    pack_panel<T, 32, rows>({a.data, a.column, a.row}, depth, count, out);
+  }
+};
+
+template <class T, Index rows_ = 6, Index vectors_ = 4>
+struct Avx512Tile {
+  using Narrow = Avx512Tile<T, 8, 2>;
+  using Low = Avx512Tile<T, 5, 4>;
+  using Factor = T;
+  static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(T)};
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<T> const& tile) {
+    multiply_tile<T, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack(Strided<T const> b, Index depth, Index count, T* out) {
+    pack_panels<T, 64, columns>(b, depth, count, out);
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
+    pack_panels<T, 64, rows_together>({a.data, a.column, a.row}, depth, count, out);
+  }
+};
+#endif
+
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
+/// Tile for factors rounded to bfloat16, on processors that multiply two steps at once. `pack_rows` packs rows with
+/// contiguous steps unchanged, one after the other.
+template <Index rows_ = 6, Index vectors_ = 4>
+struct Bfloat16Tile {
+  using Narrow = Bfloat16Tile<8, 2>;
+  using Low = Bfloat16Tile<5, 4>;
+  using Factor = Bfloat16Pair;
+  static constexpr Index rows = rows_, columns = vectors_ * 16;
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void multiply(GemmTile<float, Factor> const& tile) {
+    multiply_tile<float, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack(Strided<float const> b, Index depth, Index count, Factor* out) {
+    for (Index j = 0; j < count; j += columns, out += columns * ((depth + 1) / 2))
+      pack_panel_of_pairs<columns>(b.at(0, j), depth, count - j < columns ? count - j : columns, out);
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack_rows(Strided<float const> a, Index depth, Index count, Factor* out) {
+    if (a.column != 1) return pack_panel_of_pairs<rows_together>({a.data, a.column, a.row}, depth, count, out);
+    for (Index i = 0; i < count; ++i, out += (depth + 1) / 2) pair_neighbours(a.data + i * a.row, depth, out);
+  }
+};
+#endif
+
+#undef LOCKSTEP_COMPILED_FOR
+
+template <class T, InstructionSet set>
+struct TileFor {
+  using type = BaselineTile<T>;
+};
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+template <class T>
+struct TileFor<T, InstructionSet::avx2> {
+  using type = Avx2Tile<T>;
+};
+template <class T>
+struct TileFor<T, InstructionSet::avx512> {
+  using type = Avx512Tile<T>;
+};
+#endif
+/// The tile for an instruction set.
+template <class T, InstructionSet set>
+using TileOf = typename TileFor<T, set>::type;
+
+}}}  // namespace lockstep::kernel::detail

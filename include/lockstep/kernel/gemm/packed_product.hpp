@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/gemm/detail/gemm_block.hpp>
+#include <lockstep/kernel/gemm/detail/gemm_pack.hpp>
+#include <lockstep/kernel/gemm/detail/gemm_tile.hpp>
+#include <lockstep/kernel/gemm/detail/strided.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// Products of small matrices with an operand that is packed once and used many times, with one of the tiles.
+template <class T, class Tile>
+struct PackedProduct {
+  /// Returns the number of columns when packed: a multiple of the tile's columns.
+  [[nodiscard]] static constexpr Index columns(Index count) noexcept {
+    return (count + Tile::columns - 1) / Tile::columns * Tile::columns;
+  }
+  /// Packs B [depth, count] for `multiply`; writes depth * columns(count) elements.
+  static void pack(Strided<T const> b, Index depth, Index count, T* packed) { Tile::pack(b, depth, count, packed); }
+  /// Computes C [m, n] = alpha A B + beta C, where A is [m, k]. B is the first k rows and n columns of a matrix that
+  /// was packed with `depth` rows. Columns of C after B's last are zero.
+  static void multiply(Index m, Index n, Index k, T alpha, Strided<T const> a, T const* packed, Index depth, T beta,
+                       T* c, Index c_row) {
+    for (Index j = 0; j < n; j += Tile::columns)
+      for (Index i = 0; i < m; i += Tile::rows)
+        Tile::multiply({.rows = std::min(Tile::rows, m - i),
+                        .columns = std::min(Tile::columns, n - j),
+                        .k = k,
+                        .a = a.data + i * a.row,
+                        .a_row = a.row,
+                        .a_step = a.column,
+                        .b = packed + j * depth,
+                        .b_step = Tile::columns,
+                        .alpha = alpha,
+                        .beta = beta,
+                        .bias = nullptr,
+                        .c = c + i * c_row + j,
+                        .c_row = c_row,
+                        .ahead = nullptr});
+  }
+};
+
+/// Calls f(PackedProduct) with the best tile for this processor.
+template <class T, class F>
+decltype(auto) with_packed_product(F&& f) {
+  return with_compiled_set(gemm_instruction_set(), [&f](auto compiled) -> decltype(auto) {
+    return f(PackedProduct<T, typename TileOf<T, compiled()>::Narrow>{});
+  });
+}
+
+}}}  // namespace lockstep::kernel::detail

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/vectorized_access.cuh>
+#include <lockstep/kernel/linear/gated_linear.hpp>
+#include <lockstep/kernel/linear/linear.cuh>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix product.
+/// @determinism as for Gemm
+template <>
+struct GatedLinear<CudaSpace> : detail::OfSpace<CudaSpace> {
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
+                      Matrix<T const> gate, Matrix<T> slope, Matrix<T> y) {
+    expect<ShapeError>(gate.extent == y.extent && (!slope.data || slope.extent == y.extent), [&] {
+      return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
+             " and their slopes " + to_string(slope.extent) + "; the three must have equal shapes";
+    });
+    Linear<CudaSpace>::forward<T>(stream, x, weight, bias, y);
+    auto const name = "kernel::GatedLinear::forward";
+    detail::for_neighbours<T>(name, stream, y.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values;
+      here.load_as(y.data, values);
+      if (slope.data) here.multiply(slope.data, values);
+      here.load_as(gate.data, values);
+      here.multiply(y.data, values);
+    });
+  }
+
+  template <class T>
+  static void backward(Stream stream, Vector<T const> dy, Vector<T> gate, Vector<T> slope) {
+    auto const name = "kernel::GatedLinear::backward";
+    detail::for_neighbours<T>(name, stream, dy.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> gradients;
+      here.load_as(dy.data, gradients);
+      here.multiply(gate.data, gradients);
+      here.multiply(slope.data, gradients);
+    });
+  }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/loss/detail/ctc_path.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Treatment of sequences with too few tokens: they need one per label, and a blank between equal labels.
+enum class Impossible {
+  refuse,     ///< an error, or an infinite loss on a device (the default)
+  leave_out,  ///< they are ignored
+};
+
+struct CtcOptions {
+  Index blank = 0;  ///< the class without a label
+  Impossible impossible = Impossible::refuse;
+  double factor = 1;  ///< of loss and gradient, not of the weight: for an auxiliary loss
+};
+
+namespace detail {
+template <class Space>
+void check_ctc(SequenceLayout<Space> const& layout, SequenceLayout<Space> const& label_layout,
+               CtcOptions const& options, Extents<2> logits, Index labels) {
+  expect<ShapeError>(logits[0] == layout.slots && label_layout.rows == layout.rows && labels == label_layout.slots,
+                     [&] {
+                       return "ctc_loss: logits are " + to_string(logits) + " of " + std::to_string(layout.rows) +
+                              " sequences, and there are labels of " + std::to_string(label_layout.rows) +
+                              "; each sequence needs its labels";
+                     });
+  expect<ConfigError>(options.blank >= 0 && options.blank < logits[1], [&] {
+    return "ctc_loss: the blank is " + std::to_string(options.blank) + " and there are " + std::to_string(logits[1]) +
+           " classes; it must be one of them";
+  });
+}
+}  // namespace detail
+
+/// Connectionist temporal classification: -log of the total probability of all alignments of a sequence of labels to
+/// more tokens. Each token predicts a class or the blank. A class that is repeated without a blank between counts once.
+template <class Space>
+struct Ctc : detail::NotIncluded<Space> {};
+
+template <>
+struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
+  using Layout = SequenceLayout<HostSpace>;
+
+  /// Returns the number of elements of memory that the loss needs.
+  [[nodiscard]] static Index memory_elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
+    return detail::CtcMemory<float>::elements(slots, rows, longest_labels, classes);
+  }
+
+  /// Computes losses[r] = -factor * log p(labels of row r | softmax of its logits) and weights[r] = 1. gradient = the
+  /// gradient of the sum of the losses, or it is added; zero in padding.
+  /// @shape logits [layout.slots, classes]   @shape labels [label_layout.slots], each in [0, classes) and not the blank
+  /// @shape losses, weights [rows]   @shape memory [memory_elements(...)], overwritten
+  /// @shape gradient as logits, and with `overwrite` may be their memory; null is skipped
+  /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError if the shapes disagree; ConfigError for a blank outside the classes
+  /// @throws RowError (at Contract::normal) for a label outside the classes or a sequence too short for its labels
+  /// @source Graves et al.: Connectionist Temporal Classification (2006)
+  template <class T, class Label>
+  static void forward_backward(Stream stream, Layout layout, Layout label_layout, CtcOptions const& options,
+                               Matrix<T const> logits, Vector<Label const> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write, Vector<T> memory) {
+    check(layout, label_layout, options, logits.extent, labels);
+    auto const classes = logits.extent[1], all = detail::CtcMemory<T>::states(label_layout.length);
+    auto const places = detail::CtcMemory<T>::of(memory.data, layout.slots, label_layout.length);
+    stream.pool().for_ranges(layout.rows, 1, [&](Index row, Index end) {
+      for (; row < end; ++row) {
+        auto const first = layout.start(row), tokens = layout.tokens(row);
+        detail::CtcPath<Label> const path{labels.data + label_layout.start(row), label_layout.tokens(row),
+                                          options.blank};
+        auto* const dx = gradient.data ? gradient.data + first * classes : nullptr;
+        if (dx && write == Write::overwrite)
+          std::fill(dx + tokens * classes, dx + (layout.end(row) - first) * classes, T{0});
+        bool const possible = tokens >= path.least();
+        losses.data[row] = 0;
+        weights.data[row] = possible || options.impossible == Impossible::refuse ? 1 : 0;
+        if (!possible) {
+          if (weights.data[row] > 0) losses.data[row] = std::numeric_limits<double>::infinity();
+          if (dx && write == Write::overwrite) std::fill_n(dx, tokens * classes, T{0});
+        } else if (tokens > 0) {
+          auto* const own = places.of_rows + row * detail::CtcMemory<T>::of_row(label_layout.length, classes);
+          Row<T, Label> const at{classes,
+                                 tokens,
+                                 path,
+                                 logits.data + first * classes,
+                                 dx,
+                                 write,
+                                 static_cast<T>(options.factor),
+                                 places.of_tokens + first * all,
+                                 places.normalizers + first,
+                                 own,
+                                 own + all,
+                                 own + 2 * all,
+                                 own + 3 * all};
+          with_best_instructions([&](auto vectors) {
+            losses.data[row] = -options.factor * at.forward(vectors);
+            if (dx) at.backward(vectors);
+          });
+        }
+      }
+    });
+  }
+
+ private:
+  template <class T, class Label>
+  struct Row {
+    Index classes, tokens;
+    detail::CtcPath<Label> path;
+    T const* x;
+    T* dx;
+    Write write;
+    T factor;
+    T *ahead, *normalizers;                // [tokens, states], [tokens]
+    T *behind, *said, *skip, *of_classes;  // [states] each, [classes]
+
+    /// Computes the logarithms of the states' probabilities up to each token, shifted so that the largest is 0. Returns
+    /// the log probability of the labels.
+    template <class Vectors>
+    [[gnu::always_inline]] double forward(Vectors vectors) const {
+      auto const states = path.states();
+      for (Index s = 0; s < states; ++s) skip[s] = path.skips(s) ? T{0} : detail::ctc_never<T>;
+      double taken = 0;
+      for (Index t = 0; t < tokens; ++t) {
+        auto const* const here = x + t * classes;
+        T const most = detail::largest(vectors, here, classes);
+        for (Index k = 0; k < classes; ++k) of_classes[k] = detail::exp(here[k] - most);
+        normalizers[t] = most + detail::log(detail::sum(vectors, of_classes, classes));
+        say(t);
+        auto* const now = ahead + t * states;
+        if (t == 0) {
+          for (Index s = 0; s < states; ++s) now[s] = said[s] + (s < 2 ? T{0} : detail::ctc_never<T>);
+        } else {
+          auto const* const before = now - states;
+          now[0] = before[0] + said[0];
+          if (states > 1) now[1] = detail::log_sum(before[1], before[0], detail::ctc_never<T>) + said[1];
+          for (Index s = 2; s < states; ++s)
+            now[s] = detail::log_sum(before[s], before[s - 1], before[s - 2] + skip[s]) + said[s];
+        }
+        taken += lower(vectors, now, states);
+      }
+      auto const* const last = ahead + (tokens - 1) * states;
+      auto const before_last = states > 1 ? last[states - 2] : detail::ctc_never<T>;
+      return taken + static_cast<double>(detail::log_sum(last[states - 1], before_last, detail::ctc_never<T>));
+    }
+
+    template <class Vectors>
+    [[gnu::always_inline]] void backward(Vectors vectors) const {
+      auto const states = path.states();
+      for (Index s = 0; s < states; ++s) behind[s] = s + 2 >= states ? T{0} : detail::ctc_never<T>;
+      for (Index t = tokens; t-- > 0;) {
+        auto const* const here = x + t * classes;
+        auto* const now = ahead + t * states;
+        say(t);
+        for (Index s = 0; s < states; ++s) said[s] += behind[s];
+        for (Index s = 0; s < states; ++s) now[s] += behind[s];
+        T const most = detail::largest(vectors, now, states);
+        for (Index s = 0; s < states; ++s) now[s] = detail::exp(now[s] - most);
+        T const share = factor / detail::sum(vectors, now, states), normalizer = normalizers[t];
+        auto* const to = dx + t * classes;
+        for (Index k = 0; k < classes; ++k) of_classes[k] = factor * detail::exp(here[k] - normalizer);
+        if (write == Write::overwrite) {
+          std::copy_n(of_classes, classes, to);
+        } else {
+          for (Index k = 0; k < classes; ++k) to[k] += of_classes[k];
+        }
+        for (Index s = 0; s < states; ++s) to[path.label(s)] -= share * now[s];
+        for (Index s = 0; s + 2 < states; ++s)
+          behind[s] = detail::log_sum(said[s], said[s + 1], said[s + 2] + skip[s + 2]);
+        if (states > 1) behind[states - 2] = detail::log_sum(said[states - 2], said[states - 1], detail::ctc_never<T>);
+        behind[states - 1] = said[states - 1];
+        static_cast<void>(lower(vectors, behind, states));
+      }
+    }
+
+   private:
+    /// Reads the log probability that token t gives to each state's label.
+    [[gnu::always_inline]] void say(Index t) const {
+      for (Index s = 0; s < path.states(); ++s)  // a logit of minus infinity is never chosen, and gives no NaN
+        said[s] = std::max(x[t * classes + path.label(s)] - normalizers[t], detail::ctc_never<T>);
+    }
+    /// Subtracts the largest number from all, and returns it.
+    template <class Vectors>
+    [[gnu::always_inline]] static T lower(Vectors vectors, T* numbers, Index count) {
+      T const most = detail::largest(vectors, numbers, count);
+      for (Index i = 0; i < count; ++i) numbers[i] -= most;
+      return most;
+    }
+  };
+
+  template <class Label>
+  static void check(Layout const& layout, Layout const& label_layout, CtcOptions const& options, Extents<2> logits,
+                    Vector<Label const> labels) {
+    detail::check_ctc(layout, label_layout, options, logits, labels.size());
+    if constexpr (checks(Contract::normal)) {
+      for (Index row = 0; row < layout.rows; ++row) {
+        auto const refuse = [row](std::string const& what) {
+          throw RowError("ctc_loss: row " + std::to_string(row) + " of the batch has " + what, row);
+        };
+        detail::CtcPath<Label> const path{labels.data + label_layout.start(row), label_layout.tokens(row),
+                                          options.blank};
+        for (Index i = 0; i < path.count; ++i)
+          if (auto const label = static_cast<Index>(path.labels[i]);
+              label < 0 || label >= logits[1] || label == options.blank)
+            refuse("the label " + std::to_string(label) + (label == options.blank ? ", the blank" : "") +
+                   ", outside [0, " + std::to_string(logits[1]) +
+                   ") without the blank; number the labels around the blank, or " +
+                   "give the model as many outputs as there are classes");
+        if (auto const least = path.least(); options.impossible == Impossible::refuse && layout.tokens(row) < least)
+          refuse(std::to_string(path.count) + " labels, which need " + std::to_string(least) +
+                 " tokens, including a blank between equal labels, and " + std::to_string(layout.tokens(row)) +
+                 " tokens; let the model shorten sequences less, leave such samples out, or set " +
+                 "CtcOptions::impossible");
+      }
+    }
+  }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include <lockstep/kernel/detail/exp.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/log.hpp>
+#include <lockstep/kernel/loss/detail/cross_entropy_terms.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// Arguments of both ways to compute rows of a cross entropy. Use it inside with_best_instructions.
+template <class T, class Label>
+struct CrossEntropyRows {
+  SequenceLayout<HostSpace> layout;
+  CrossEntropyTerms terms;
+  T const* logits;  // [slots, classes]
+  Label const* labels;
+  double *losses, *weights;
+  T* gradient;  // may be the logits, or null
+  Write write;
+  float const* factors;  // of rows, or null
+
+  /// Computes rows [begin, end).
+  template <std::size_t bytes>
+  [[gnu::always_inline]] void run(Vectors<bytes> vectors, Index begin, Index end) const noexcept {
+    if (terms.classes < LanesOf<T>::count) {
+      for (; begin < end; begin += turned) turn(begin, std::min(turned, end - begin));
+    } else {
+      for (; begin < end; ++begin) row(vectors, begin);
+    }
+  }
+
+ private:
+  static constexpr Index block = 256, turned = 64, line = 64 / Index{sizeof(T)};
+
+  [[gnu::always_inline]] bool counts(Index r) const noexcept { return layout.is_token(r) && label(r) != terms.ignored; }
+  [[gnu::always_inline]] Index label(Index r) const noexcept { return static_cast<Index>(labels[r]); }
+  [[gnu::always_inline]] double factor(Index r) const noexcept { return factors ? static_cast<double>(factors[r]) : 1; }
+  [[gnu::always_inline]] T class_weight(Index c) const noexcept {
+    return terms.class_weights ? static_cast<T>(terms.class_weights[c]) : T{1};
+  }
+
+  [[gnu::always_inline]] void leave_out(Index r) const noexcept {
+    losses[r] = weights[r] = 0;
+    if (!gradient || write == Write::add) return;
+    for (Index c = 0; c < terms.classes; ++c) gradient[r * terms.classes + c] = T{0};
+  }
+
+  /// Computes one row of many classes. Sums are of type T within a block and in double across blocks: with 2^15
+  /// classes, too, the error is that of one block.
+  template <std::size_t bytes>
+  [[gnu::always_inline]] void row(Vectors<bytes> vectors, Index r) const noexcept {
+    if (!counts(r)) return leave_out(r);
+    auto const y = label(r), classes = terms.classes;
+    auto const* const x = logits + r * classes;
+    auto* const dx = gradient ? gradient + r * classes : nullptr;
+    T const at_label = x[y], most = largest(vectors, x, classes);
+    T exponentials[block];
+    double total = 0, spread = 0;
+    for (Index c = 0; c < classes; c += block) {
+      Index const here = std::min(block, classes - c);
+      if (terms.each != 0) {
+        for (Index i = 0; i < here; ++i) exponentials[i] = class_weight(c + i) * (x[c + i] - most);
+        spread += static_cast<double>(sum(vectors, exponentials, here));
+      }
+      T* const to = dx && write == Write::overwrite ? dx + c : exponentials;
+      // Arithmetic limits this loop, and memory limits the start of the next row.
+      if (r + 1 < layout.slots)
+        for (Index i = 0; i < here; i += line) {
+          __builtin_prefetch(x + classes + c + i, 0, 2);
+          if (dx) __builtin_prefetch(dx + classes + c + i, 1, 2);
+        }
+      for (Index i = 0; i < here; ++i) to[i] = exp(x[c + i] - most);
+      total += static_cast<double>(sum(vectors, to, here));
+    }
+    auto const by = factor(r);
+    weights[r] = terms.weight(y);
+    losses[r] = by * terms.loss(y, std::log(total), static_cast<double>(at_label) - static_cast<double>(most), spread);
+    if (!dx) return;
+    auto const scale = static_cast<T>(by * terms.total(y) / total);
+    if (write == Write::overwrite) {
+      for (Index c = 0; c < classes; ++c) dx[c] *= scale;
+    } else {
+      for (Index c = 0; c < classes; ++c) dx[c] += exp(x[c] - most) * scale;
+    }
+    if (terms.each != 0)
+      for (Index c = 0; c < classes; ++c) dx[c] -= static_cast<T>(by) * terms.template share<T>(c);
+    dx[y] -= static_cast<T>(by * terms.at_label(y));
+  }
+
+  /// Computes a block of rows with fewer classes than lanes. Transposes the block, so that a lane holds a row.
+  [[gnu::always_inline]] void turn(Index first, Index rows) const noexcept {
+    auto const classes = terms.classes;
+    T z[(LanesOf<T>::count - 1) * turned];  // [classes, turned]
+    T most[turned], at_label[turned], total[turned], logs[turned], spread[turned];
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * turned + i] = logits[(first + i) * classes + c];
+    for (Index i = 0; i < rows; ++i) most[i] = z[i];
+    for (Index c = 1; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) most[i] = z[c * turned + i] > most[i] ? z[c * turned + i] : most[i];
+    Index own[turned];  // label, or -1 for none
+    for (Index i = 0; i < rows; ++i) {
+      own[i] = counts(first + i) ? label(first + i) : -1;
+      at_label[i] = own[i] >= 0 ? z[own[i] * turned + i] - most[i] : T{0};
+      total[i] = spread[i] = 0;
+    }
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) {
+        T const less = z[c * turned + i] - most[i];
+        if (terms.each != 0) spread[i] += class_weight(c) * less;
+        z[c * turned + i] = exp(less);
+        total[i] += z[c * turned + i];
+      }
+    for (Index i = 0; i < rows; ++i) logs[i] = log(total[i]);
+    for (Index i = 0; i < rows; ++i) {
+      auto const r = first + i;
+      losses[r] = weights[r] = 0;
+      if (own[i] < 0) continue;
+      auto const by = factor(r);
+      weights[r] = terms.weight(own[i]);
+      losses[r] = by * terms.loss(own[i], static_cast<double>(logs[i]), static_cast<double>(at_label[i]),
+                                  static_cast<double>(spread[i]));
+      total[i] = static_cast<T>(by * terms.total(own[i])) / total[i];
+      spread[i] = static_cast<T>(by * terms.each);
+      at_label[i] = static_cast<T>(by * terms.at_label(own[i]));
+    }
+    if (!gradient) return;
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * turned + i] *= total[i];
+    for (Index c = 0; terms.each != 0 && c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * turned + i] -= spread[i] * class_weight(c);
+    for (Index i = 0; i < rows; ++i)
+      if (own[i] >= 0) z[own[i] * turned + i] -= at_label[i];
+    turn_back(z, own, first, rows);
+  }
+
+  /// Writes the gradient of a block of rows. One version for all instruction sets: rows are too short for vectors.
+  [[gnu::noinline]] void turn_back(T const* z, Index const* own, Index first, Index rows) const noexcept {
+    auto const classes = terms.classes;
+    auto* dx = gradient + first * classes;
+    for (Index i = 0; i < rows; ++i, dx += classes) {
+      if (own[i] < 0) {
+        if (write == Write::overwrite) std::fill_n(dx, classes, T{0});
+      } else if (write == Write::overwrite) {
+        for (Index c = 0; c < classes; ++c) dx[c] = z[c * turned + i];
+      } else {
+        for (Index c = 0; c < classes; ++c) dx[c] += z[c * turned + i];
+      }
+    }
+  }
+};
+
+}}}  // namespace lockstep::kernel::detail

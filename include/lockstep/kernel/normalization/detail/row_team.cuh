@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/dropped_row.cuh>
+#include <lockstep/kernel/detail/rounded_product.cuh>
+#include <lockstep/kernel/detail/vectorized_access.cuh>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+/// Number of 16-byte groups of a row that one thread holds in registers, for `elements` elements, or a quarter of them
+/// in double.
+template <class T>
+[[nodiscard]] constexpr int held_groups(int elements) noexcept {
+  return (sizeof(T) == sizeof(double) ? elements / 4 : elements) / most_neighbours<T>;
+}
+
+/// Returns whether accesses of 16 bytes are possible at this address. True for null, which is not accessed.
+[[nodiscard]] inline bool is_aligned(void const* at) noexcept {
+  return reinterpret_cast<std::uintptr_t>(at) % widest_access == 0;
+}
+
+/// Division of a matrix's rows among threads. `lanes` threads form a team and process one row: a part of a warp, a
+/// warp, or a block of several warps. The size depends only on the width and the element type, so a row's sums do not
+/// depend on the number of rows.
+struct RowTeams {
+  static constexpr unsigned most_threads = 256;  ///< of a block
+
+  int width;
+  int lanes;          ///< a power of two
+  bool wide;          ///< accesses of 16 bytes are possible in all matrices
+  bool factors_wide;  ///< and in the vectors of parameters
+
+  /// Returns whether a team's registers hold a row, if each thread has up to `groups` groups.
+  template <class T, int groups>
+  [[nodiscard]] static constexpr bool fit(Index width) noexcept {
+    return width <= Index{most_threads} * groups * most_neighbours<T>;
+  }
+  /// Teams for rows that fit.
+  template <class T, int groups>
+  [[nodiscard]] static RowTeams of(Index width, bool aligned, bool factors_aligned) noexcept {
+    constexpr int held = groups * most_neighbours<T>;
+    auto const whole = width % most_neighbours<T> == 0;
+    auto const lanes = std::bit_ceil(static_cast<unsigned>((width + held - 1) / held));
+    return {static_cast<int>(width), static_cast<int>(std::max(lanes, 4u)), whole && aligned, whole && factors_aligned};
+  }
+
+  /// Threads of a block: few for teams of less than a warp, so that few rows occupy many multiprocessors.
+  [[nodiscard]] constexpr unsigned block() const noexcept {
+    auto const team = static_cast<unsigned>(lanes);
+    return team < warp ? 4 * warp : team == warp ? 8 * warp : team;
+  }
+  [[nodiscard]] constexpr Index rows_per_block() const noexcept { return block() / static_cast<unsigned>(lanes); }
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Returns the sums of `values` over a team, in a fixed order, with equal bits in each thread. All threads of the
+/// team's warps must call it.
+template <class Sum, std::size_t count>
+__device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
+  for (int distance = min(lanes, static_cast<int>(warp)) / 2; distance > 0; distance /= 2)
+    for (auto& value : values) value += __shfl_xor_sync(~0u, value, static_cast<unsigned>(distance));
+  if (lanes <= static_cast<int>(warp)) return;
+  __shared__ Sum shared[count][RowTeams::most_threads / warp];
+  __syncthreads();  // wait until the last call's values were read
+  if (lane() == 0)
+    for (std::size_t k = 0; k < count; ++k) shared[k][threadIdx.x / warp] = values[k];
+  __syncthreads();
+  for (std::size_t k = 0; k < count; ++k) {
+    values[k] = shared[k][0];
+    for (int w = 1; w < lanes / static_cast<int>(warp); ++w) values[k] += shared[k][w];
+  }
+}
+
+/// One thread's part of a row: groups of adjacent elements, `lanes` groups apart. An inactive thread has no elements.
+/// Matrices are accessed 16 bytes at a time if they are `wide`, otherwise element by element, with equal results.
+template <class T, int most_groups, bool wide>
+class RowPart {
+ public:
+  static constexpr int groups = most_groups, size = most_neighbours<T>;
+  using Number = Accumulate<T>;
+  using Numbers = NumbersOf<T>;
+  /// Stored elements, in registers.
+  struct Held {
+    uint4 group[static_cast<std::size_t>(RowPart::groups)];
+  };
+
+  __device__ RowPart(RowTeams const& teams, bool active) noexcept
+      : lanes_(teams.lanes),
+        first_((static_cast<int>(threadIdx.x) & (teams.lanes - 1)) * size),
+        width_(active ? teams.width : 0),
+        factors_wide_(teams.factors_wide) {}
+
+  [[nodiscard]] __device__ int first(int group) const noexcept { return first_ + group * lanes_ * size; }
+  /// Whether the thread has any element of the group, or this one.
+  [[nodiscard]] __device__ bool has(int group) const noexcept { return first(group) < width_; }
+  [[nodiscard]] __device__ bool has(int group, int j) const noexcept { return first(group) + (wide ? 0 : j) < width_; }
+
+  /// Returns bit group * size + j for each of the thread's elements that dropout keeps. Loads are waited for meanwhile.
+  __device__ unsigned kept(DroppedRow<T> const& row) const noexcept {
+    if (!row.drops()) return ~0u;
+    unsigned bits = 0;
+    for_constants<groups>([&](auto g) {
+      if (has(g)) bits |= row.template kept<size>(first(g)) << (g * size);
+    });
+    return bits;
+  }
+  /// Multiplies a group's numbers by the dropout factors.
+  __device__ static void drop(int group, unsigned kept, Number scale, Numbers& x) noexcept {
+    for (int j = 0; j < size; ++j) x[j] = product(x[j], (kept >> (group * size + j) & 1) != 0 ? scale : Number{0});
+  }
+
+  /// Loads all groups at once. Absent elements are zero.
+  __device__ void load(T const* row, Held& held) const noexcept {
+    if constexpr (wide) {
+      for_constants<groups>(
+          [&](auto g) { held.group[g] = has(g) ? *reinterpret_cast<uint4 const*>(row + first(g)) : uint4{}; });
+    } else {
+      for_constants<groups>([&](auto g) {
+        T elements[static_cast<std::size_t>(size)];
+        for (int j = 0; j < size; ++j) elements[j] = has(g, j) ? row[first(g) + j] : T{};
+        std::memcpy(&held.group[g], elements, sizeof elements);
+      });
+    }
+  }
+  /// Loads a group of a further row as numbers. Absent elements are zero.
+  __device__ void load_numbers(int group, T const* row, Numbers& x) const noexcept {
+    T elements[static_cast<std::size_t>(size)];
+    load_elements(group, row + first(group), elements);
+    for (int j = 0; j < size; ++j) x[j] = static_cast<Number>(elements[j]);
+  }
+  /// Stores one group's numbers, rounded, or adds them to the stored ones.
+  __device__ void put(int group, Numbers const& x, T* row, Write write) const noexcept {
+    if (!has(group)) return;
+    auto* const to = row + first(group);
+    T elements[static_cast<std::size_t>(size)];
+    if (write == Write::add) load_elements(group, to, elements);
+    for (int j = 0; j < size; ++j)
+      elements[j] = static_cast<T>(write == Write::add ? sum_apart(static_cast<Number>(elements[j]), x[j]) : x[j]);
+    store(group, elements, row);
+  }
+  /// Returns the held group as numbers.
+  __device__ static void numbers(uint4 const& group, Numbers& x) noexcept {
+    T elements[static_cast<std::size_t>(size)];
+    std::memcpy(static_cast<void*>(elements), &group, sizeof elements);
+    for (int j = 0; j < size; ++j) x[j] = static_cast<Number>(elements[j]);
+  }
+  /// Rounds x to the stored type, and stores it unless `row` is null.
+  __device__ void hold(int group, Numbers& x, uint4& held, T* row) const noexcept {
+    T elements[static_cast<std::size_t>(size)];
+    for (int j = 0; j < size; ++j) {
+      elements[j] = static_cast<T>(x[j]);
+      x[j] = static_cast<Number>(elements[j]);
+    }
+    std::memcpy(&held, elements, sizeof elements);
+    if (row && has(group)) store(group, elements, row);
+  }
+  /// Loads a group of a vector of parameters. Absent elements are zero.
+  __device__ void factors(int group, Number const* vector, Numbers& x) const noexcept {
+    constexpr int step = most_neighbours<Number>;
+    if (factors_wide_ && has(group)) {
+      for (int j = 0; j < size; j += step) {
+        uint4 const piece = *reinterpret_cast<uint4 const*>(vector + first(group) + j);
+        std::memcpy(static_cast<void*>(x + j), &piece, sizeof piece);
+      }
+    } else {
+      for (int j = 0; j < size; ++j) x[j] = has(group, j) ? vector[first(group) + j] : Number{0};
+    }
+  }
+
+ private:
+  __device__ void load_elements(int group, T const* from, T (&to)[static_cast<std::size_t>(size)]) const noexcept {
+    if constexpr (wide) {
+      uint4 const piece = *reinterpret_cast<uint4 const*>(from);
+      std::memcpy(static_cast<void*>(to), &piece, sizeof piece);
+    } else {
+      for (int j = 0; j < size; ++j) to[j] = has(group, j) ? from[j] : T{};
+    }
+  }
+  __device__ void store(int group, T const (&elements)[static_cast<std::size_t>(size)], T* row) const noexcept {
+    auto* const to = row + first(group);
+    if constexpr (wide) {
+      uint4 piece;
+      std::memcpy(&piece, elements, sizeof piece);
+      __stwb(reinterpret_cast<uint4*>(to), piece);
+    } else {
+      for (int j = 0; j < size; ++j)
+        if (has(group, j)) to[j] = elements[j];
+    }
+  }
+
+  int lanes_, first_, width_;
+  bool factors_wide_;
+};
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}}}  // namespace lockstep::kernel::detail

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/normalization/detail/join_row.hpp>
+#include <lockstep/kernel/normalization/detail/rms_row.hpp>
+#include <lockstep/kernel/normalization/residual.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Division of each row by its root mean square, then a factor for each column.
+template <class Space>
+struct RMSNorm : detail::NotIncluded<Space> {};
+
+template <>
+struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Rows that share one partial sum of the weight's gradient.
+  static constexpr Index chunk_rows = 128;
+
+  /// Computes sum = x + dropout(residual) and y = weight * sum / sqrt(mean(sum^2) + epsilon). Without a residual, `sum`
+  /// is x and is not written. The backward pass needs `sum` and the `reciprocals` of the roots; null reciprocals are
+  /// skipped.
+  /// @shape x, residual, sum, y [rows, width]   @shape weight [width]   @shape reciprocals [rows]
+  /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError if the shapes disagree; reports both
+  /// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
+                      T epsilon, Matrix<T> sum, Vector<T> reciprocals, Matrix<T> y) {
+    auto const width = x.extent[1];
+    expect<ShapeError>(weight.extent[0] == width, [&] {
+      return "RMSNorm: rows have " + std::to_string(width) + " elements and weight has " +
+             std::to_string(weight.size());
+    });
+    expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
+      return "RMSNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
+    });
+    stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        for (Index row = begin; row < end; ++row) {
+          auto const* of = x.data + row * width;
+          if (residual.value.data) {
+            detail::join_row(of, residual, row, width, sum.data + row * width);
+            of = sum.data + row * width;
+          }
+          auto const reciprocal = detail::rms_row(vectors, of, weight.data, epsilon, y.data + row * width, width);
+          if (reciprocals.data) reciprocals.data[row] = reciprocal;
+        }
+      });
+    });
+  }
+
+  /// Returns the number of elements that `backward` needs for its partial sums.
+  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
+    return std::max<Index>(1, chunks(rows)) * width;
+  }
+
+  /// Computes the gradients. Let n = sum * reciprocal and g = dy * weight. Then dsum = reciprocal * (g - n * mean(g *
+  /// n)) plus `beside`, a further gradient of the sum that may be null. dx = dsum, dresidual = dropout(dsum), and
+  /// dweight = sum over rows of dy * n. Overwrites or adds to each. Skips a null dx or dresidual.
+  /// @shape dy, sum, `beside`, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight [width]
+  /// @shape partial [partial_elements(rows, width)], overwritten
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<T const> reciprocals,
+                       Matrix<T const> beside, RowDropout<HostSpace> dropout, Vector<T const> weight, Matrix<T> dx,
+                       Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight,
+                       Write dweight_write, T* partial) {
+    auto const rows = dy.extent[0], width = dy.extent[1];
+    stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
+      auto* const sums = partial + begin / chunk_rows * width;
+      std::fill_n(sums, width, T(0));
+      with_best_instructions([=](auto vectors) {
+        for (Index row = begin; row < end; ++row) {
+          auto const at = row * width;
+          auto const reciprocal = reciprocals.data[row];
+          auto const projection =
+              detail::add_rms_row(vectors, dy.data + at, sum.data + at, weight.data, reciprocal, sums, width);
+          T gradient[block];
+          for (Index c = 0; c < width; c += block) {
+            auto const count = std::min(block, width - c);
+            detail::differentiate_rms_row(dy.data + at + c, sum.data + at + c, weight.data + c, reciprocal, projection,
+                                          beside.data ? beside.data + at + c : nullptr, gradient, count);
+            if (dx.data) detail::write_row(gradient, dx.data + at + c, count, dx_write);
+            if (!dresidual.data) continue;
+            if (dropout.mask.active())
+              detail::drop_row(dropout, row, width, c, count, gradient, dresidual.data + at + c, dresidual_write);
+            else
+              detail::write_row(gradient, dresidual.data + at + c, count, dresidual_write);
+          }
+        }
+      });
+    });
+    detail::sum_rows(partial, width, width, chunks(rows), dweight.data, dweight_write);
+  }
+
+ private:
+  static constexpr Index block = 256;  // elements whose gradient is kept until it is added to dx and dresidual
+
+  [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/exp.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Softmax of each row.
+template <class Space>
+struct Softmax : detail::NotIncluded<Space> {};
+
+template <>
+struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Computes y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]). Subtracts the row's largest value first, so nothing
+  /// overflows.
+  /// @shape x, y [rows, width]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T> y) {
+    auto const width = x.extent[1];
+    stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        for (Index row = begin; row < end; ++row) {
+          auto const* const from = x.data + row * width;
+          auto* const to = y.data + row * width;
+          T const most = detail::largest(vectors, from, width);
+          for (Index c = 0; c < width; ++c) to[c] = detail::exp(from[c] - most);
+          T const share = 1 / detail::sum(vectors, to, width);
+          for (Index c = 0; c < width; ++c) to[c] *= share;
+        }
+      });
+    });
+  }
+
+  /// Computes dx[r] = y[r] (dy[r] - y[r] . dy[r]), or adds it to dx.
+  /// @shape dy, y, dx [rows, width]
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> y, Matrix<T> dx, Write write) {
+    auto const width = y.extent[1];
+    stream.pool().for_ranges(y.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        for (Index row = begin; row < end; ++row) {
+          auto const at = row * width;
+          T const mean = detail::dot(vectors, y.data + at, dy.data + at, width);
+          detail::write_each(at, at + width, dx.data, write, [=](Index i) { return y.data[i] * (dy.data[i] - mean); });
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr Index rows_per_task = 64;
+};
+
+}}}  // namespace lockstep::kernel

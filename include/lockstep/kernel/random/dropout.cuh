@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/rounded_product.cuh>
+#include <lockstep/kernel/detail/vectorized_access.cuh>
+#include <lockstep/kernel/random/dropout.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
+
+/// One thread processes the channels of a slot that share a block of random bits, if slots begin on multiples of 8
+/// elements.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x, T* y,
+                                  Write write) {
+  using Sum = Accumulate<T>;
+  auto const groups = mask_groups(width);
+  auto const scale = static_cast<Sum>(mask.scale());
+  for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
+    auto const slot = i / groups, row = layout.row_of(slot), t = slot - layout.start(row);
+    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
+    MaskedNeighbours::Values<Sum> values = {};
+    if (t < layout.tokens(row)) {
+      MaskBits bits(mask, layout.positions.data[row]);
+      here.load_as(x + slot * width, values);
+      for (int j = 0; j < here.size; ++j) {
+        bool const keeps = !mask.active() || bits.keeps(t * width + here.first() + j);
+        values[j] = keeps ? product(values[j], scale) : Sum{0};
+      }
+    } else if (write == Write::add) {
+      continue;
+    }
+    here.put(values, y + slot * width, write);
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+template <>
+struct Dropout<CudaSpace> : detail::OfSpace<CudaSpace> {
+  /// CUDA version, bit-identical to the host's; queued on `stream`.
+  template <class T>
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
+                    Write write) {
+    auto const width = x.extent[1];
+    detail::launch("kernel::Dropout", stream, layout.slots * detail::mask_groups(width), detail::dropout<T>, mask,
+                   layout, width, x.data, y.data, write);
+  }
+};
+
+}}}  // namespace lockstep::kernel

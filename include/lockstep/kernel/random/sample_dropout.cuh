@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/rounded_product.cuh>
+#include <lockstep/kernel/detail/vectorized_access.cuh>
+#include <lockstep/kernel/random/sample_dropout.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
+
+/// One thread processes adjacent channels of a slot, and computes its sample's random bits once for all of them.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x,
+                                       T* y, Write write) {
+  using Number = Accumulate<T>;
+  auto const groups = mask_groups(width);
+  auto const scale = static_cast<Number>(mask.scale());
+  for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
+    auto const slot = i / groups;
+    bool const keeps = MaskBits(mask, layout.positions.data[layout.row_of(slot)]).keeps(0);
+    if (!keeps && write == Write::add) continue;
+    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
+    MaskedNeighbours::Values<Number> values = {};
+    if (keeps) {
+      here.load_as(x + slot * width, values);
+      for (auto& value : values) value = product(value, scale);
+    }
+    here.put(values, y + slot * width, write);
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+template <>
+struct SampleDropout<CudaSpace> : detail::OfSpace<CudaSpace> {
+  /// CUDA version, bit-identical to the host's; queued on `stream`.
+  template <class T>
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
+                    Write write) {
+    auto const width = x.extent[1];
+    detail::launch("kernel::SampleDropout", stream, layout.slots * detail::mask_groups(width), detail::drop_samples<T>,
+                   mask, layout, width, x.data, y.data, write);
+  }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <type_traits>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/recurrent/recurrent_cells.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+
+// Placed before a loop over many arrays whose iterations are independent. Without it, g++ 12 generates a second loop
+// without vectors, which a test at run time may choose even if the arrays do not overlap. clang warns of a loop that it
+// then does not vectorise.
+#if defined(__clang__)
+#define LOCKSTEP_RECURRENT_LOOP
+#else
+#define LOCKSTEP_RECURRENT_LOOP _Pragma("GCC ivdep")
+#endif
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Order in which a recurrent layer reads the tokens of a sequence.
+enum class Direction {
+  forward,   ///< the first token first
+  backward,  ///< the last token first
+};
+
+/// Arguments that the steps of a recurrent layer's pass share.
+template <class T, class Space>
+struct RecurrentPass {
+  SequenceLayout<Space> layout;
+  Direction direction;
+  TensorView<T, 2, Space> gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
+  TensorView<T, 2, Space> kept;   ///< [slots, width]
+  TensorView<T, 2, Space> earlier{};  ///< [rows, width], on the host: kept after earlier tokens; null for none
+
+  [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
+  /// Returns the slot of a sequence that step t reads, for a sequence with such a step.
+  [[nodiscard]] constexpr Index slot(Index row, Index t) const noexcept {
+    return layout.start(row) + (direction == Direction::forward ? t : layout.tokens(row) - 1 - t);
+  }
+  /// Returns the offset from a slot to the slot that was read before it.
+  [[nodiscard]] constexpr Index to_before() const noexcept { return direction == Direction::forward ? -1 : 1; }
+  /// Returns the padding slot after the tokens for a step t that a shorter sequence does not have, or -1 for a ragged
+  /// layout.
+  [[nodiscard]] constexpr Index padding(Index row, Index t) const noexcept {
+    return layout.is_ragged() ? -1 : layout.start(row) + t;
+  }
+};
+
+/// The steps of a recurrent layer: a cell of recurrent_cells.hpp for each channel of each sequence. Between the steps,
+/// the caller multiplies the state by its weight.
+template <class Space>
+struct Recurrent : detail::NotIncluded<Space> {};
+
+template <>
+struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
+  template <class T>
+  using Pass = RecurrentPass<T, HostSpace>;
+
+  /// Computes step t of all sequences that have one. `state` becomes the next state, and is also the token's row of y;
+  /// y is zero in padding. The state's part of the gates is `product`, the state times its weight, plus the bias. At
+  /// step 0, unless there are earlier tokens, it is only the bias, and `product` and `state` are not read.
+  /// @shape product [rows, gates * width]   @shape bias [gates * width]   @shape state [rows, width]
+  /// @shape y [slots, width], of T or a type to which T is rounded
+  /// @determinism bitwise, for any number of threads
+  template <class Cell, class T, class Out>
+  static void forward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<T const> product, Vector<T const> bias,
+                           Matrix<T> state, Matrix<Out> y) {
+    auto const width = pass.width();
+    for_rows(stream, pass, [&](Index row) {
+      if (t >= pass.layout.tokens(row)) {
+        if (auto const slot = pass.padding(row, t); slot >= 0) std::fill_n(y.data + slot * width, width, Out{});
+        if (t == 0) std::fill_n(state.data + row * width, width, T{0});  // its product is computed anyway
+        return;
+      }
+      auto const slot = pass.slot(row, t);
+      auto* const gates = pass.gates.data + slot * Cell::gates * width;
+      auto* const kept = pass.kept.data + slot * width;
+      auto const step = [&](auto first) {
+        auto const* const of_state = first ? nullptr : product.data + row * Cell::gates * width;
+        auto const* const kept_before = first    ? nullptr
+                                        : t == 0 ? pass.earlier.data + row * width
+                                                 : kept + pass.to_before() * width;
+        forward_row<Cell, first>(width, gates, of_state, bias.data, kept_before, kept, state.data + row * width,
+                                 y.data + slot * width);
+      };
+      t == 0 && !pass.earlier.data ? step(std::true_type{}) : step(std::false_type{});
+    });
+  }
+
+  /// Computes the gradients of step t. The gradients of the input's part overwrite the gates. If the gradients of the
+  /// state's part differ for this cell, `dparts` receives them. `dproduct` receives them by sequence. On entry,
+  /// `dstate` is the gradient of the state from later steps. It becomes the gradient of the state before, without the
+  /// part through the product. All are zero in padding. `dkept` passes on the gradient of the cell's kept number.
+  /// @shape dy, before [slots, width]: before is the state before each token   @shape dstate, dkept [rows, width]
+  /// @shape dproduct [rows, gates * width]   @shape dparts [slots, gates * width]
+  /// @determinism bitwise, for any number of threads
+  template <class Cell, class T, class Out>
+  static void backward_step(Stream stream, Index t, Pass<T> const& pass, Matrix<Out const> dy, Matrix<T const> before,
+                            Matrix<T> dstate, Matrix<T> dkept, Matrix<T> dproduct, Matrix<T> dparts) {
+    auto const width = pass.width(), all = Cell::gates * width;
+    for_rows(stream, pass, [&](Index row) {
+      auto const tokens = pass.layout.tokens(row);
+      if (t >= tokens) {
+        if (auto const slot = pass.padding(row, t); slot >= 0) {
+          std::fill_n(pass.gates.data + slot * all, all, T{0});
+          if constexpr (Cell::parts_differ) std::fill_n(dparts.data + slot * all, all, T{0});
+        }
+        if (t + 1 == pass.layout.length) {  // their product is computed anyway
+          std::fill_n(dproduct.data + row * all, all, T{0});
+          std::fill_n(dstate.data + row * width, width, T{0});
+        }
+        return;
+      }
+      auto const slot = pass.slot(row, t);
+      auto const* const kept = pass.kept.data + slot * width;
+      auto const step = [&](auto first, auto last) {
+        backward_row<Cell, first, last>(width, pass.gates.data + slot * all, kept,
+                                        first ? nullptr : kept + pass.to_before() * width, before.data + slot * width,
+                                        dy.data + slot * width, dstate.data + row * width, dkept.data + row * width,
+                                        dproduct.data + row * all, dparts.data + slot * all);
+      };
+      if (t + 1 == tokens)
+        t == 0 ? step(std::true_type{}, std::true_type{}) : step(std::false_type{}, std::true_type{});
+      else
+        t == 0 ? step(std::true_type{}, std::false_type{}) : step(std::false_type{}, std::false_type{});
+    });
+  }
+
+  /// Copies the state before each token: y of the token that was read before it, and zero for the first and in padding.
+  /// @shape y, before [slots, width]
+  template <class T, class Out>
+  static void states_before(Stream stream, Pass<T> const& pass, Matrix<Out const> y, Matrix<T> before) {
+    auto const width = pass.width();
+    for_rows(stream, pass, [&](Index row) {
+      for (Index t = 0; t < pass.layout.length; ++t) {
+        bool const is_token = t < pass.layout.tokens(row);
+        auto const slot = is_token ? pass.slot(row, t) : pass.padding(row, t);
+        if (slot < 0) break;
+        auto* const to = before.data + slot * width;
+        if (is_token && t > 0)
+          std::copy_n(y.data + (slot + pass.to_before()) * width, width, to);
+        else
+          std::fill_n(to, width, T{0});
+      }
+    });
+  }
+
+ private:
+  template <class T, class F>
+  static void for_rows(Stream stream, Pass<T> const& pass, F const& f) {
+    constexpr Index channels_per_task = 1024;
+    auto const rows_per_task = std::max<Index>(1, channels_per_task / std::max<Index>(1, pass.width()));
+    stream.pool().for_ranges(pass.layout.rows, rows_per_task, [&](Index row, Index end) {
+      for (; row < end; ++row) f(row);
+    });
+  }
+
+  template <class Cell, bool first, class T, class Out>
+  static void forward_row(Index width, T* gates, T const* product, T const* bias, T const* kept_before, T* kept,
+                          T* state, Out* y) {
+    with_best_instructions(
+        [=] { forward_channels<Cell, first>(width, gates, product, bias, kept_before, kept, state, y); });
+  }
+  template <class Cell, bool first, class T, class Out>
+  [[gnu::always_inline]] static void forward_channels(Index width, T* __restrict gates, T const* __restrict product,
+                                                      T const* __restrict bias, T const* __restrict kept_before,
+                                                      T* __restrict kept, T* __restrict state, Out* __restrict y) {
+    LOCKSTEP_RECURRENT_LOOP
+    for (Index c = 0; c < width; ++c) {
+      T x[Cell::gates], r[Cell::gates];
+      for (int g = 0; g < Cell::gates; ++g) {
+        x[g] = gates[g * width + c];
+        r[g] = first ? bias[g * width + c] : product[g * width + c] + bias[g * width + c];
+      }
+      auto const made = Cell::template forward<T>(x, r, first ? T{0} : kept_before[c], first ? T{0} : state[c]);
+      for (int g = 0; g < Cell::gates; ++g) gates[g * width + c] = made.gate[g];
+      kept[c] = made.kept;
+      state[c] = made.state;
+      y[c] = static_cast<Out>(made.state);
+    }
+  }
+
+  template <class Cell, bool first, bool last, class T, class Out>
+  static void backward_row(Index width, T* gates, T const* kept, T const* kept_before, T const* before, Out const* dy,
+                           T* dstate, T* dkept, T* dproduct, T* dparts) {
+    with_best_instructions([=] {
+      backward_channels<Cell, first, last>(width, gates, kept, kept_before, before, dy, dstate, dkept, dproduct,
+                                           dparts);
+    });
+  }
+  template <class Cell, bool first, bool last, class T, class Out>
+  [[gnu::always_inline]] static void backward_channels(Index width, T* __restrict gates, T const* __restrict kept,
+                                                       T const* __restrict kept_before, T const* __restrict before,
+                                                       Out const* __restrict dy, T* __restrict dstate,
+                                                       T* __restrict dkept, T* __restrict dproduct,
+                                                       T* __restrict dparts) {
+    LOCKSTEP_RECURRENT_LOOP
+    for (Index c = 0; c < width; ++c) {
+      T gate[Cell::gates];
+      for (int g = 0; g < Cell::gates; ++g) gate[g] = gates[g * width + c];
+      auto const d =
+          Cell::template backward<T>(gate, kept[c], first ? T{0} : kept_before[c], before[c],
+                                     static_cast<T>(dy[c]) + (last ? T{0} : dstate[c]), last ? T{0} : dkept[c]);
+      for (int g = 0; g < Cell::gates; ++g) {
+        gates[g * width + c] = d.dx[g];
+        dproduct[g * width + c] = d.dr[g];
+        if constexpr (Cell::parts_differ) dparts[g * width + c] = d.dr[g];
+      }
+      dkept[c] = d.dkept;
+      if constexpr (Cell::passes_state) dstate[c] = d.dbefore;
+    }
+  }
+};
+
+}}}  // namespace lockstep::kernel
+
+#undef LOCKSTEP_RECURRENT_LOOP

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/kernel_types.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Reduction of a vector to a scalar.
+template <class Space>
+struct Total : detail::NotIncluded<Space> {};
+
+template <>
+struct Total<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Computes *to = the sum of all elements, in order.
+  /// @shape x [n]
+  /// @determinism bitwise
+  static void run(Stream, Vector<double const> x, double* to) noexcept {
+    double sum = 0;
+    for (Index i = 0; i < x.size(); ++i) sum += x.data[i];
+    *to = sum;
+  }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/memory/space.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+template <class Space>
+struct SumOfSquares : detail::NotIncluded<Space> {};
+
+template <>
+struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Elements whose squares are summed separately first. A caller with whole blocks of an arena can thus compute its
+  /// part of the sum.
+  static constexpr Index block = 1024;
+  [[nodiscard]] static constexpr Index blocks_of(Index size) noexcept { return (size + block - 1) / block; }
+
+  /// Returns the sum over i of x[i]^2, in double. Squares of float32 cannot overflow there, so the result is finite
+  /// exactly if each element is: one pass gives both. Rows of `tables` that were not touched are not read and count as
+  /// zero.
+  /// @determinism bitwise, for any number of threads, and whether zeros are listed as untouched rows or written out
+  template <class T>
+  [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
+    std::array<double, most_chunks> partial{};
+    auto const blocks = blocks_of(x.size()), chunk = chunk_of(blocks);
+    stream.pool().for_ranges(blocks, chunk, [&](Index first, Index last) {
+      with_best_instructions([&] {
+        double sum = 0;
+        for (auto b = first; b < last; ++b) sum += of_block(x, tables, b);
+        partial[static_cast<std::size_t>(first / chunk)] = sum;
+      });
+    });
+    double sum = 0;
+    for (auto p : partial) sum += p;
+    return sum;
+  }
+
+  /// Computes the sums of the blocks [first, last). Does not read other elements of x.
+  /// @shape sums [blocks_of(x.size())], of which only those are written   @determinism bitwise, for any number of
+  /// threads
+  template <class T>
+  static void run_blocks(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables, Index first, Index last,
+                         double* sums) {
+    stream.pool().for_ranges(last - first, smallest_chunk, [&](Index begin, Index end) {
+      with_best_instructions([&] {
+        for (auto b = first + begin; b < first + end; ++b) sums[b] = of_block(x, tables, b);
+      });
+    });
+  }
+  /// Returns the result of `run`, bit-identical, for an x whose blocks have these sums.
+  [[nodiscard]] static double total(std::span<double const> sums) noexcept {
+    auto const chunk = static_cast<std::size_t>(chunk_of(std::ssize(sums)));
+    double all = 0;
+    for (std::size_t first = 0; first < sums.size(); first += chunk) {
+      double sum = 0;
+      for (auto s : sums.subspan(first, std::min(chunk, sums.size() - first))) sum += s;
+      all += sum;
+    }
+    return all;
+  }
+
+ private:
+  static constexpr Index most_chunks = 256;  // of blocks, each summed by one thread
+  static constexpr Index smallest_chunk = 4;
+  static constexpr Index lanes = 32;  // independent sums: enough to hide an addition's latency for any vector width
+  using Lanes = std::array<double, static_cast<std::size_t>(lanes)>;
+
+  [[nodiscard]] static Index chunk_of(Index blocks) noexcept {
+    return std::max(smallest_chunk, (blocks + most_chunks - 1) / most_chunks);
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] static double of_block(Vector<T const> x, std::span<TouchedRows const> tables,
+                                                           Index number) noexcept {
+    auto const begin = number * block, end = std::min(x.size(), begin + block);
+    Lanes sums;
+    bool any = false;  // most blocks of a large table have no row that was touched
+    for_written(tables, begin, end, [&](Index from, Index to) {
+      if (!any) sums = {}, any = true;
+      add(x.data + begin, from - begin, to - begin, sums);
+    });
+    if (!any) return 0;
+    for (auto half = sums.size() / 2; half > 0; half /= 2)
+      for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    return sums[0];
+  }
+
+  /// Adds the squares of a part. Element i belongs to lane i % lanes, so that gaps between parts do not change the
+  /// bits.
+  template <class T>
+  static void add(T const* x, Index begin, Index end, Lanes& all) noexcept {
+    auto sums = all;
+    auto const add_one = [&](Index i, Index lane) {
+      auto const e = static_cast<double>(x[i]);
+      sums[static_cast<std::size_t>(lane)] += e * e;
+    };
+    for (; begin < end && begin % lanes != 0; ++begin) add_one(begin, begin % lanes);
+    for (; begin + lanes <= end; begin += lanes)
+      for (Index lane = 0; lane < lanes; ++lane) add_one(begin + lane, lane);
+    for (; begin < end; ++begin) add_one(begin, begin % lanes);
+    all = sums;
+  }
+};
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/sequence/clear_padding.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// CUDA version, bit-identical to the host's; queued on the stream.
+template <>
+struct ClearPadding<CudaSpace> : detail::OfSpace<CudaSpace> {
+  using Lengths = Vector<std::int32_t const>;
+
+  template <class T>
+  static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<T const> x, Matrix<T> y, Write write) {
+    detail::for_elements("kernel::ClearPadding::run", stream, x.size(), [=] __device__(Index i) {
+      bool const token = layout.is_token(i / x.extent[1]);
+      if (write == Write::overwrite)
+        y.data[i] = token ? x.data[i] : T{0};
+      else if (token)
+        y.data[i] = static_cast<T>(y.data[i] + x.data[i]);
+    });
+  }
+
+  static void windows(Stream stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
+                      Vector<std::int32_t> to) {
+    detail::for_elements("kernel::ClearPadding::windows", stream, lengths.size(), [=] __device__(Index row) {
+      to.data[row] = ClearPadding<HostSpace>::places(lengths.data[row], reach, stride, padding, most);
+    });
+  }
+};
+
+}}}  // namespace lockstep::kernel

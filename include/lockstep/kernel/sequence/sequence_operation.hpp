@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/kernel_types.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+/// Applies a rule of BinaryOperation to each token of a sequence and a vector of its sequence, channel by channel.
+template <class Space>
+struct SequenceOperation : detail::NotIncluded<Space> {};
+
+template <>
+struct SequenceOperation<HostSpace> : detail::OfSpace<HostSpace> {
+  /// Computes z[s, c] = rule(x[s, c], by[r, c]) for each slot s of sequence r, including padding, or adds it to z. For
+  /// Times, also computes the gradient of x from the gradient of z.
+  /// @shape x, z [layout.slots, width]; z may be x   @shape by [rows, width]
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void run(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> z,
+                  Write write) {
+    auto const width = z.extent[1];
+    stream.pool().run(layout.rows, [=](Index row) {
+      with_best_instructions([=, first = layout.start(row), end = layout.end(row)] {
+        auto const* const second = by.data + row * width;
+        detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+          for (Index at = first * width; at < end * width; at += width)
+            detail::write_each(0, width, to + at, write, [=](Index c) { return Rule{}(from[at + c], second[c]); });
+        });
+      });
+    });
+  }
+
+  /// Computes dby[r, c] = the sum over the tokens s of sequence r, in order, of rule(dz[s, c], x[s, c]), or adds it to
+  /// dby. `Rule` is the TowardsY of the forward rule. A sequence without tokens gives zeros. Padding is not read. x may
+  /// be null if the rule does not read its second argument.
+  /// @shape dz, x [layout.slots, width]   @shape dby [rows, width]
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> dz, Matrix<T const> x,
+                       Matrix<T> dby, Write write) {
+    auto const width = dby.extent[1];
+    stream.pool().run(layout.rows, [=](Index row) {
+      with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
+        auto* const to = dby.data + row * width;
+        if (write == Write::overwrite) std::fill_n(to, width, T{0});
+        for (Index at = first * width; at < (first + tokens) * width; at += width)
+          for (Index c = 0; c < width; ++c)
+            to[c] += Rule{}(dz.data[at + c], Rule::reads_second ? x.data[at + c] : T{0});
+      });
+    });
+  }
+};
+
+}}}  // namespace lockstep::kernel

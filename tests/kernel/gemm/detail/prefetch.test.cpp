@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/gemm/detail/prefetch.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using lockstep::Index;
+using lockstep::kernel::detail::Ahead;
+
+TEST_CASE("what is read next is asked for from the first byte to the last, one range after the other") {
+  std::vector<float> const memory(4096);
+  auto const* const bytes = static_cast<char const*>(static_cast<void const*>(memory.data()));
+  for (Index first : {0, 1, 64, 1000})
+    for (Index second : {0, 1, 64, 1000}) {
+      auto ahead = Ahead::of(memory.data(), first, memory.data() + 2048, second);
+      Index asked[2] = {0, 0};
+      for (int i = 0; i < 1000; ++i) {
+        ahead.advance();
+        auto const* const before = ahead.at;
+        ahead.fetch();
+        if (ahead.at != before) asked[before < bytes + 2048 * 4 ? 0 : 1] += ahead.at - before;
+      }
+      CHECK((asked[0] >= first * 4 && asked[0] < first * 4 + 256));
+      CHECK((asked[1] >= second * 4 && asked[1] < second * 4 + 256));
+    }
+  Ahead none;
+  none.advance();
+  none.fetch();
+  CHECK(none.at == nullptr);
+}

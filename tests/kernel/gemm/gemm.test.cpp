@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/gemm/gemm.hpp>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <lockstep/core/bfloat16.hpp>
+
+#include "gemm_cases.hpp"
+
+using namespace gemm_cases;
+using lockstep::HostSpace;
+using lockstep::InstructionSet;
+using lockstep::ShapeError;
+using lockstep::ThreadPool;
+using lockstep::kernel::Gemm;
+using lockstep::memory::Stream;
+using lockstep_test::view;
+namespace detail = lockstep::kernel::detail;
+
+namespace {
+
+template <class T>
+std::vector<T> product(Case<T> const& x, int threads, detail::RoundedProducts const* rounded = nullptr) {
+  ThreadPool pool(threads);
+  auto c = x.c;
+  if (x.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());  // must not be read
+  Gemm<HostSpace>::multiply<T>(Stream<HostSpace>(pool, rounded), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
+                               x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n));
+  return c;
+}
+
+template <class T>
+bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("products equal their definition, whatever lies transposed", T, float, double) {
+  for (auto shape : shapes) {
+    for (auto const& x : kinds<T>(shape)) {
+      CAPTURE(shape.m);
+      CAPTURE(shape.n);
+      CAPTURE(shape.k);
+      CHECK(x.worst_error(product(x, 1)) <= 1);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, float, double) {
+  std::vector<InstructionSet> sets{InstructionSet::baseline};
+  for (auto set : {InstructionSet::avx2, InstructionSet::avx512})
+    if (detail::gemm_instruction_set() >= set) sets.push_back(set);
+  auto const bias = lockstep_test::values<T>(400, 4);
+  for (auto set : sets) {
+    CAPTURE(to_string(set));
+    for (auto shape : shapes) {
+      auto const a_transpose = shape.m < 512 ? Transpose::no : Transpose::yes;
+      Case<T> x{.shape = shape, .a_transpose = a_transpose, .b_transpose = Transpose::yes};
+      auto c = x.c;
+      ThreadPool pool(1);
+      auto block = Gemm<HostSpace>::described<T>(Stream<HostSpace>(pool), 1, x.a_view(), x.a_transpose, x.b_view(),
+                                                 x.b_transpose, 0, view(c, shape.m, shape.n));
+      block.bias = bias.data();
+      std::vector<int> done(x.c.size());
+      auto const mark = [&](Index i, Index rows, Index j, Index columns) {
+        for (Index e = 0; e < rows * columns; ++e)
+          ++done[static_cast<std::size_t>((i + e / columns) * shape.n + j + e % columns)];
+      };
+      detail::multiply_block(set, block, mark);
+      CHECK(done == std::vector<int>(x.c.size(), 1));
+      // C is now A B + bias; as beta = 1 and C = bias it is a product that the oracle knows.
+      x.beta = 1;
+      for (Index i = 0; i < shape.m; ++i)
+        for (Index j = 0; j < shape.n; ++j)
+          x.c[static_cast<std::size_t>(i * shape.n + j)] = bias[static_cast<std::size_t>(j)];
+      CHECK(x.worst_error(c) <= 1);
+    }
+  }
+}
+
+TEST_CASE("parts of several threads are told where they lie, and add their part of the bias") {
+  ThreadPool pool(3);
+  auto const bias = lockstep_test::values<float>(600, 4);
+  for (auto shape : {Shape{70, 600, 20}, Shape{300, 520, 8}}) {
+    Case<float> x{.shape = shape, .b_transpose = Transpose::yes};
+    auto c = x.c;
+    auto block = Gemm<HostSpace>::described<float>(Stream<HostSpace>(pool), 1, x.a_view(), x.a_transpose, x.b_view(),
+                                                   x.b_transpose, 0, view(c, shape.m, shape.n));
+    block.bias = bias.data();
+    std::vector<int> done(x.c.size());  // no two threads have an element in common
+    Gemm<HostSpace>::multiply(Stream<HostSpace>(pool), block, [&](Index i, Index rows, Index j, Index columns) {
+      for (Index e = 0; e < rows * columns; ++e)
+        ++done[static_cast<std::size_t>((i + e / columns) * shape.n + j + e % columns)];
+    });
+    CHECK(done == std::vector<int>(x.c.size(), 1));
+    x.beta = 1;
+    for (std::size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % static_cast<std::size_t>(shape.n)];
+    CHECK(x.worst_error(c) <= 1);
+  }
+}
+
+TEST_CASE("factors that bfloat16 holds are multiplied as they are, also where they may be rounded") {
+  auto const round = [](std::vector<float>& all) {
+    for (auto& x : all) x = lockstep::bfloat16(x);
+  };
+  for (auto shape : shapes) {
+    for (auto x : kinds<float>(shape)) {
+      CAPTURE(shape.m);
+      CAPTURE(shape.n);
+      CAPTURE(shape.k);
+      round(x.a);
+      round(x.b);
+      CHECK(x.worst_error(product(x, 1, &lockstep::kernel::bfloat16_products)) <= 1);
+      CHECK(same_bits(product(x, 1, &lockstep::kernel::bfloat16_products),
+                      product(x, 3, &lockstep::kernel::bfloat16_products)));
+    }
+  }
+}
+
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
+namespace {
+/// A product by one of the tiles for bfloat16, whichever it is that this processor would choose.
+template <class Tile>
+std::vector<float> product_by(Case<float> const& x) {
+  ThreadPool pool(1);
+  auto c = x.c;
+  auto const block =
+      Gemm<HostSpace>::described<float>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
+                                        x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n));
+  detail::multiply_blocks<float, Tile>(block, {});
+  return c;
+}
+}  // namespace
+
+TEST_CASE("every tile for bfloat16 that this processor has computes the same product") {
+  auto const round = [](std::vector<float>& all) {
+    for (auto& x : all) x = lockstep::bfloat16(x);
+  };
+  for (auto shape : shapes) {
+    for (auto x : kinds<float>(shape)) {
+      CAPTURE(shape.m);
+      CAPTURE(shape.n);
+      CAPTURE(shape.k);
+      round(x.a);
+      round(x.b);
+      if (lockstep::multiplies_bfloat16()) CHECK(x.worst_error(product_by<detail::Bfloat16Tile<>>(x)) <= 1);
+      if (lockstep::multiplies_bfloat16_tiles()) {
+        detail::AmxRegisters const configured;
+        auto const c = product_by<detail::AmxTile>(x);
+        CHECK(x.worst_error(c) <= 1);
+        CHECK(same_bits(
+            c,
+            product(x, 1, &lockstep::kernel::bfloat16_products)));  // its own product leaves the registers configured
+        CHECK(same_bits(c, product_by<detail::AmxTile>(x)));
+      }
+    }
+  }
+}
+#endif
+
+TEST_CASE("factors are rounded to nearest where they may be and the processor multiplies them so, and nowhere else") {
+  bool const rounds = lockstep::multiplies_bfloat16();
+  for (Index const k : {1, 2, 31, 32, 33, 64}) {
+    for (auto a : {Transpose::no, Transpose::yes}) {
+      for (auto b : {Transpose::no, Transpose::yes}) {
+        CAPTURE(k);
+        Case<float> x{.shape = {17, 19, k}, .a_transpose = a, .b_transpose = b};
+        std::fill(x.a.begin(), x.a.end(), 0x1.03p0F);  // halfway: the even neighbour of both is 0x1.04p0
+        std::fill(x.b.begin(), x.b.end(), 0x1.05p0F);
+        auto const as_they_are = product(x, 1), rounded = product(x, 1, &lockstep::kernel::bfloat16_products);
+        auto const steps = static_cast<float>(k);
+        CHECK(as_they_are.back() == steps * (0x1.03p0F * 0x1.05p0F));
+        CHECK(rounded.back() == steps * (rounds ? 0x1.04p0F * 0x1.04p0F : 0x1.03p0F * 0x1.05p0F));
+        CHECK(rounded.front() == rounded.back());
+      }
+    }
+  }
+}
+
+TEST_CASE("a product of factors that may be rounded keeps what is no number") {
+  Case<float> x{.shape = {8, 40, 70}, .b_transpose = Transpose::yes};
+  x.a[3 * 70 + 5] = std::numeric_limits<float>::infinity();
+  x.b[7 * 70 + 69] = std::numeric_limits<float>::quiet_NaN();
+  auto const c = product(x, 1, &lockstep::kernel::bfloat16_products);
+  for (Index i = 0; i < 8; ++i)
+    for (Index j = 0; j < 40; ++j) CHECK(std::isfinite(c[static_cast<std::size_t>(i * 40 + j)]) == (i != 3 && j != 7));
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
+  for (auto shape : {Shape{600, 300, 128}, Shape{1024, 4, 64}, Shape{33, 600, 300}}) {
+    for (auto a_transpose : {Transpose::no, Transpose::yes}) {
+      Case<T> const x{.shape = shape, .a_transpose = a_transpose, .b_transpose = Transpose::yes};
+      auto const c = product(x, 1);
+      for (int threads : {1, 2, 4}) CHECK(same_bits(c, product(x, threads)));
+    }
+  }
+}
+
+TEST_CASE("any shape") {
+  CHECK(rc::check("products of random shapes equal their definition", [] {
+    auto extent = rc::gen::inRange<Index>(0, 150);
+    Shape const shape{*extent, *extent, *rc::gen::inRange<Index>(0, 700)};
+    auto transpose = rc::gen::element(Transpose::no, Transpose::yes);
+    Case<float> const x{.shape = shape,
+                        .alpha = 0.5F,
+                        .beta = *rc::gen::element(0.F, 1.F),
+                        .a_transpose = *transpose,
+                        .b_transpose = *transpose};
+    RC_ASSERT(x.worst_error(product(x, 2)) <= 1);
+  }));
+}
+
+TEST_CASE("shapes that disagree are refused with both sides") {
+  Case<float> const x{.shape = {3, 4, 5}};
+  ThreadPool pool(1);
+  std::vector<float> c(12);
+  auto const call = [&](auto b, auto out) {
+    Gemm<HostSpace>::multiply<float>(Stream<HostSpace>(pool), 1, x.a_view(), Transpose::no, b, Transpose::no, 0, out);
+  };
+  std::string what;
+  try {
+    call(lockstep_test::view(x.b, 4, 5), view(c, 3, 4));
+  } catch (ShapeError const& error) {
+    what = error.what();
+  }
+  CHECK(what.find("op(A) is [3, 5], op(B) is [4, 5] and C is [3, 4]") != std::string::npos);
+  CHECK_THROWS_AS(call(x.b_view(), view(c, 4, 3)), ShapeError);
+  CHECK_THROWS_AS(call(x.b_view(), view(c, 2, 4)), ShapeError);
+  CHECK_THROWS_AS(call(x.b_view(), view(c, 3, 3)), ShapeError);
+  CHECK_NOTHROW(call(x.b_view(), view(c, 3, 4)));
+}

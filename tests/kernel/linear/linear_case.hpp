@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/kernel/linear/linear.hpp>
+
+#include "kernel/values.hpp"
+#include "kernel/view.hpp"
+
+namespace lockstep_test {
+
+/// Rows, a layer, and what its outputs and its gradients are on the host.
+template <class T>
+struct LinearCase {
+  lockstep::Index rows, inputs, outputs;
+  std::vector<T> x = values<T>(rows * inputs, 1), weight = values<T>(outputs * inputs, 2), bias = values<T>(outputs, 3),
+                 dy = values<T>(rows * outputs, 4), factor = values<T>(rows * inputs, 5);
+
+  struct Results {
+    std::vector<T> y, dx, dweight, dbias;
+    bool operator==(Results const&) const = default;
+  };
+  /// What is overwritten is none of the results before.
+  [[nodiscard]] Results before(lockstep::Write write) const {
+    auto const filled = [start = write == lockstep::Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()](
+                            auto const& like) { return std::vector<T>(like.size(), start); };
+    return {filled(dy), filled(x), filled(weight), filled(bias)};
+  }
+  [[nodiscard]] Results on_host(lockstep::Write write, bool with_factor, int threads = 1) const {
+    using lockstep::Write;
+    using Kernel = lockstep::kernel::Linear<lockstep::HostSpace>;
+    lockstep::ThreadPool pool(threads);
+    lockstep::memory::Stream<lockstep::HostSpace> const stream(pool);
+    auto r = before(write);
+    std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(stream, rows, inputs, outputs)),
+                           std::numeric_limits<T>::quiet_NaN());
+    auto const in = view(x, rows, inputs), by = view(weight, outputs, inputs);
+    Kernel::forward<T>(stream, in, by, view(bias, outputs), view(r.y, rows, outputs));
+    Kernel::backward<T>(stream, view(dy, rows, outputs), in, by,
+                        {with_factor ? view(factor, rows, inputs) : decltype(in){}}, view(r.dx, rows, inputs),
+                        with_factor ? Write::overwrite : write, view(r.dweight, outputs, inputs), write,
+                        view(r.dbias, outputs), write, partial.data());
+    return r;
+  }
+};
+
+}  // namespace lockstep_test

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/normalization/residual.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+TEST_CASE("residual: by default nothing joins and nothing is dropped") {
+  kernel::Residual<float, HostSpace> const nothing;
+  CHECK(nothing.value.data == nullptr);
+  CHECK_FALSE(nothing.dropout.mask.active());
+}

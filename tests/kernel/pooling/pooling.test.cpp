@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/pooling/pooling.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernel/values.hpp"
+#include "kernel/view.hpp"
+
+using namespace lockstep;
+using lockstep_test::values;
+using lockstep_test::view;
+using Kernel = kernel::Pooling<HostSpace>;
+
+namespace {
+
+/// Lengths 0, 1, all and some; what stands in padding would poison any sum.
+template <class T>
+struct Batch {
+  Index rows, length, width;
+  std::vector<std::int32_t> lengths;
+  std::vector<T> x, dy;
+
+  Batch(Index row_count, Index slots, Index channels)
+      : rows(row_count),
+        length(slots),
+        width(channels),
+        x(values<T>(rows * length * width, 1)),
+        dy(values<T>(rows * width, 2)) {
+    for (Index r = 0; r < rows; ++r) {
+      Index const some[] = {length, 0, 1, length / 2};
+      lengths.push_back(static_cast<std::int32_t>(some[r % 4]));
+      for (Index i = lengths.back() * width; i < length * width; ++i)
+        x[static_cast<std::size_t>(r * length * width + i)] = std::numeric_limits<T>::quiet_NaN();
+    }
+  }
+  [[nodiscard]] kernel::SequenceLayout<HostSpace> layout() const {
+    return kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, rows), {nullptr, {rows}});
+  }
+  [[nodiscard]] std::vector<T> mean(int threads) const {
+    ThreadPool pool(threads);
+    std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7});
+    Kernel::mean<T>(memory::Stream<HostSpace>(pool), layout(), view(x, rows * length, width), view(y, rows, width));
+    return y;
+  }
+  [[nodiscard]] std::vector<T> backward(int threads, Write write) const {
+    ThreadPool pool(threads);
+    std::vector<T> dx(x.size(), T{3});
+    Kernel::mean_backward<T>(memory::Stream<HostSpace>(pool), layout(), view(dy, rows, width),
+                             view(dx, rows * length, width), write);
+    return dx;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the mean is that of the tokens; no tokens give zeros", T, float, double) {
+  for (Index rows : {0, 1, 4, 5})
+    for (Index length : {1, 2, 31, 32, 33})
+      for (Index width : {1, 7, 16, 17, 65}) {
+        Batch<T> const batch(rows, length, width);
+        auto const y = batch.mean(2);
+        for (Index r = 0; r < rows; ++r) {
+          auto const n = batch.lengths[static_cast<std::size_t>(r)];
+          for (Index c = 0; c < width; ++c) {
+            double sum = 0, terms = 0;
+            for (Index t = 0; t < n; ++t) {
+              auto const e = static_cast<double>(batch.x[static_cast<std::size_t>((r * length + t) * width + c)]);
+              sum += e;
+              terms += std::abs(e);
+            }
+            // n - 1 additions and a division round once each, every time to at most half a unit of the terms so far;
+            // the reference itself rounds as often in double.
+            double const unit = std::numeric_limits<T>::epsilon() / 2 + (sizeof(T) == 8 ? 0x1p-53 : 0);
+            double const bound = n == 0 ? 0 : unit * n * terms / n;
+            auto const got = static_cast<double>(y[static_cast<std::size_t>(r * width + c)]);
+            CHECK(std::abs(got - (n == 0 ? 0 : sum / n)) <= bound);
+          }
+        }
+      }
+}
+
+TEST_CASE_TEMPLATE("backward spreads the gradient evenly over the tokens", T, float, double) {
+  for (Index rows : {0, 1, 4, 5}) {
+    Index const length = 33, width = 17;
+    Batch<T> const batch(rows, length, width);
+    auto const fresh = batch.backward(2, Write::overwrite), added = batch.backward(2, Write::add);
+    for (Index r = 0; r < rows; ++r) {
+      auto const n = batch.lengths[static_cast<std::size_t>(r)];
+      for (Index t = 0; t < length; ++t)
+        for (Index c = 0; c < width; ++c) {
+          auto const i = static_cast<std::size_t>((r * length + t) * width + c);
+          T const expected = t < n ? batch.dy[static_cast<std::size_t>(r * width + c)] / static_cast<T>(n) : T{0};
+          CHECK(fresh[i] == expected);
+          CHECK(added[i] == T{3} + expected);
+        }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("the first or the last token, and its gradient", T, float, double) {
+  for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last})
+    for (Index rows : {0, 1, 4, 5})
+      for (Index width : {1, 17}) {
+        Index const length = 4;
+        Batch<T> const batch(rows, length, width);
+        ThreadPool pool(2);
+        memory::Stream<HostSpace> const stream(pool);
+        std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7}), fresh(batch.x.size(), T{3}), added = fresh;
+        Kernel::token<T>(stream, batch.layout(), which, view(batch.x, rows * length, width), view(y, rows, width));
+        for (auto* dx : {&fresh, &added})
+          Kernel::token_backward<T>(stream, batch.layout(), which, view(batch.dy, rows, width),
+                                    view(*dx, rows * length, width), dx == &fresh ? Write::overwrite : Write::add);
+        for (Index r = 0; r < rows; ++r) {
+          Index const tokens = batch.lengths[static_cast<std::size_t>(r)];
+          for (Index t = 0; t < length; ++t)
+            for (Index c = 0; c < width; ++c) {
+              bool const taken = tokens > 0 && t == (which == kernel::PooledToken::first ? 0 : tokens - 1);
+              auto const at = static_cast<std::size_t>(r * width + c);
+              auto const slot = static_cast<std::size_t>((r * length + t) * width + c);
+              if (taken) CHECK(y[at] == batch.x[slot]);
+              if (tokens == 0) CHECK(y[at] == T{0});
+              CHECK(fresh[slot] == (taken ? batch.dy[at] : T{0}));
+              CHECK(added[slot] == T{3} + (taken ? batch.dy[at] : T{0}));
+            }
+        }
+      }
+}
+
+TEST_CASE("the same bits for any number of threads") {
+  Batch<float> const batch(9, 40, 24);
+  auto const y = batch.mean(1), dx = batch.backward(1, Write::add);
+  for (int threads : {2, 3, 4}) {
+    CHECK(batch.mean(threads) == y);
+    CHECK(batch.backward(threads, Write::add) == dx);
+  }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/pooling/space_pooling.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <lockstep/core/thread_pool.hpp>
+
+#include "kernel/view.hpp"
+
+using namespace lockstep;
+using kernel::ConvolutionShape;
+using lockstep_test::view;
+using Kernel = kernel::SpacePooling<HostSpace>;
+
+namespace {
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+struct Pooled {
+  std::vector<double> y, dx;
+  std::vector<std::int32_t> winner;
+};
+Pooled largest(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
+  ThreadPool pool(2);
+  memory::Stream<HostSpace> const stream(pool);
+  auto const size = static_cast<std::size_t>(s.rows * s.output_places() * s.inputs);
+  Pooled p{std::vector<double>(size, not_a_number), std::vector<double>(x.size(), before),
+           std::vector<std::int32_t>(size, -1)};
+  std::vector<double> dy;
+  for (std::size_t i = 0; i < size; ++i) dy.push_back(static_cast<double>(i + 1));
+  Kernel::largest<double>(stream, s, view(x, x.size()), view(p.y, size), view(p.winner, size));
+  Kernel::largest_backward<double>(stream, s, view(std::as_const(dy), size), view(std::as_const(p.winner), size),
+                                   view(p.dx, x.size()), write);
+  return p;
+}
+Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
+  ThreadPool pool(2);
+  memory::Stream<HostSpace> const stream(pool);
+  auto const size = static_cast<std::size_t>(s.rows * s.output_places() * s.inputs);
+  Pooled p{std::vector<double>(size, not_a_number), std::vector<double>(x.size(), before), {}};
+  std::vector<double> dy;
+  for (std::size_t i = 0; i < size; ++i) dy.push_back(static_cast<double>(i + 1));
+  Kernel::average<double>(stream, s, view(x, x.size()), view(p.y, size));
+  Kernel::average_backward<double>(stream, s, view(std::as_const(dy), size), view(p.dx, x.size()), write);
+  return p;
+}
+using Numbers = std::vector<double>;
+}  // namespace
+
+TEST_CASE("the largest of each window: ties go to the first, padding never wins, overlaps add up") {
+  // two channels over five places: 3 1 4 4 2 and -1 -5 -9 -2 -6
+  Numbers const x{3, -1, 1, -5, 4, -9, 4, -2, 2, -6};
+  ConvolutionShape const s{
+      .rows = 1, .inputs = 2, .extent = {1, 1, 5}, .kernel = {1, 1, 3}, .stride = {1, 1, 2}, .padding = {0, 0, 1}};
+  auto const p = largest(s, x, not_a_number, Write::overwrite);
+  CHECK(p.y == Numbers{3, -1, 4, -2, 4, -2});
+  CHECK(p.winner == std::vector<std::int32_t>{0, 0, 2, 3, 3, 3});
+  CHECK(p.dx == Numbers{1, 2, 0, 0, 3, 0, 5, 4 + 6, 0, 0});
+  CHECK(largest(s, x, 10, Write::add).dx == Numbers{11, 12, 10, 10, 13, 10, 15, 20, 10, 10});
+}
+
+TEST_CASE("windows in three dimensions, of several samples and channels, follow the definition") {
+  ConvolutionShape const s{
+      .rows = 2, .inputs = 3, .extent = {3, 4, 5}, .kernel = {2, 3, 2}, .stride = {1, 2, 3}, .padding = {1, 1, 0}};
+  Index const places = 3 * 4 * 5, out_places = 4 * 2 * 2;
+  REQUIRE(s.output_places() == out_places);
+  Numbers x, expected_dx(2 * places * 3), expected_mean_dx = expected_dx;
+  for (int i = 0; i < 2 * places * 3; ++i) x.push_back(i * 37 % 101);
+  for (Index i = places * 3 + 1; i < 2 * places * 3; i += 3)  // the second sample's second channel
+    x[static_cast<std::size_t>(i)] = -std::numeric_limits<double>::infinity();
+  auto const p = largest(s, x, not_a_number, Write::overwrite), mean = average(s, x, not_a_number, Write::overwrite);
+  for (Index i = 0; i < 2 * out_places * 3; ++i) {
+    CAPTURE(i);
+    Index const row = i / (out_places * 3), place = i / 3 % out_places, channel = i % 3;
+    std::vector<Index> window;  // places of the sample
+    for (Index d = place / 4 - 1; d < place / 4 + 1; ++d)
+      for (Index h = place / 2 % 2 * 2 - 1; h < place / 2 % 2 * 2 + 2; ++h)
+        for (Index w = place % 2 * 3; w < place % 2 * 3 + 2; ++w)
+          if (d >= 0 && d < 3 && h >= 0 && h < 4) window.push_back((d * 4 + h) * 5 + w);
+    auto const at = [&](Index from) { return static_cast<std::size_t>((row * places + from) * 3 + channel); };
+    Index won = window.front();
+    double sum = 0;
+    for (auto from : window) {
+      if (x[at(from)] > x[at(won)]) won = from;
+      sum += x[at(from)];
+      expected_mean_dx[at(from)] += static_cast<double>(i + 1) / 12;
+    }
+    expected_dx[at(won)] += static_cast<double>(i + 1);
+    CHECK(p.winner[static_cast<std::size_t>(i)] == won);
+    CHECK(p.y[static_cast<std::size_t>(i)] == x[at(won)]);
+    CHECK(mean.y[static_cast<std::size_t>(i)] == sum / 12);
+  }
+  CHECK(p.dx == expected_dx);
+  CHECK(mean.dx == expected_mean_dx);
+}
+
+TEST_CASE("a nan is seen, and minus infinity alone is a value") {
+  ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}};
+  auto const p =
+      largest(s, {not_a_number, 7, -std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()},
+              0, Write::overwrite);
+  CHECK(p.winner == std::vector<std::int32_t>{0, 2});
+  CHECK(std::isnan(p.y[0]));
+  CHECK(p.y[1] == -std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(largest(s, {7, not_a_number, 0, 0}, 0, Write::overwrite).y[0]));
+}
+
+TEST_CASE("two samples in three dimensions, place by place") {
+  ConvolutionShape const s{.rows = 2, .inputs = 1, .extent = {2, 2, 2}, .kernel = {2, 1, 2}, .stride = {1, 1, 1}};
+  Numbers x;
+  for (int i = 0; i < 16; ++i) x.push_back(i);
+  CHECK(largest(s, x, 0, Write::overwrite).y == Numbers{5, 7, 13, 15});
+  auto const p = average(s, x, 1, Write::add);
+  CHECK(p.y == Numbers{(0 + 1 + 4 + 5) / 4., (2 + 3 + 6 + 7) / 4., (8 + 9 + 12 + 13) / 4., (10 + 11 + 14 + 15) / 4.});
+  CHECK(p.dx == Numbers{1.25, 1.25, 1.5, 1.5, 1.25, 1.25, 1.5, 1.5, 1.75, 1.75, 2, 2, 1.75, 1.75, 2, 2});
+}
+
+TEST_CASE("averages count the zeros of the padding, as PyTorch does") {
+  ConvolutionShape const s{
+      .rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}, .padding = {0, 0, 1}};
+  auto const p = average(s, {4, 6, 10}, not_a_number, Write::overwrite);  // avg_pool1d([[4, 6, 10]], 2, 2, padding=1)
+  CHECK(p.y == Numbers{2, 8});
+  CHECK(p.dx == Numbers{0.5, 1, 1});
+}
+
+TEST_CASE("sizes that disagree are refused") {
+  CHECK_THROWS_WITH_AS(largest({.rows = 1, .inputs = 1, .extent = {1, 1, 0}, .kernel = {1, 1, 2}, .padding = {0, 0, 1}},
+                               {}, 0, Write::overwrite),
+                       doctest::Contains("the output must not be empty"),
+                       ShapeError);  // a window that lies in the padding
+  ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}};
+  CHECK_THROWS_WITH_AS(average(s, {1, 2, 3, 4}, 0, Write::add),
+                       "pooling: x and y have 4 and 2 elements; the shape needs 3 and 2", ShapeError);
+}
+
+TEST_CASE("the mean of very many places is as exact as that of a few") {
+  ThreadPool pool(2);
+  for (auto const& shape :
+       {ConvolutionShape{.rows = 2, .inputs = 3, .extent = {64, 64, 64}, .kernel = {64, 64, 64}},
+        ConvolutionShape{.rows = 1, .inputs = 20, .extent = {1, 1, 5000}, .kernel = {1, 1, 5000}}}) {
+    std::vector<float> const x(static_cast<std::size_t>(shape.rows * shape.input_size()), 0.1f);
+    std::vector<float> y(static_cast<std::size_t>(shape.rows * shape.inputs));
+    Kernel::average<float>(memory::Stream<HostSpace>(pool), shape, view(x, x.size()), view(y, y.size()));
+    for (float const each : y) CHECK(static_cast<double>(each) == doctest::Approx(0.1).epsilon(2e-5));
+  }
+}

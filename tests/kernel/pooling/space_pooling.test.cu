@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/pooling/space_pooling.cuh>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "kernel/values.hpp"
+#include "kernel/view.hpp"
+#include "memory/device.hpp"
+
+using namespace lockstep;
+using kernel::ConvolutionShape;
+using lockstep_test::OnDevice;
+using lockstep_test::values;
+using lockstep_test::view;
+
+namespace {
+
+std::vector<ConvolutionShape> shapes() {
+  return {
+      {.rows = 0, .inputs = 3, .extent = {1, 4, 4}, .kernel = {1, 2, 2}, .stride = {1, 2, 2}},
+      {.rows = 0, .inputs = 3, .extent = {1, 1, 0}, .kernel = {1, 1, 2}},
+      {.rows = 2, .inputs = 1, .extent = {1, 1, 1}},
+      {.rows = 2, .inputs = 5, .extent = {1, 1, 33}, .kernel = {1, 1, 3}, .stride = {1, 1, 2}, .padding = {0, 0, 1}},
+      {.rows = 1, .inputs = 2, .extent = {5, 6, 7}, .kernel = {2, 3, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}},
+      {.rows = 3, .inputs = 4, .extent = {1, 9, 8}, .kernel = {1, 2, 3}, .stride = {1, 3, 4}}};
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("pooling over space on CUDA has the host's bits", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::SpacePooling<CudaSpace>")) return;
+  using Host = kernel::SpacePooling<HostSpace>;
+  using Cuda = kernel::SpacePooling<CudaSpace>;
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const host(pool);
+  memory::CudaStream const stream;
+  for (auto const& s : shapes())
+    for (auto write : {Write::overwrite, Write::add}) {
+      CAPTURE(s.rows);
+      CAPTURE(s.inputs);
+      auto const in = s.rows * s.input_size(), out = s.rows * s.output_places() * s.inputs;
+      auto x = values<T>(in, 1);
+      if (in > 40) x[37] = std::numeric_limits<T>::quiet_NaN();  // wins wherever it is seen
+      auto const dy = values<T>(out, 2);
+      auto dx = values<T>(in, 3), average_dx = dx;
+      std::vector<T> y(static_cast<std::size_t>(out)), average(y);
+      std::vector<std::int32_t> winner(y.size());
+      OnDevice<T> const device_x(x), device_dy(dy), device_dx(dx), device_average_dx(dx), device_y(y),
+          device_average(y);
+      OnDevice<std::int32_t> const device_winner(winner);
+      Host::largest<T>(host, s, view(x, in), view(y, out), view(winner, out));
+      Host::largest_backward<T>(host, s, view(dy, out), view(winner, out), view(dx, in), write);
+      Cuda::largest<T>(stream.view(), s, device_x.view(in), device_y.view(out), device_winner.view(out));
+      Cuda::largest_backward<T>(stream.view(), s, device_dy.view(out), device_winner.view(out), device_dx.view(in),
+                                write);
+      CHECK(device_winner.values() == winner);
+      CHECK(device_dx.values() == dx);
+      auto const got = device_y.values();
+      for (std::size_t i = 0; i < y.size(); ++i) CHECK((got[i] == y[i] || (got[i] != got[i] && y[i] != y[i])));
+      if (in > 40) x[37] = T(0.25);
+      OnDevice<T> const device_numbers(x);
+      Host::average<T>(host, s, view(x, in), view(average, out));
+      Host::average_backward<T>(host, s, view(dy, out), view(average_dx, in), write);
+      Cuda::average<T>(stream.view(), s, device_numbers.view(in), device_average.view(out));
+      Cuda::average_backward<T>(stream.view(), s, device_dy.view(out), device_average_dx.view(in), write);
+      CHECK(device_average.values() == average);
+      CHECK(device_average_dx.values() == average_dx);
+    }
+}
+
+TEST_CASE("a window that does not fit is refused on CUDA, too") {
+  if (!lockstep_test::has_gpu("kernel::SpacePooling<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  ConvolutionShape const shape{.rows = 1, .inputs = 1, .extent = {1, 1, 2}, .kernel = {1, 1, 3}};
+  CHECK_THROWS_WITH_AS(
+      kernel::SpacePooling<CudaSpace>::average<float>(stream.view(), shape, {nullptr, {2}}, {nullptr, {0}}),
+      doctest::Contains("the window [1, 1, 3]"), ShapeError);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <lockstep/kernel/recurrent/recurrent.hpp>
+
+#include "kernel/values.hpp"
+#include "kernel/view.hpp"
+
+namespace lockstep_test {
+
+/// All steps of a recurrent layer on the host, forward and backward. In place of products with a weight there are
+/// numbers that depend on sequence and channel alone.
+template <class Cell, class T>
+struct RecurrentRun {
+  using Index = lockstep::Index;
+  lockstep::kernel::SequenceLayout<lockstep::HostSpace> layout;
+  Index width, all = Cell::gates * width;
+  std::vector<T> gates, kept, y, before, state, product, bias, dy, dstate, dkept, dproduct, dparts;
+  std::vector<T> dstate_between;  // of a cell whose state goes on by the product alone, in place of it
+
+  RecurrentRun(lockstep::kernel::SequenceLayout<lockstep::HostSpace> const& of, Index channels)
+      : layout(of), width(channels) {
+    fill();
+  }
+  /// The input's part of the gates and the outputs' gradients are those of the token, wherever it lies; padding has
+  /// other numbers.
+  void fill() {
+    gates.assign(size(layout.slots * all), T{55}), dy.assign(size(layout.slots * width), T{66});
+    for (Index row = 0; row < layout.rows; ++row)
+      for (Index t = 0; t < layout.tokens(row); ++t) {
+        auto const seed = static_cast<std::uint64_t>(100 * row + t + 1);
+        auto const gate = values<T>(all, seed, 2), gradient = values<T>(width, seed + 5000);
+        std::copy(gate.begin(), gate.end(), gates.begin() + (layout.start(row) + t) * all);
+        std::copy(gradient.begin(), gradient.end(), dy.begin() + (layout.start(row) + t) * width);
+      }
+    kept.assign(size(layout.slots * width), T{77}), y = before = kept, dparts = gates;
+    state.assign(size(layout.rows * width), T{88}), dstate = dkept = state;
+    product = values<T>(layout.rows * all, 3), bias = values<T>(all, 4), dproduct = product;
+    dstate_between = values<T>(layout.rows * width, 9);
+  }
+  void run(lockstep::memory::Stream<lockstep::HostSpace> stream, lockstep::kernel::Direction direction) {
+    using Kernel = lockstep::kernel::Recurrent<lockstep::HostSpace>;
+    auto const rows = layout.rows, slots = layout.slots;
+    lockstep::kernel::RecurrentPass<T, lockstep::HostSpace> const pass{layout, direction, view(gates, slots, all),
+                                                                       view(kept, slots, width)};
+    for (Index t = 0; t < layout.length; ++t)
+      Kernel::template forward_step<Cell, T>(stream, t, pass, view(product, rows, all), view(bias, all),
+                                             view(state, rows, width), view(y, slots, width));
+    Kernel::template states_before<T, T>(stream, pass, view(y, slots, width), view(before, slots, width));
+    for (Index t = layout.length; t-- > 0;) {
+      Kernel::template backward_step<Cell, T, T>(stream, t, pass, view(dy, slots, width), view(before, slots, width),
+                                                 view(dstate, rows, width), view(dkept, rows, width),
+                                                 view(dproduct, rows, all), view(dparts, slots, all));
+      if (!Cell::passes_state) dstate = dstate_between;
+    }
+  }
+  [[nodiscard]] std::size_t at(Index slot, Index c) const { return size(slot * width + c); }
+  [[nodiscard]] std::size_t gate(Index slot, Index g, Index c) const { return size(slot * all + g * width + c); }
+
+ private:
+  static std::size_t size(Index count) { return static_cast<std::size_t>(count); }
+};
+
+}  // namespace lockstep_test

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/sequence/row_numbers.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernel/view.hpp"
+
+using namespace lockstep;
+
+TEST_CASE("consecutive numbers from any on") {
+  ThreadPool pool(1);
+  std::vector<std::int32_t> numbers(4, 9);
+  kernel::RowNumbers<HostSpace>::fill(memory::Stream<HostSpace>(pool), 7, lockstep_test::view(numbers, 3));
+  CHECK(numbers == std::vector<std::int32_t>{7, 8, 9, 9});
+  kernel::RowNumbers<HostSpace>::fill(memory::Stream<HostSpace>(pool), 0, {nullptr, {0}});
+}
