@@ -12,7 +12,7 @@
 #include <cuda_profiler_api.h>
 
 #include <lockstep/cuda.cuh>
-#include <lockstep/nn/half_precision.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 
 #include <gpu/points.cuh>

@@ -6,11 +6,11 @@
 
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
-#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/transformer/transformer_encoder.hpp>
 
 #include <kernel/zipf.hpp>
 #include <train/training.hpp>

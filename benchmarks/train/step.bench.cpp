@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <lockstep/nn/half_precision.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
 
 #include <ratios.hpp>
 #include <train/classifier.hpp>

@@ -10,7 +10,7 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/parallel/single_device.hpp>

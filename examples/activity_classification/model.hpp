@@ -6,17 +6,17 @@
 #include <vector>
 
 #include <lockstep/data/source/uci_har_dataset.hpp>
-#include <lockstep/nn/batch_norm.hpp>
-#include <lockstep/nn/convolution.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/dropout.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
-#include <lockstep/nn/sequence_of.hpp>
-#include <lockstep/nn/sequential.hpp>
-#include <lockstep/nn/space_pooling.hpp>
-#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/nn/autograd/sequence_of.hpp>
+#include <lockstep/nn/convolution/convolution.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/module/sequential.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/pooling/space_pooling.hpp>
+#include <lockstep/nn/random/dropout.hpp>
+#include <lockstep/nn/transformer/transformer_encoder.hpp>
 
 /// Three networks that classify windows of motion, and one model with the network of --mode.
 namespace activity_classification {

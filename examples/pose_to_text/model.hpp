@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/nn/attention.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/encode_once.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/gated_feed_forward.hpp>
-#include <lockstep/nn/layout_of.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pre_norm.hpp>
-#include <lockstep/nn/relative_position_bias.hpp>
-#include <lockstep/nn/rms_norm.hpp>
-#include <lockstep/nn/sequence_of.hpp>
+#include <lockstep/nn/attention/attention.hpp>
+#include <lockstep/nn/attention/relative_position_bias.hpp>
+#include <lockstep/nn/autograd/layout_of.hpp>
+#include <lockstep/nn/autograd/sequence_of.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/module/encode_once.hpp>
+#include <lockstep/nn/normalization/rms_norm.hpp>
+#include <lockstep/nn/transformer/gated_feed_forward.hpp>
+#include <lockstep/nn/transformer/pre_norm.hpp>
 
 /// Encoder-decoder like T5 1.1 that translates sign language into text.
 namespace pose_to_text {

@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/embedding.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/mean_squared_error.hpp>
-#include <lockstep/nn/segment_of.hpp>
-#include <lockstep/nn/sequence_of.hpp>
-#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/nn/autograd/sequence_of.hpp>
+#include <lockstep/nn/embedding/embedding.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/embedding/segment_of.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/nn/transformer/transformer_encoder.hpp>
 #include <lockstep/train/accuracy.hpp>
 
 /// Transformer that reads a trajectory as one sequence, return 0, state 0, action 0, return 1, and so on. It learns

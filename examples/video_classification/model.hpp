@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/nn/batch_norm.hpp>
-#include <lockstep/nn/convolution.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/image_input.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/convolution/convolution.hpp>
+#include <lockstep/nn/convolution/image_input.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/nn/pooling/space_pooling.hpp>
 
 /// 3D convolutional network that classifies clips. Each stage except the last halves height and width. Each stage
 /// except the first and the last halves the frames.

@@ -15,7 +15,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/core/mix.hpp>
-#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 #include "parallel/table_model.hpp"

@@ -25,8 +25,8 @@
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/mean_squared_error.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 #include "../temporary_folder.hpp"

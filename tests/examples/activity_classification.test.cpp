@@ -11,7 +11,7 @@
 
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/pad_collate.hpp>
-#include <lockstep/nn/gradient_check.hpp>
+#include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/evaluation.hpp>
 

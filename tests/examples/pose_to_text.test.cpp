@@ -24,8 +24,8 @@
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/write_npy.hpp>
-#include <lockstep/nn/gradient_check.hpp>
-#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/module/gradient_check.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/train/predictor.hpp>
 
 #include "../examples/pose_to_text/model.hpp"

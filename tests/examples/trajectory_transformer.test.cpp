@@ -18,8 +18,8 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/source/write_npy.hpp>
-#include <lockstep/nn/gradient_check.hpp>
-#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/module/gradient_check.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 
 #include "../examples/trajectory_transformer/data.hpp"
 #include "../examples/trajectory_transformer/model.hpp"

@@ -14,20 +14,20 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
-#include <lockstep/nn/attention.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/feed_forward.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/gated_feed_forward.hpp>
-#include <lockstep/nn/gelu.hpp>
-#include <lockstep/nn/layer_norm.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/nn/recurrent.hpp>
-#include <lockstep/nn/rms_norm.hpp>
-#include <lockstep/nn/sequence.hpp>
-#include <lockstep/nn/transformer_decoder_layer.hpp>
-#include <lockstep/nn/transformer_encoder_layer.hpp>
+#include <lockstep/nn/attention/attention.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/elementwise/gelu.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/normalization/layer_norm.hpp>
+#include <lockstep/nn/normalization/rms_norm.hpp>
+#include <lockstep/nn/recurrent/recurrent.hpp>
+#include <lockstep/nn/transformer/feed_forward.hpp>
+#include <lockstep/nn/transformer/gated_feed_forward.hpp>
+#include <lockstep/nn/transformer/transformer_decoder_layer.hpp>
+#include <lockstep/nn/transformer/transformer_encoder_layer.hpp>
 
 #include "golden/golden.hpp"
 

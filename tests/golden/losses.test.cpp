@@ -7,10 +7,10 @@
 #include <vector>
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/ctc_loss.hpp>
-#include <lockstep/nn/mean_squared_error.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/ctc_loss.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
 
 #include "golden/golden.hpp"
 

@@ -9,15 +9,15 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/nn/batch_norm.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/convolution.hpp>
-#include <lockstep/nn/group_norm.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/nn/space_pooling.hpp>
-#include <lockstep/nn/transposed_convolution.hpp>
-#include <lockstep/nn/upsample.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/convolution/convolution.hpp>
+#include <lockstep/nn/convolution/transposed_convolution.hpp>
+#include <lockstep/nn/convolution/upsample.hpp>
+#include <lockstep/nn/module/initialize.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/nn/normalization/group_norm.hpp>
+#include <lockstep/nn/pooling/space_pooling.hpp>
 
 #include "golden/golden.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#include <lockstep/nn/add.hpp>
+#include <lockstep/nn/elementwise/add.hpp>
 
 #include "layer_check.hpp"
 

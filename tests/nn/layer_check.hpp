@@ -11,11 +11,11 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/gradient_check.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/module/gradient_check.hpp>
 
 /// A layer as a model: its input is a parameter, so that the gradient that flows out of it is checked like any other,
 /// and the loss is a fixed random combination of what it returns.

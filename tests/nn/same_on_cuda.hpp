@@ -9,7 +9,7 @@
 #include <lockstep/memory/cuda.cuh>
 
 #include "memory/device.hpp"
-#include "nn/sequence_model.hpp"
+#include "sequence_model.hpp"
 
 namespace lockstep_test {
 

@@ -8,12 +8,12 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/gradient_check.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/module/gradient_check.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 
 /// What tests of sequence layers share: a batch of padded ids, activations that are learned, a loss with a gradient in
 /// every element that counts, and one run of forward and backward.

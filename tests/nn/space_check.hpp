@@ -10,11 +10,11 @@
 
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/gradient_check.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/module/gradient_check.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 
 /// A layer over space as a model: its input is a parameter, so that the gradient that flows out of it is checked too,
 /// and the loss is a fixed random combination of what it returns.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <lockstep/nn/attention.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/dropout.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/attention/attention.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/random/dropout.hpp>
 
 #include "malloc_count.hpp"
-#include "nn/sequence_model.hpp"
+#include "sequence_model.hpp"
 
 using namespace lockstep;
 using lockstep_test::TokenBatch;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole model on both spaces: what its layers read and write fits together on a device, too.
 #include <lockstep/cuda.cuh>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
-#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/module/initialize.hpp>
+#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/transformer/transformer_encoder.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 
 /// A model small enough to differentiate in the head: y = scale * x + shift per element, loss = sum (y - target)^2.
 /// `scale` may be used any number of times, so that fan-out and shared parameters can be tried.

@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/comm/self_communicator.hpp>
-#include <lockstep/nn/half_precision.hpp>
-#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

@@ -11,10 +11,10 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/half_precision.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>

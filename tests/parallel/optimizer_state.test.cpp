@@ -16,7 +16,7 @@
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/replica.hpp>
 
-#include "../nn/toy.hpp"
+#include "nn/toy.hpp"
 
 using namespace lockstep;
 

@@ -5,11 +5,11 @@
 #include <lockstep/kernel/linear/linear.cuh>
 #include <lockstep/kernel/loss/cross_entropy.cuh>
 #include <lockstep/kernel/random/dropout.cuh>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/dropout.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/named_loss.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/named_loss.hpp>
+#include <lockstep/nn/module/initialize.hpp>
+#include <lockstep/nn/random/dropout.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/cuda.cuh>
 #include <lockstep/parallel/device_work.hpp>

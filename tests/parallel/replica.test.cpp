@@ -5,7 +5,7 @@
 
 #include <lockstep/parallel/optimizer_state.hpp>
 
-#include "../nn/toy.hpp"
+#include "nn/toy.hpp"
 
 using namespace lockstep;
 

@@ -10,7 +10,7 @@
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>

@@ -6,11 +6,11 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/replica.hpp>
 
-#include "../nn/toy.hpp"
+#include "nn/toy.hpp"
 
 /// What every policy's session must do, on toy::Model with plain SGD: one body, run by each policy's test.
 namespace session_cases {

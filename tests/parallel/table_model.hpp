@@ -5,8 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 
 /// A table of which each batch looks up some rows, small enough that its gradient is known: for the gradients that go
 /// by rows, and for the dense ones that they must equal.

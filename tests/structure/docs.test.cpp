@@ -68,19 +68,19 @@ TEST_CASE("the table of layers' options names all fields, in the order in which 
     char const *name, *header, *options, *indent;
   };
   for (auto const& [layer, header, options, indent] : {
-           Layer{"MultiHeadAttention", "nn/attention.hpp", "Options", "  "},
-           {"TransformerEncoder", "nn/transformer_encoder.hpp", "Options", "  "},
-           {"TransformerDecoder", "nn/transformer_decoder.hpp", "Options", "  "},
-           {"GatedFeedForward", "nn/gated_feed_forward.hpp", "Options", "  "},
-           {"FusedEmbedding", "nn/fused_embedding.hpp", "Options", "  "},
-           {"RelativePositionBias", "nn/relative_position_bias.hpp", "Options", "  "},
-           {"Conv1d", "nn/convolution.hpp", "ConvolutionOptions", ""},
-           {"ConvTranspose1d", "nn/transposed_convolution.hpp", "TransposedConvolutionOptions", ""},
-           {"MaxPool1d", "nn/space_pooling.hpp", "SpacePoolingOptions", ""},
-           {"BatchNorm", "nn/batch_norm.hpp", "BatchNormOptions", ""},
-           {"GroupNorm", "nn/group_norm.hpp", "GroupNormOptions", ""},
-           {"ImageInput", "nn/image_input.hpp", "ImageInputOptions", ""},
-           {"LogitScale", "nn/logit_scale.hpp", "LogitScaleOptions", ""},
+           Layer{"MultiHeadAttention", "nn/attention/attention.hpp", "Options", "  "},
+           {"TransformerEncoder", "nn/transformer/transformer_encoder.hpp", "Options", "  "},
+           {"TransformerDecoder", "nn/transformer/transformer_decoder.hpp", "Options", "  "},
+           {"GatedFeedForward", "nn/transformer/gated_feed_forward.hpp", "Options", "  "},
+           {"FusedEmbedding", "nn/embedding/fused_embedding.hpp", "Options", "  "},
+           {"RelativePositionBias", "nn/attention/relative_position_bias.hpp", "Options", "  "},
+           {"Conv1d", "nn/convolution/convolution.hpp", "ConvolutionOptions", ""},
+           {"ConvTranspose1d", "nn/convolution/transposed_convolution.hpp", "TransposedConvolutionOptions", ""},
+           {"MaxPool1d", "nn/pooling/space_pooling.hpp", "SpacePoolingOptions", ""},
+           {"BatchNorm", "nn/normalization/batch_norm.hpp", "BatchNormOptions", ""},
+           {"GroupNorm", "nn/normalization/group_norm.hpp", "GroupNormOptions", ""},
+           {"ImageInput", "nn/convolution/image_input.hpp", "ImageInputOptions", ""},
+           {"LogitScale", "nn/contrastive/logit_scale.hpp", "LogitScaleOptions", ""},
        }) {
     CAPTURE(std::string(layer));
     std::regex const option("`([a-z_]+)`(,| \\(|$| of)");  // and not what stands in brackets

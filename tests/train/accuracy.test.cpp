@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <lockstep/memory/space.hpp>
-#include <lockstep/nn/sequence.hpp>
-#include <lockstep/nn/variable.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
 
 #include "labelled.hpp"
 

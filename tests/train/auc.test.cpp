@@ -15,8 +15,8 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/memory/space.hpp>
-#include <lockstep/nn/layout_of.hpp>
-#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/autograd/layout_of.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
 
 #include "labelled.hpp"
 

@@ -11,7 +11,7 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/beam_search.hpp>
 
 #include "train/translator.hpp"

@@ -10,7 +10,7 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
 
 using namespace lockstep;
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <typeinfo>
 
-#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/linear/linear.hpp>
 
 #include "../temporary_folder.hpp"
 

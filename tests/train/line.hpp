@@ -7,7 +7,7 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 
-#include "../nn/toy.hpp"
+#include "nn/toy.hpp"
 
 /// Fitting a line through the origin: the smallest training there is.
 namespace line {

@@ -7,7 +7,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/named_loss.hpp>
+#include <lockstep/nn/loss/named_loss.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>

@@ -10,7 +10,7 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/memory/space.hpp>
-#include <lockstep/nn/variable.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
 
 using namespace lockstep;
 

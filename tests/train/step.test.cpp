@@ -21,13 +21,13 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/batch_norm.hpp>
-#include <lockstep/nn/dropout.hpp>
-#include <lockstep/nn/frozen.hpp>
-#include <lockstep/nn/half_precision.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/mean_squared_error.hpp>
-#include <lockstep/nn/relu.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/elementwise/relu.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/nn/module/frozen.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/nn/random/dropout.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
@@ -272,8 +272,8 @@ TEST_CASE("ranks of a loop of one's own that have parted are found when asked fo
     return 0;
   });
   for (auto const& text : said)
-    CHECK_MESSAGE(text.find("after step 2 the parameter \"hidden.weight\" of rank 1 differs from rank 0's") != text.npos,
-                  text);
+    CHECK_MESSAGE(
+        text.find("after step 2 the parameter \"hidden.weight\" of rank 1 differs from rank 0's") != text.npos, text);
 }
 
 TEST_CASE(

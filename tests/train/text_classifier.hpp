@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/index.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
-#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/transformer/transformer_encoder.hpp>
 
 #include "train/texts.hpp"
 

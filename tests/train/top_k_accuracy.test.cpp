@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <lockstep/memory/space.hpp>
-#include <lockstep/nn/variable.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
 #include <lockstep/train/accuracy.hpp>
 
 #include "labelled.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/core/json.hpp>
-#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/linear/linear.hpp>
 
 #include "../temporary_folder.hpp"
 

@@ -21,11 +21,11 @@
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/frozen.hpp>
-#include <lockstep/nn/half_precision.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/mean_squared_error.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/nn/module/frozen.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

@@ -10,7 +10,7 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/half_precision.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>

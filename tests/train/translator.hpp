@@ -5,11 +5,11 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/nn/attention.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/encode_once.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/attention/attention.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/module/encode_once.hpp>
 
 namespace lockstep_test {
 

@@ -26,7 +26,7 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
-#include <lockstep/nn/half_precision.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/on_cuda.hpp>

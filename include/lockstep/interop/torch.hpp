@@ -21,9 +21,9 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/interop/detail/torch_module.hpp>
-#include <lockstep/nn/buffer.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/autograd/buffer.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/train/trainer.hpp>
 
 /// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints.

@@ -6,7 +6,7 @@
 
 #include <lockstep/core/checksum.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {

@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/kernel/reduction/sum_of_squares.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/policy.hpp>

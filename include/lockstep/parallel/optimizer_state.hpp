@@ -9,8 +9,8 @@
 
 #include <lockstep/kernel/copy/copy.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/parallel/detail/arena.hpp>

@@ -21,8 +21,8 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/data/loader_state.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/observer.hpp>

@@ -12,8 +12,8 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/nn/ctc_best_path.hpp>
-#include <lockstep/nn/layout_of.hpp>
+#include <lockstep/nn/autograd/layout_of.hpp>
+#include <lockstep/nn/loss/ctc_best_path.hpp>
 #include <lockstep/train/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {

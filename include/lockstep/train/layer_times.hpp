@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
 #include <lockstep/train/detail/named_spans.hpp>

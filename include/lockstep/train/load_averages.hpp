@@ -9,7 +9,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/safetensors.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {

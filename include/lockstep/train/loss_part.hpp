@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/train/metric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <lockstep/core/sha256.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 

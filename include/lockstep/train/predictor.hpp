@@ -13,11 +13,11 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/buffer.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/half_precision.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/model.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/train/detail/one_thread.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>
 #include <lockstep/train/load_averages.hpp>

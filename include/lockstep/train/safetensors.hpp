@@ -24,7 +24,7 @@
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/widen.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/close_file.hpp>
 #include <lockstep/train/names_in_file.hpp>

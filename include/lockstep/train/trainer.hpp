@@ -11,8 +11,8 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/model.hpp>
+#include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/check_memory.hpp>

@@ -9,7 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/data_loader_options.hpp>
-#include <lockstep/nn/model.hpp>
+#include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/nn/layer_norm.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/normalization/layer_norm.hpp>
+#include <lockstep/nn/normalization/rms_norm.hpp>
 
 #include "nn/space_check.hpp"
 

@@ -18,7 +18,7 @@
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/scaling/diagnosis.hpp>
 #include <lockstep/scaling/fabric.hpp>

@@ -19,9 +19,9 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/nn/buffer.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/autograd/buffer.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/parameter.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace interop::detail {
 

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 

@@ -5,7 +5,7 @@
 
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/kernel/reduction/sum_of_squares.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 

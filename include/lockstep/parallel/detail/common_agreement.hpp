@@ -9,8 +9,8 @@
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/version.hpp>
-#include <lockstep/nn/half_precision.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/agreement.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {

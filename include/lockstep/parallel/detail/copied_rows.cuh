@@ -15,7 +15,7 @@
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/detail/copied_rows.hpp>
 #include <lockstep/parallel/detail/host_exchange.cuh>
 #include <lockstep/parallel/detail/of_bytes.hpp>

@@ -11,7 +11,7 @@
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 

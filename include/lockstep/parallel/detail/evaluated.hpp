@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/memory/space.hpp>
-#include <lockstep/nn/context.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/model.hpp>
-#include <lockstep/nn/named_loss.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/nn/loss/named_loss.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 

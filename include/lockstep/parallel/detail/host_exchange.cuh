@@ -10,7 +10,7 @@
 #include <lockstep/core/wait.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/cuda.cuh>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/host_exchange.hpp>
 

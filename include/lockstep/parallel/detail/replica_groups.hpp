@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/core/wait.hpp>
-#include <lockstep/nn/replica_group.hpp>
+#include <lockstep/nn/autograd/replica_group.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 

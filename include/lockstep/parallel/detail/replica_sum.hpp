@@ -9,7 +9,7 @@
 
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/parallel/detail/take_union.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 

@@ -6,7 +6,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/memory/stream.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/step_scalars.hpp>

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>

@@ -9,7 +9,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/split.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/any_loader.hpp>

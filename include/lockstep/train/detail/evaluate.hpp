@@ -11,7 +11,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/data/split.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/evaluation.hpp>

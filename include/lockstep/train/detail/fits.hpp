@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/nn/model.hpp>
+#include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/train/detail/loads_batches.hpp>
 #include <lockstep/train/evaluation.hpp>
 

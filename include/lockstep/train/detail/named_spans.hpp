@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/detail/operation_name.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

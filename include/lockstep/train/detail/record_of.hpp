@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/fit_options.hpp>

@@ -10,8 +10,8 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/space.hpp>
-#include <lockstep/nn/loss.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/any_loader.hpp>
 #include <lockstep/train/detail/any_session.hpp>

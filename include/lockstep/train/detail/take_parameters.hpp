@@ -8,7 +8,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 

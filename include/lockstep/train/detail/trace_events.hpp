@@ -9,7 +9,7 @@
 
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/detail/named_spans.hpp>
 #include <lockstep/train/trace.hpp>
 

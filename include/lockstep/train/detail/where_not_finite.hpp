@@ -9,7 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/space.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/train/detail/any_session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

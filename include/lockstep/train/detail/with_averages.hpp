@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/detail/any_session.hpp>
 

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/attention/attention.hpp>
+#include <lockstep/kernel/attention/rotary.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/random/dropout.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Multi-head attention of each sequence's tokens to each other, or to the tokens of another sequence, the memory:
+/// out = output(attention(query(x), key(memory), value(memory))). Dropout applies to the attention weights. Padding
+/// neither attends nor is attended to; a token without anything to attend to gets output(0). When a Predictor predicts
+/// token by token, tokens also attend to the tokens of earlier passes, or to the memory of nn::encode_once. The context
+/// keeps the keys and values of both.
+/// @determinism bitwise, for any number of threads
+class MultiHeadAttention {
+ public:
+  struct Options {
+    Index width;                    ///< channels of every token and of the memory
+    Index heads;                    ///< number of heads; each takes width / heads channels by default
+    double dropout = 0;             ///< probability
+    bool causal = false;            ///< token i attends only to tokens up to i; scores of later keys are not computed
+    Bias bias = Bias::learned;      ///< of the four linear layers
+    Index head_width = 0;           ///< channels of a head; 0: width / heads
+    std::optional<double> scale{};  ///< factor on query . key; by default 1 / sqrt(head width)
+    double rotary_base = 0;         ///< base of rotary positions (RoPE), for example 10000; 0: none
+    Index key_heads = 0;            ///< heads of keys and values, shared by neighbouring query heads; 0: `heads`
+  };
+
+  /// @throws ConfigError for a size below 1, unless 0 <= dropout < 1, or for a rotary base that is not above 1
+  /// @throws ShapeError unless `heads` divides `width` or head_width is given, or if rotary positions have heads of an
+  /// odd width
+  explicit MultiHeadAttention(Options const& options)
+      : head_width_(width_of_head(options)),
+        sharers_(options.key_heads == 0 ? 1 : options.heads / options.key_heads),
+        query_(options.width, options.heads * head_width_, options.bias),
+        key_(options.width, options.heads / sharers_ * head_width_, options.bias),
+        value_(options.width, options.heads / sharers_ * head_width_, options.bias),
+        output_(options.heads * head_width_, options.width, options.bias),
+        heads_(options.heads),
+        scale_(options.scale.value_or(1 / std::sqrt(static_cast<double>(head_width_)))),
+        causal_(options.causal),
+        rotary_base_(options.rotary_base),
+        dropout_(options.dropout) {
+    if (rotary_base_ == 0) return;
+    expect<ConfigError>(rotary_base_ > 1 && std::isfinite(rotary_base_), [&] {
+      return "MultiHeadAttention: rotary_base is " + std::to_string(rotary_base_) +
+             "; it must be above 1, such as 10000, or 0 for none";
+    });
+    expect<ShapeError>(head_width_ % 2 == 0, [&] {
+      return "MultiHeadAttention: heads are " + std::to_string(head_width_) +
+             " channels wide; rotary positions turn two at a time, so the width must be even";
+    });
+  }
+
+  void visit(auto&& each) {
+    each("query", query_);
+    each("key", key_);
+    each("value", value_);
+    each("output", output_);
+  }
+
+  /// Self-attention. `bias` is added to the scores by distance: see RelativePositionBias.
+  /// @shape x.tokens [slots, width]   @shape bias [heads, 2 * x.layout.length - 1], or null   @shape returns as x
+  /// @throws ShapeError if x has another width or bias another shape
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            VariableOf<Context, 2> bias = {}) const {
+    return forward(context, x, x, bias);
+  }
+
+  /// Attention to the tokens of `memory`, which has one sequence for each sequence of x.
+  /// @shape bias [heads, x.layout.length + memory.layout.length - 1], or null   @shape returns as x
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            SequenceOf<Context> const& memory, VariableOf<Context, 2> bias = {}) const {
+    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::Attention<typename Context::Space>;
+    VariableOf<Context, 2> query, key, value, together;
+    if (projects_together<Context>() && x.tokens.is(memory.tokens)) {
+      together = project_together(context, x.tokens);
+      auto const part = [&](Index i) {
+        auto const rows = x.tokens.extent(0), width = together.extent(1);
+        return VariableOf<Context, 2>{{together.value.data + i * rows * width, {rows, width}}, nullptr};
+      };
+      value = part(0), key = part(1), query = part(2);
+    } else {
+      query = query_.forward(context, x.tokens);
+      key = mapped(context, key_, memory.tokens), value = mapped(context, value_, memory.tokens);
+    }
+    auto const queries = x.layout;
+    auto keys = memory.layout;
+    bool causal = causal_;
+    auto const angles = turn(context, x, memory, query, key);
+    if constexpr (Context::Space::host_accessible) {
+      bool const is_memory = context.is_memory(memory.tokens.value);
+      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_memory)
+        context.expect_whole_sequences("attention");
+      if (context.keeps_tokens() && !is_memory) {
+        key.value = context.append(key.value, keys), value.value = context.append(value.value, keys);
+        causal = context.earlier_tokens() == 0;  // a token that follows others attends to all of them
+        keys = SequenceLayout<HostSpace>::padded(context.earlier_tokens() + keys.length, {}, keys.positions);
+      }
+    }
+    check(queries.rows, keys.rows, bias.value.extent,
+          bias.value.data ? std::max<Index>(0, queries.length + keys.length - 1) : 0);
+    auto const inputs = [=, this, mask = dropout_.mask(context, queries).mask](auto& work) {
+      return typename Kernel::template Inputs<Operand>{.query = work.read(query.value),
+                                                       .key = work.read(key.value),
+                                                       .value = work.read(value.value),
+                                                       .queries = queries,
+                                                       .keys = keys,
+                                                       .heads = heads_,
+                                                       .scale = scale_,
+                                                       .causal = causal,
+                                                       .sharers = sharers_,
+                                                       .bias = work.read(bias.value),
+                                                       .mask = mask};
+    };
+    auto const mixed = context.template variable<2>(query.value.extent);
+    auto const log_sums = context.template temporary<Real>(Extents<2>{queries.rows * heads_, queries.length});
+    {
+      Staging work(context);
+      auto const in = inputs(work);
+      Kernel::template forward<Operand>(
+          context.stream(), in, work.write(mixed.value), log_sums,
+          work.temporary(Extents<1>{Kernel::template forward_scratch<Operand>(context.stream(), in)}));
+    }
+    context.on_backward(mixed, std::tuple{}, [=](Context& c) {
+      Staging back(c);
+      auto const target = [&](auto const& variable) {
+        auto const gradient = back.gradient(variable);
+        return typename Kernel::template Target<Operand>{gradient.data, gradient.write};
+      };
+      auto const in = inputs(back);
+      auto to_query = target(query), to_key = target(key), to_value = target(value);
+      if (together.value.data) {
+        to_value = to_key = to_query = target(together);
+        to_key.data += value.value.size(), to_query.data += 2 * value.value.size();
+      }
+      Kernel::template backward<Operand>(c.stream(), in, back.read(mixed.value), log_sums, back.read(mixed.gradient()),
+                                         {to_query, to_key, to_value, target(bias)},
+                                         back.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)}));
+      if (!angles.data) return;
+      auto const turn_back = [&](auto const& to, auto const& of, auto const& layout) {  // sole writer
+        if (to.data)
+          kernel::Rotary<typename Context::Space>::template run<Operand>(c.stream(), layout, angles, kernel::Turn::back,
+                                                                         {to.data, of.value.extent});
+      };
+      turn_back(to_query, query, queries);
+      turn_back(to_key, key, keys);
+    });
+    return output_.forward(context, x.with(mixed));
+  }
+  /// Rejects an argument that is no Sequence at compile time.
+  template <class Context, detail::NotSequence<Context> X>
+  SequenceOf<Context> forward(Context&, X const& x) const {
+    return detail::require_sequence<Context>(x);
+  }
+
+ private:
+  /// Rotates queries and keys in place if positions are rotary, and returns the angles.
+  template <class Context, class Sequence, class Variable>
+  [[nodiscard]] TensorView<typename Context::Real, 2, typename Context::Space> turn(Context& context, Sequence const& x,
+                                                                                    Sequence const& memory,
+                                                                                    Variable const& query,
+                                                                                    Variable const& key) const {
+    using Kernel = kernel::Rotary<typename Context::Space>;
+    if (rotary_base_ == 0) return {};
+    expect<ConfigError>(x.tokens.value.data == memory.tokens.value.data, [&] {
+      return name() + ": rotary_base is " + std::to_string(rotary_base_) +
+             ", and the layer attends to a memory; rotary positions belong to one sequence; leave rotary_base out here";
+    });
+    Index first = 0;
+    if constexpr (Context::Space::host_accessible) first = context.earlier_tokens();
+    auto const angles = context.template temporary<typename Context::Real>(Extents<2>{x.layout.length, head_width_});
+    Kernel::template fill<typename Context::Real>(context.stream(), rotary_base_, first, angles);
+    auto const turn_part = [&](Variable const& part) {
+      Staging work(context);
+      Kernel::template run<Operand<Context>>(context.stream(), x.layout, angles, kernel::Turn::forwards,
+                                             work.update(part.value));
+    };
+    turn_part(query);
+    turn_part(key);
+    return angles;
+  }
+
+  /// Whether queries, keys and values of one input come from one matrix product: on devices, for equal widths.
+  template <class Context>
+  [[nodiscard]] bool projects_together() const noexcept {
+    return !Context::Space::host_accessible && sharers_ == 1;
+  }
+  /// Returns values, keys and queries of x, one after the other: [3 * slots, width]. This is the order of the
+  /// parameters in their arena, and that in which their gradients are added.
+  template <class Context>
+  [[nodiscard]] VariableOf<Context, 2> project_together(Context& context, VariableOf<Context, 2> const& x) const {
+    if constexpr (Context::Space::host_accessible) {
+      return {};
+    } else {
+      using Real = typename Context::Real;
+      using Operand = nn::Operand<Context>;
+      using Kernel = kernel::Linear<typename Context::Space>;
+      query_.check(x.value.extent);
+      auto const each = [this](auto const& f) { return std::array{f(value_), f(key_), f(query_)}; };
+      auto const y = context.template variable<2>({3 * x.extent(0), query_.outputs()});
+      Staging work(context);
+      Kernel::template forward_each<Operand>(
+          context.stream(), work.read(x.value), each([&](Linear const& map) { return map.weight(work); }),
+          each([&](Linear const& map) { return map.bias(work); }), work.write(y.value));
+      context.on_backward(
+          y, std::tie(value_.weight(), value_.bias(), key_.weight(), key_.bias(), query_.weight(), query_.bias()),
+          [=, this](Context& c) {
+            Staging back(c);
+            auto const dx = back.gradient(x);
+            auto const dweights = each([&](Linear const& map) { return c.gradient(map.weight()); });
+            auto const dbiases = each([&](Linear const& map) {
+              return map.has_bias() ? c.gradient(map.bias()) : GradientTarget<Real>{nullptr, Write::overwrite};
+            });
+            auto const writes = [](auto const& targets) {
+              return std::array{targets[0].write, targets[1].write, targets[2].write};
+            };
+            auto const views = [](auto const& targets, auto extent) {
+              using View =
+                  TensorView<Real, static_cast<int>(std::tuple_size_v<decltype(extent)>), typename Context::Space>;
+              return std::array{View{targets[0].data, extent}, View{targets[1].data, extent},
+                                View{targets[2].data, extent}};
+            };
+            auto const inputs = query_.inputs(), outputs = query_.outputs();
+            auto const partial =
+                back.temporary(Extents<1>{3 * Kernel::partial_elements(c.stream(), x.extent(0), inputs, outputs)});
+            Kernel::template backward_each<Operand>(c.stream(), back.read(y.gradient()), back.read(c.value_of(x)),
+                                                    each([&](Linear const& map) { return map.weight(back); }),
+                                                    {dx.data, x.value.extent}, dx.write,
+                                                    views(dweights, Extents<2>{outputs, inputs}), writes(dweights),
+                                                    views(dbiases, Extents<1>{outputs}), writes(dbiases), partial.data);
+          });
+      return y;
+    }
+  }
+
+  /// Returns map(x). For a memory during prediction token by token, returns the value from the first pass.
+  template <class Context, class Variable>
+  [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
+    if constexpr (Context::Space::host_accessible)
+      if (context.is_memory(x.value))
+        return {context.made_once(x.value, map.outputs(), [&] { return map.forward(context, x).value; }), nullptr};
+    return map.forward(context, x);
+  }
+
+  /// @param distances number of distances that a bias needs; 0 without a bias
+  void check(Index rows, Index memory_rows, Extents<2> bias, Index distances) const {
+    expect<ShapeError>(rows == memory_rows, [&] {
+      return name() + ": " + std::to_string(rows) + " sequences attend to " + std::to_string(memory_rows) +
+             "; each sequence needs its own memory";
+    });
+    expect<ShapeError>(distances == 0 || bias == Extents<2>{heads_, distances}, [&] {
+      return name() + ": bias is " + to_string(bias) + "; " + std::to_string(heads_) + " heads and " +
+             std::to_string(distances) + " distances need " + to_string(Extents<2>{heads_, distances}) +
+             "; make it for these lengths";
+    });
+  }
+  [[nodiscard]] std::string name() const { return query_.weight().layer("MultiHeadAttention", 2); }
+
+  static Index width_of_head(Options const& options) {
+    expect<ShapeError>(options.key_heads == 0 || (options.key_heads >= 1 && options.key_heads <= options.heads &&
+                                                  options.heads % options.key_heads == 0),
+                       [&] {
+                         return "MultiHeadAttention: " + std::to_string(options.key_heads) +
+                                " key heads do not divide " + std::to_string(options.heads) +
+                                " heads; each key head must serve the same number of heads";
+                       });
+    if (options.head_width != 0) {
+      expect<ConfigError>(options.head_width >= 1 && options.heads >= 1, [&] {
+        return "MultiHeadAttention: " + std::to_string(options.heads) + " heads of width " +
+               std::to_string(options.head_width) + "; both must be at least 1";
+      });
+      return options.head_width;
+    }
+    expect<ShapeError>(options.heads >= 1 && options.width % options.heads == 0, [&] {
+      return "MultiHeadAttention: " + std::to_string(options.heads) + " heads do not divide a width of " +
+             std::to_string(options.width) + "; each head takes an equal share of it, or give .head_width";
+    });
+    return options.width / options.heads;
+  }
+
+  Index head_width_, sharers_;
+  Linear query_, key_, value_, output_;
+  Index heads_;
+  double scale_;
+  bool causal_;
+  double rotary_base_;
+  Dropout dropout_;
+};
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/free_memory.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/memory/free_list.hpp>
+#include <lockstep/memory/resource.hpp>
+#include <lockstep/memory/scratch.hpp>
+#include <lockstep/nn/autograd/parameter_gradients.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+
+/// Arena of a micro-batch's values and gradients. Reuses memory that is given back.
+template <class Space>
+class ActivationMemory {
+  using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
+
+ public:
+  template <class T>
+  [[nodiscard]] T* take(Index count) {
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+    largest_ = std::max(largest_, bytes);
+    // Small allocations would split blocks that the next large one needs whole.
+    auto* const again = bytes >= largest_ / 16 ? free_.take(bytes) : nullptr;
+    return reinterpret_cast<T*>(again ? again : take_new(bytes));
+  }
+  /// Frees memory for reuse; ignores null.
+  template <class T>
+  void give_back(T* data, Index count) {
+    auto* const bytes = reinterpret_cast<std::byte*>(data);
+    if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(T), scratch_.chunk_of(bytes));
+  }
+  /// Returns where to write the slot's gradient: overwrites at first, adds later; empty for a null slot.
+  template <class Scalar>
+  [[nodiscard]] GradientTarget<Scalar> target(GradientSlot<Scalar>* slot) {
+    if (!slot) return {nullptr, Write::overwrite};
+    if (slot->data) return {slot->data, Write::add};
+    slot->data = slot->reserved ? slot->reserved : take<Scalar>(slot->size);
+    return {slot->data, Write::overwrite};
+  }
+  /// Counts one producer whose backward has read the gradient. The last one frees gradient and activation.
+  template <class Scalar>
+  void give_back(GradientSlot<Scalar>& slot) {
+    if (--slot.producers > 0) return;
+    if (!slot.passed_on) give_back(slot.data, slot.size);
+    give_back(slot.value, slot.size);
+  }
+
+  /// Returns whether the next rewind releases memory that was handed out.
+  [[nodiscard]] bool in_pieces() const noexcept { return scratch_.in_pieces(); }
+  /// Frees everything.
+  void rewind() {
+    scratch_.rewind();
+    free_.clear();
+    largest_ = 0;
+  }
+  /// A state to rewind to, or to `keep`. Until then, memory that was freed before the mark is not reused.
+  struct Mark {
+    typename Scratch::Mark scratch;
+    std::size_t free;
+  };
+  [[nodiscard]] Mark mark() noexcept { return {scratch_.mark(), free_.enter()}; }
+  void rewind(Mark const& mark) noexcept {
+    keep(mark);
+    scratch_.rewind(mark.scratch);
+  }
+  /// Ends the mark without rewinding.
+  void keep(Mark const& mark) noexcept { free_.leave(mark.free); }
+
+  [[nodiscard]] std::size_t capacity_bytes() const noexcept { return scratch_.capacity_bytes(); }
+  [[nodiscard]] std::uint64_t allocations() const noexcept { return scratch_.allocations(); }
+
+ private:
+  /// @throws CudaError, on a GPU, that also says how much the batch's activations take
+  [[nodiscard]] std::byte* take_new(std::size_t bytes) {
+    if constexpr (Space::host_accessible) {
+      return scratch_.take(bytes);
+    } else {
+      try {
+        return scratch_.take(bytes);
+      } catch (CudaError const& error) {
+        throw CudaError("activations of a batch, " + memory_size(static_cast<double>(scratch_.capacity_bytes())) +
+                        " so far, need " + memory_size(static_cast<double>(bytes)) + " more: " + error.what());
+      }
+    }
+  }
+
+  Scratch scratch_;
+  memory::FreeList free_;
+  std::size_t largest_ = 0;
+};
+
+}}}  // namespace lockstep::nn::detail

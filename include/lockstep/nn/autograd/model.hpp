@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+
+#include <lockstep/nn/autograd/loss.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Placeholder for any visitor in the concept below (nvcc accepts no lambda there).
+struct AnyVisitor {
+  template <class Name, class Child>
+  void operator()(Name&&, Child&) const {}
+};
+
+/// Requires `visit(each)`, which calls `each(name, child)` for every layer and parameter, in forward order.
+template <class M>
+concept HasParameters = requires(M& model, AnyVisitor each) {
+  model.visit(each);
+};
+
+/// Requires `forward(context, batch)`, which returns the batch's loss as a sum and a weight.
+template <class M, class Context, class Batch>
+concept HasForward = requires(M const& model, Context& context, Batch const& batch) {
+  { model.forward(context, batch) } -> std::same_as<LossOf<Context>>;
+};
+
+/// Requires `predict(context, batch)`, which returns the predictions that metrics read.
+template <class M, class Context, class Batch>
+concept HasPredict = requires(M const& model, Context& context, Batch const& batch) {
+  model.predict(context, batch);
+};
+
+/// Requires `loss(context, prediction, batch)`, which computes the batch's loss from the result of `predict`. An
+/// evaluation that needs predictions and loss then runs the model once.
+template <class M, class Context, class Batch>
+concept HasLoss = HasPredict<M, Context, Batch> && requires(M const& model, Context& context, Batch const& batch) {
+  { model.loss(context, model.predict(context, batch), batch) } -> std::same_as<LossOf<Context>>;
+};
+
+/// A model that a trainer can train: an immutable value that names its parameters and computes a loss, in `forward` or
+/// from its predictions.
+template <class M, class Context, class Batch>
+concept Model = std::copy_constructible<M> && HasParameters<M> &&
+    (HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>);
+
+/// Returns the batch's loss, from `forward` if the model has one.
+template <class M, class Context, class Batch>
+requires(HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>)  //
+    [[nodiscard]] LossOf<Context> loss_of(M const& model, Context& context, Batch const& batch) {
+  if constexpr (HasForward<M, Context, Batch>) {
+    return model.forward(context, batch);
+  } else {
+    return model.loss(context, model.predict(context, batch), batch);
+  }
+}
+
+}}}  // namespace lockstep::nn

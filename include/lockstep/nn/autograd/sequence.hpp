@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <type_traits>
+
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+using kernel::SequenceLayout;
+
+/// Activations of a batch of sequences: one vector per slot, padded or ragged according to the layout. Values in
+/// padding slots are finite, and layers that mix tokens never read them. Their gradient is zero.
+template <class Scalar, class Space>
+struct Sequence {
+  Variable<Scalar, 2, Space> tokens;  // [layout.slots, width]
+  SequenceLayout<Space> layout;
+
+  [[nodiscard]] Index width() const noexcept { return tokens.extent(1); }
+  /// Returns another activation with this layout.
+  [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
+};
+
+/// Sequence of a context's element type in its space: the input and output type of layers over tokens.
+template <class Context>
+using SequenceOf = Sequence<typename Context::Scalar, typename Context::Space>;
+
+namespace detail {
+
+/// Returns each row of a matrix as a sequence of one token, or each image as a sequence of its pixels. Dropout needs
+/// positions.
+template <class Scalar, int Rank, class Space>
+[[nodiscard]] Sequence<Scalar, Space> as_tokens(Variable<Scalar, Rank, Space> const& x,
+                                                TensorView<Index const, 1, Space> positions = {}) {
+  auto const tokens = x.as_rows();
+  auto const rows = x.extent(0), slots = tokens.extent(0);
+  return {tokens, {.rows = rows, .slots = slots, .length = rows > 0 ? slots / rows : 0, .positions = positions}};
+}
+
+}  // namespace detail
+
+/// Rejects operators at compile time and names the functions that add, subtract and multiply activations.
+template <class Scalar, class Space>
+Sequence<Scalar, Space> operator+(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
+  return x;
+}
+template <class Scalar, class Space>
+Sequence<Scalar, Space> operator-(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are subtracted by nn::subtract(context, x, y)");
+  return x;
+}
+template <class Scalar, class Space>
+Sequence<Scalar, Space> operator*(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are multiplied by nn::multiply(context, x, y)");
+  return x;
+}
+
+/// Returns these sequences in another space, `Move::Space`, without a gradient: each tensor is the result of
+/// `move(view)`.
+template <class Scalar, class Space, class Move>
+[[nodiscard]] Sequence<Scalar, typename Move::Space> moved(Sequence<Scalar, Space> const& x, Move const& move) {
+  auto const& from = x.layout;
+  return {moved(x.tokens, move),
+          {from.rows, from.slots, from.length, move(from.lengths), move(from.offsets), move(from.positions)}};
+}
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/replica_group.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Rows of all replicas, and the index of this replica's first row.
+template <class Context>
+struct Gathered {
+  VariableOf<Context, 2> rows;
+  Index first = 0;
+};
+
+namespace detail {
+
+/// Numbers of rows of several replicas, which may differ.
+class RowsOfReplicas {
+ public:
+  template <class Context>
+  RowsOfReplicas(Context& context, ReplicaGroup& group, Index mine)
+      : counts_(context.template kept<std::vector<Index>>(&group)) {
+    counts_.resize(static_cast<std::size_t>(group.size()));
+    group.all_gather(mine, counts_.data());
+    most_ = *std::max_element(counts_.begin(), counts_.end());
+    all_ = std::accumulate(counts_.begin(), counts_.end(), Index{0});
+    first_ = std::accumulate(counts_.begin(), counts_.begin() + group.rank(), Index{0});
+  }
+  [[nodiscard]] Index most() const noexcept { return most_; }
+  [[nodiscard]] Index all() const noexcept { return all_; }
+  /// Returns the index of this replica's first row.
+  [[nodiscard]] Index first() const noexcept { return first_; }
+  [[nodiscard]] bool are_equal() const noexcept { return all_ == most_ * std::ssize(counts_); }
+  /// Calls f(first row in blocks of `most`, first row without gaps, rows) for each replica.
+  template <class F>
+  void for_each(F&& f) const {
+    Index block = 0, first = 0;
+    for (auto const rows : counts_) f(std::exchange(block, block + most_), std::exchange(first, first + rows), rows);
+  }
+
+ private:
+  std::vector<Index>& counts_;
+  Index most_ = 0, all_ = 0, first_ = 0;
+};
+
+}  // namespace detail
+
+/// Concatenates the rows of all replicas' x, in rank order. Backward sums all replicas' gradients of x. For a loss
+/// whose negatives are the samples of all ranks or devices, as in CLIP. For a single replica, and in evaluation,
+/// returns x.
+/// @shape x [rows of this replica, width]   @shape returns [rows of all, width]
+/// @determinism bitwise, and equal under every policy, except gradients over NCCL   @collective in training
+template <class Context>
+[[nodiscard]] Gathered<Context> all_gather(Context& context, VariableOf<Context, 2> x) {
+  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
+  using Move = kernel::Move<typename Context::Space>;
+  auto* const group = context.recording() ? context.group() : nullptr;
+  if (!group) return {x};
+  auto const width = x.extent(1);
+  detail::RowsOfReplicas const rows(context, *group, x.extent(0));
+  Extents<3> const blocks{group->size(), rows.most(), width};
+  auto const bytes = static_cast<std::size_t>(rows.most() * width) * sizeof(Scalar);
+  auto const y = context.template variable<2>({rows.all(), width});
+  if (rows.are_equal()) {
+    group->all_gather(x.value.data, y.value.data, bytes);
+  } else {
+    Staging work(context);
+    auto* const mine = work.template temporary<Scalar>(Extents<2>{rows.most(), width}).data;
+    auto* const all = work.template temporary<Scalar>(blocks).data;
+    Move::run(context.stream(), x.value.data, mine, x.value.size());
+    group->all_gather(mine, all, bytes);
+    rows.for_each([&](Index block, Index first, Index count) {
+      Move::run(context.stream(), all + block * width, y.value.data + first * width, count * width);
+    });
+  }
+  context.on_backward(y, std::tuple{}, [group, x, y, blocks](Context& c) {
+    Staging back(c);
+    detail::RowsOfReplicas const of(c, *group, x.extent(0));
+    Extents<1> const flat{x.value.size()};
+    auto const* dy = back.read_real(y.gradient()).data;
+    auto* const sum = back.temporary(Extents<2>{blocks[1], blocks[2]}).data;
+    if (!of.are_equal()) {
+      auto* const padded = back.temporary(blocks).data;
+      of.for_each([&](Index block, Index first, Index count) {
+        Move::run(c.stream(), dy + first * blocks[2], padded + block * blocks[2], count * blocks[2]);
+      });
+      dy = padded;
+    }
+    group->reduce_scatter(dy, sum, blocks[1] * blocks[2]);
+    if (auto const dx = back.gradient_real(x))
+      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::First, Real>(
+          c.stream(), {sum, flat}, {}, {dx.data, flat}, dx.write);
+  });
+  return {y, rows.first()};
+}
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <tuple>
+
+#include <lockstep/kernel/sequence/clear_padding.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/convolution/detail/convolution_base.hpp>
+#include <lockstep/nn/convolution/detail/without_padding.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+template <int Dims>
+struct ConvolutionOptions {
+  PerAxis<Dims> kernel = 3;
+  PerAxis<Dims> stride = 1;
+  PerAxis<Dims> padding = 0;   ///< zeros on either side
+  Bias bias = Bias::learned;   ///< choose none before a BatchNorm, which cancels it
+  PerAxis<Dims> dilation = 1;  ///< distance between neighbouring elements of the kernel
+  Index groups = 1;            ///< number of groups of neighbouring channels; an output reads the inputs of its group
+  bool causal = false;  ///< one dimension only: pads dilation * (kernel - 1) zeros before and none after, so that an
+                        ///< output never reads later inputs
+};
+
+/// Convolution over `Dims` spatial dimensions. Activations are channels last: [rows, height, width, channels] for an
+/// image. The weight has PyTorch's order and initialiser: U(-1/sqrt(n), 1/sqrt(n)) for n = inputs / groups * elements
+/// of the kernel.
+/// @shape weight [outputs, inputs / groups, kernel…]   @shape bias [outputs], or absent
+/// @determinism bitwise, for any number of threads; with oneDNN, for a fixed library and processor type
+template <int Dims>
+class Convolution : public detail::ConvolutionBase<Dims> {
+  using Base = detail::ConvolutionBase<Dims>;
+  using Base::bias_, Base::weight_, Base::groups_, Base::flat;
+
+ public:
+  using Base::forward;  // overloads that reject other arguments
+  using Options = ConvolutionOptions<Dims>;
+
+  /// @throws ConfigError unless channels, kernel, stride, dilation and groups are at least 1, the padding at least 0,
+  /// and groups divides inputs and outputs
+  /// @throws ConfigError for a causal convolution with several dimensions or a padding
+  Convolution(Index inputs, Index outputs, Options const& options = {})
+      : Base("Convolution", inputs, outputs, outputs, inputs / groups_of(inputs, outputs, options), options) {
+    groups_ = options.groups;
+    this->dilation_ = options.dilation;
+    if (!options.causal) return;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
+      this->padding_.values[axis] = reach(axis) - 1;
+    this->padding_after_ = 0;
+  }
+
+  [[nodiscard]] Index inputs() const noexcept { return groups_ * weight_.shape[1]; }
+  [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
+
+  /// Returns the convolution of x.
+  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent + padding on both
+  /// sides - dilation (kernel - 1) - 1) / stride + 1
+  /// @throws ShapeError if x has other channels, or is smaller than the kernel's reach
+  template <class Context>
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::Convolution<typename Context::Space>;
+    this->check_channels("Convolution", x.value.extent, inputs());
+    PerAxis<Dims> extent(1);
+    std::copy_n(x.value.extent.begin() + 1, Dims, extent.values.begin());
+    auto const shape = this->shape_of(x.extent(0), extent, inputs(), outputs());
+    auto y = context.template variable<Dims + 2>(result_of(shape));
+    Staging work(context);
+    Kernel::template forward<Operand>(context.stream(), shape, flat(work.read(x.value)), this->weight(work),
+                                      this->bias(work), flat(work.write(y.value)), this->plans(context),
+                                      this->scratch(context));
+    context.on_backward(y, std::tie(weight_, bias_), [this, shape, x, y](Context& c) {
+      Staging back(c);
+      auto const dy = flat(back.read(y.gradient()));
+      if (auto const dx = back.gradient(x))
+        Kernel::template backward_data<Operand>(c.stream(), shape, dy, this->weight(back), {dx.data, {x.value.size()}},
+                                                dx.write, this->plans(c), this->scratch(c));
+      auto const dweight = c.gradient(weight_);
+      auto const dbias = this->bias_gradient(c);
+      Kernel::template backward_weight<Operand>(
+          c.stream(), shape, dy, flat(back.read(x.value)), {dweight.data, {shape.weight_size()}}, dweight.write,
+          {dbias.data, {outputs()}}, dbias.write, this->plans(c), this->scratch(c));
+    });
+    return y;
+  }
+  /// Convolution over the tokens of sequences that are padded to one length. Padding reads as zeros, so a sequence's
+  /// result does not depend on the batch's length. A sequence's result has as many tokens as the window has positions
+  /// in it; a sequence without tokens has none. A causal convolution with a stride of 1 supports prediction token by
+  /// token.
+  /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result of the length as above
+  /// @throws ShapeError if x has other channels, is ragged, or has a length smaller than the kernel's reach
+  template <class Context>
+  requires(Dims == 1) [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
+    using Kernel = kernel::ClearPadding<typename Context::Space>;
+    if constexpr (Context::Space::host_accessible) {
+      bool const goes_on = this->stride_.values[0] == 1 && before() == reach(0) - 1 && behind() == 0;
+      if (!goes_on) context.expect_whole_sequences("a convolution that is not causal, or has a stride");
+      if (context.earlier_tokens() > 0) return next(context, x);
+      if (context.keeps_tokens()) keep_last(context, x);
+    }
+    expect<ShapeError>(!x.layout.is_ragged(), [&] {
+      return weight_.layer("Convolution") +
+             ": the sequences are concatenated, but the layer takes sequences padded to one length; use "
+             "data::PadCollate for batches";
+    });
+    auto const tokens = detail::without_padding(context, x);
+    bool const any = x.layout.length > 0;  // otherwise sequences have no positions, like a batch without rows
+    auto const y = forward(context, tokens.reshape(Extents<3>{any ? x.layout.rows : 0, x.layout.length, x.width()}));
+    auto layout = x.layout;
+    layout.length = any ? y.extent(1) : 0, layout.slots = layout.rows * layout.length;
+    if (!x.layout.lengths.empty()) {
+      auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
+      Kernel::windows(context.stream(), x.layout.lengths, reach(0), this->stride_.values[0], before() + behind(),
+                      layout.length, lengths);
+      layout.lengths = {lengths.data, lengths.extent};
+    }
+    return {y.as_rows(), layout};
+  }
+
+ private:
+  /// Returns the groups after checking them and the other options.
+  [[nodiscard]] static Index groups_of(Index inputs, Index outputs, Options const& o) {
+    expect<ConfigError>(o.dilation.least() >= 1 && o.groups >= 1, [&] {
+      return "Convolution: dilation " + to_string(o.dilation.values) + ", " + std::to_string(o.groups) +
+             " groups; both must be at least 1";
+    });
+    expect<ConfigError>(inputs % o.groups == 0 && outputs % o.groups == 0, [&] {
+      auto const both = std::gcd(inputs, outputs);
+      auto fewer = o.groups, more = o.groups;
+      while (both % fewer != 0) --fewer;
+      while (more < both && both % more != 0) ++more;
+      return "Convolution: " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) + " outputs in " +
+             std::to_string(o.groups) + " groups, which must divide both; " +
+             (more <= both ? "the nearest that do are " + std::to_string(fewer) + " and " + std::to_string(more)
+                           : "at most " + std::to_string(fewer) + " do");
+    });
+    expect<ConfigError>(!o.causal || (Dims == 1 && o.padding == PerAxis<Dims>(0)), [&] {
+      return std::string("Convolution: ") +
+             (Dims == 1
+                  ? "causal, with padding " + to_string(o.padding.values) +
+                        "; a causal convolution has dilation * (kernel - 1) of padding before and none after, so the "
+                        "option must be 0"
+                  : "causal in " + std::to_string(Dims) +
+                        " dimensions of space; only a convolution over one dimension can be causal");
+    });
+    return o.groups;
+  }
+  [[nodiscard]] Index before() const noexcept { return this->padding_.values[0]; }
+  [[nodiscard]] Index behind() const noexcept { return this->padding_after_.values[0]; }
+
+  /// Keeps as many last tokens of each sequence as the next token reads. Zeros precede the first token.
+  template <class Context>
+  void keep_last(Context& context, SequenceOf<Context> const& x) const {
+    auto const kept = context.carried(x.layout, before() * inputs());
+    for (Index row = 0; row < x.layout.rows; ++row)
+      keep_last(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
+                kept.data + row * before() * inputs());
+  }
+  /// Updates the kept tokens of one sequence with the `tokens` tokens at x.
+  template <class Scalar, class Real>
+  void keep_last(Scalar const* x, Index tokens, Real* kept) const {
+    auto const width = inputs(), stay = std::max<Index>(0, before() - tokens), added = before() - stay;
+    std::copy_n(kept + (before() - stay) * width, stay * width, kept);
+    std::transform(x + (tokens - added) * width, x + tokens * width, kept + stay * width,
+                   [](Scalar value) { return static_cast<Real>(value); });
+  }
+  /// Computes one more token of each sequence from the kept tokens and the new one.
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> next(Context& context, SequenceOf<Context> const& x) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::Convolution<typename Context::Space>;
+    auto const rows = x.layout.rows, past = before() * inputs(), all = past + inputs();
+    auto const kept = context.carried(x.layout, past);
+    auto const window = context.template temporary<Scalar>(Extents<2>{rows, all});
+    for (Index row = 0; row < rows; ++row) {
+      auto const* const token = x.tokens.value.data + row * inputs();
+      std::transform(kept.data + row * past, kept.data + (row + 1) * past, window.data + row * all,
+                     [](auto value) { return static_cast<Scalar>(value); });
+      std::copy_n(token, inputs(), window.data + row * all + past);
+      keep_last(token, 1, kept.data + row * past);
+    }
+    auto shape = this->shape_of(rows, reach(0), inputs(), outputs());
+    shape.padding = shape.padding_after = {0, 0, 0};
+    auto const y = context.template variable<2>({rows, outputs()});
+    Staging work(context);
+    Kernel::template forward<Operand<Context>>(context.stream(), shape, flat(work.read(window)), this->weight(work),
+                                               this->bias(work), flat(work.write(y.value)), this->plans(context),
+                                               this->scratch(context));
+    return x.with(y);
+  }
+
+  /// Returns the distance from the kernel's first element to its last, plus 1.
+  [[nodiscard]] Index reach(std::size_t axis) const noexcept {
+    return this->dilation_.values[axis] * (this->kernel_.values[axis] - 1) + 1;
+  }
+  static Extents<Dims + 2> result_of(kernel::ConvolutionShape const& shape) {
+    Extents<Dims + 2> extent{shape.rows};
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
+      extent[axis + 1] = shape.result(PerAxis<Dims>::axis_in_space(axis));
+    extent.back() = shape.outputs;
+    return extent;
+  }
+};
+
+using Conv1d = Convolution<1>;
+using Conv2d = Convolution<2>;
+using Conv3d = Convolution<3>;
+
+}}}  // namespace lockstep::nn

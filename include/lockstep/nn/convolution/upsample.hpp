@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/convolution/upsample.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/convolution/per_axis.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Nearest-neighbour upsampling: repeats each pixel, voxel or time step `factor` times along each axis, like PyTorch's
+/// Upsample with its default mode "nearest". Channels last. Has no parameters.
+/// @determinism bitwise, for any number of threads
+template <int Dims>
+class Upsample {
+  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: an image has one to three dimensions of space");
+
+ public:
+  /// @param factor output size per input size, along each axis
+  /// @throws ConfigError for a factor below 1
+  explicit Upsample(PerAxis<Dims> factor = 2) : factor_(factor) {
+    expect<ConfigError>(factor.least() >= 1, [&] {
+      return "Upsample: factor " + to_string(factor.values) + "; every one must be at least 1";
+    });
+  }
+
+  void visit(auto&&) {}
+
+  /// Returns the upsampled x.
+  /// @shape x [rows, extent…, channels]   @shape returns [rows, extent * factor…, channels]
+  template <class Context>
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::Upsample<typename Context::Space>;
+    kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.in_space(1)};
+    auto extent = x.value.extent;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
+      shape.extent[PerAxis<Dims>::axis_in_space(axis)] = extent[axis + 1];
+      extent[axis + 1] *= factor_.values[axis];
+    }
+    auto const y = context.template variable<Dims + 2>(extent);
+    Extents<1> const from{x.value.size()}, to{y.value.size()};
+    Staging work(context);
+    Kernel::template forward<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
+                                      work.write(y.value).reshape(to));
+    context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+      Staging back(c);
+      if (auto const dx = back.gradient(x))
+        Kernel::template backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), {dx.data, from},
+                                           dx.write);
+    });
+    return y;
+  }
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
+  template <class Context, detail::OfBatch X>
+  VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<VariableOf<Context, Dims + 2>>(x);
+  }
+
+ private:
+  PerAxis<Dims> factor_;
+};
+
+using Upsample1d = Upsample<1>;
+using Upsample2d = Upsample<2>;
+using Upsample3d = Upsample<3>;
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/elementwise/binary_operation.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+
+/// Elementwise z = Rule(x, y), computed by the constructor. The caller registers the backward, so that a trace shows
+/// the function's own name.
+template <class Rule, class Context, int Rank>
+class BinaryOperation {
+ public:
+  using Variable = VariableOf<Context, Rank>;
+
+  /// @throws ShapeError, naming `name`, if the shapes differ
+  BinaryOperation(Context& context, char const* name, Variable x, Variable y)
+      : x_(x), y_(y), z_(output_of(context, name, x, y)) {
+    Staging work(context);
+    Kernel::template forward<Rule, Operand<Context>>(context.stream(), work.read(x.value).reshape(flat()),
+                                                     work.read(y.value).reshape(flat()),
+                                                     work.write(z_.value).reshape(flat()));
+  }
+  void backward(Context& context) const {
+    Staging back(context);
+    auto const dz = back.read(z_.gradient()).reshape(flat());
+    if (auto const dx = back.gradient(x_)) towards<typename Rule::TowardsX>(context, back, dz, y_, dx);
+    if (auto const dy = back.gradient(y_)) towards<typename Rule::TowardsY>(context, back, dz, x_, dy);
+  }
+  [[nodiscard]] Variable output() const noexcept { return z_; }
+
+ private:
+  using Kernel = kernel::BinaryOperation<typename Context::Space>;
+  using Vector = TensorView<Operand<Context> const, 1, typename Context::Space>;
+
+  [[nodiscard]] static Variable output_of(Context& context, char const* name, Variable const& x, Variable const& y) {
+    expect<ShapeError>(x.value.extent == y.value.extent, [&] {
+      return std::string(name) + ": the sides are " + to_string(x.value.extent) + " and " + to_string(y.value.extent) +
+             "; their shapes must be equal";
+    });
+    return context.template variable<Rank>(x.value.extent);
+  }
+  template <class Towards>
+  void towards(Context& context, Staging<Context>& back, Vector dz, Variable const& other,
+               GradientTarget<Operand<Context>> const& to) const {
+    Vector second{};
+    if constexpr (Towards::reads_second) second = back.read(context.value_of(other)).reshape(flat());
+    Kernel::template backward<Towards, Operand<Context>>(context.stream(), dz, second, {to.data, flat()}, to.write);
+  }
+  [[nodiscard]] Extents<1> flat() const noexcept { return Extents<1>{x_.value.size()}; }
+
+  Variable x_, y_, z_;
+};
+
+}}}  // namespace lockstep::nn::detail

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/elementwise/detail/elementwise.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Elementwise y = e^x, as torch.exp. Backward reads y; forward keeps nothing else. For floats, y is 0 below -87.33 and
+/// infinity above 88.
+/// @determinism bitwise, for any number of threads
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, Rank> exp(Context& context, VariableOf<Context, Rank> x) {
+  detail::Elementwise<kernel::Exp, Context, Rank> const made(context, x);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] SequenceOf<Context> exp(Context& context, SequenceOf<Context> const& x) {
+  return x.with(exp(context, x.tokens));
+}
+
+}}}  // namespace lockstep::nn

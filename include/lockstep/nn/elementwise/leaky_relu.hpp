@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/elementwise/detail/elementwise.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Elementwise y = x for x > 0 and slope * x otherwise, as torch.nn.functional.leaky_relu. Backward reads y; forward
+/// keeps nothing else.
+/// @determinism bitwise, for any number of threads
+/// @throws ConfigError for a slope below 0, because y then does not determine the sign of x
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, Rank> leaky_relu(Context& context, VariableOf<Context, Rank> x, double slope = 0.01) {
+  expect<ConfigError>(slope >= 0,
+                      [&] { return "leaky_relu: the slope is " + std::to_string(slope) + "; it must be 0 or more"; });
+  detail::Elementwise<kernel::LeakyRelu, Context, Rank> const made(context, x, {slope});
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] SequenceOf<Context> leaky_relu(Context& context, SequenceOf<Context> const& x, double slope = 0.01) {
+  return x.with(leaky_relu(context, x.tokens, slope));
+}
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/elementwise/detail/elementwise.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Elementwise y = max(0, x). Backward reads y; forward keeps nothing else.
+/// @determinism bitwise, for any number of threads
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, Rank> relu(Context& context, VariableOf<Context, Rank> x) {
+  detail::Elementwise<kernel::Relu, Context, Rank> const made(context, x);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] SequenceOf<Context> relu(Context& context, SequenceOf<Context> const& x) {
+  return x.with(relu(context, x.tokens));
+}
+
+}}}  // namespace lockstep::nn

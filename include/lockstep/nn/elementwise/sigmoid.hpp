@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/elementwise/detail/elementwise.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Elementwise y = 1 / (1 + e^-x), as torch.sigmoid. Backward reads y; forward keeps nothing else. For a loss on labels
+/// use the logits instead: binary_cross_entropy_with_logits.
+/// @determinism bitwise, for any number of threads
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, Rank> sigmoid(Context& context, VariableOf<Context, Rank> x) {
+  detail::Elementwise<kernel::Sigmoid, Context, Rank> const made(context, x);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] SequenceOf<Context> sigmoid(Context& context, SequenceOf<Context> const& x) {
+  return x.with(sigmoid(context, x.tokens));
+}
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/elementwise/detail/elementwise.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Sigmoid linear unit (swish), elementwise y = x / (1 + e^-x), as torch.nn.functional.silu. While recording, forward
+/// also keeps the slopes for backward.
+/// @determinism bitwise, for any number of threads
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, Rank> silu(Context& context, VariableOf<Context, Rank> x) {
+  detail::Elementwise<kernel::Silu, Context, Rank> const made(context, x);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] SequenceOf<Context> silu(Context& context, SequenceOf<Context> const& x) {
+  return x.with(silu(context, x.tokens));
+}
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/elementwise/detail/binary_operation.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Elementwise z = x - y. For a gate between two states use y + gate * (x - y), which needs one multiplication.
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError if the shapes differ
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, Rank> subtract(Context& context, VariableOf<Context, Rank> x,
+                                                 VariableOf<Context, Rank> y) {
+  detail::BinaryOperation<kernel::Minus, Context, Rank> const made(context, "subtract", x, y);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] SequenceOf<Context> subtract(Context& context, SequenceOf<Context> const& x,
+                                           SequenceOf<Context> const& y) {
+  return x.with(subtract(context, x.tokens, y.tokens));
+}
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/segment_plan.hpp>
+#include <lockstep/kernel/embedding/fused_embedding.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/parameter.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/embedding/detail/embedding_parts.hpp>
+#include <lockstep/nn/embedding/segments.hpp>
+#include <lockstep/nn/random/dropout.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+using kernel::Counted;
+using kernel::Norm;
+
+/// First layer of a model on sequences, in one pass: looks ids up, assembles segments, adds positions and types,
+/// normalises and drops out. Token i of segment s becomes
+///   dropout(norm(scale * (sum of the rows of its parts) + position[its position] + type[s])).
+///
+/// - One text: embedding.forward(context, batch[&Article::tokens], batch.positions())
+/// - Two texts: embedding.forward(context, nn::concatenate(batch[&Pair::question], batch[&Pair::answer]), ...)
+/// - A trajectory: embedding.forward(context, nn::interleave(returns, states, action.of(batch[&Step::actions])), ...),
+///   where `returns` and `states` are Sequences that a Linear projected, and `action` is an nn::Embedding
+/// - Categories: embedding.forward(context, nn::sum(town.of(batch[&Home::town]), kind.of(batch[&Home::kind])), ...) for
+///   samples with one id of each kind: sequences of one token, whose `.tokens` are [rows, width]
+///
+/// Tables start as N(0, 0.02). Padding slots are zero and give no gradient.
+/// @determinism bitwise, for any number of threads: the gradients use no atomics
+class FusedEmbedding {
+ public:
+  struct Options {
+    Index vocabulary = 0;                 ///< rows of the layer's own token table, for bare columns of ids; 0: none
+    Index length = 0;                     ///< rows of the position table; 0: none
+    Index width = 0;                      ///< channels of every token
+    double dropout = 0;                   ///< probability
+    Index types = 0;                      ///< rows of the type table, one per segment; 0: none
+    Counted positions = Counted::tokens;  ///< unit that positions count
+    double scale = 1;                     ///< factor on the sum of the parts
+    Norm norm = Norm::none;               ///< norm of the sum
+    double epsilon = 1e-5;                ///< of the norm
+    GradientForm token_gradient = GradientForm::by_rows;
+  };
+
+  /// @throws ConfigError if the width is below 1, another size below 0, epsilon not above 0, or the probability outside
+  /// [0, 1)
+  explicit FusedEmbedding(Options const& options)
+      : token_(table(options.vocabulary, options.width, options.token_gradient)),
+        position_(table(options.length, options.width, GradientForm::dense)),
+        type_(table(options.types, options.width, GradientForm::dense)),
+        weight_{{options.width}, Initializer::constant(1)},
+        bias_{{options.width}, Initializer::constant(0)},
+        options_(options),
+        dropout_(options.dropout) {
+    for (auto const& [name, size, least] : {std::tuple{"vocabulary", options.vocabulary, 0},
+                                            {"length", options.length, 0},
+                                            {"width", options.width, 1},
+                                            {"types", options.types, 0}})
+      expect<ConfigError>(size >= least, [&, n = name, s = size, l = least] {
+        return "FusedEmbedding: " + std::string(n) + " is " + std::to_string(s) + "; it must be at least " +
+               std::to_string(l);
+      });
+    expect<ConfigError>(options.epsilon > 0, [&] {
+      return "FusedEmbedding: epsilon is " + std::to_string(options.epsilon) + "; it must be above 0";
+    });
+  }
+
+  void visit(auto&& each) {
+    if (options_.vocabulary > 0) each("token", token_);
+    if (options_.length > 0) each("position", position_);
+    if (options_.types > 0) each("type", type_);
+    if (options_.norm != Norm::none) each("norm.weight", weight_);
+    if (options_.norm == Norm::layer) each("norm.bias", bias_);
+  }
+
+  [[nodiscard]] Index width() const noexcept { return options_.width; }
+
+  /// Returns the embedded sequences. `what` is Segments, or a Sum or a single part for one segment.
+  /// @shape positions [rows], each sample's position in the epoch: dropout's key
+  /// @throws DataError (at Contract::normal) for an id outside its table, a sequence longer than the position table, or
+  /// interleaved segments of unequal length
+  /// @throws ShapeError if parts disagree in rows, slots or width, or there are more segments than types
+  template <class Context, class What>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, What const& what,
+                                            TensorView<Index const, 1, typename Context::Space> positions) const {
+    return forward(context, concatenate(what), positions);
+  }
+  template <class Context, kernel::Arrangement arrangement, class... Segment>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, Segments<arrangement, Segment...> const& segments,
+                                            TensorView<Index const, 1, typename Context::Space> positions) const {
+    using Parts = detail::EmbeddingParts<Context>;
+    static_assert(sizeof(Parts) <= 4096);  // the tape stores a copy
+    expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
+      return named().layer("FusedEmbedding") + ": " + std::to_string(sizeof...(Segment)) + " segments and " +
+             std::to_string(options_.types) + " types; each segment needs its own type";
+    });
+    Parts parts(context, token_, named(), options_.width, positions);
+    parts.take(segments);
+    complete(context, parts.inputs);
+    parts.plan_beside();
+    auto const& layout = parts.inputs.assembly.layout;
+    auto out = context.template variable<2>({layout.slots, options_.width});
+    {
+      Staging work(context);
+      Parts::Kernel::template forward<Operand<Context>>(context.stream(), parts.read(work), work.write(out.value));
+    }
+    context.on_backward(out,
+                        std::tuple_cat(std::tie(token_, position_, type_, weight_, bias_), detail::tables_of(segments)),
+                        [this, parts, out](Context& c) { backward(c, parts, out); });
+    return {out, layout};
+  }
+
+ private:
+  static Parameter table(Index rows, Index width, GradientForm gradient) {
+    return {.shape = {rows, width}, .initializer = Initializer::normal(0.02), .gradient_form = gradient};
+  }
+  /// Returns a table that the model has, for messages.
+  [[nodiscard]] Parameter const& named() const noexcept {
+    if (options_.vocabulary > 0) return token_;
+    return options_.length > 0 ? position_ : type_;
+  }
+
+  /// Fills in the layer's own parameters.
+  template <class Context, class Inputs>
+  void complete(Context& context, Inputs& inputs) const {
+    using Real = typename Context::Real;
+    inputs.scale = static_cast<Real>(options_.scale);
+    inputs.counted = options_.positions;
+    inputs.norm = options_.norm;
+    inputs.epsilon = static_cast<Real>(options_.epsilon);
+    inputs.mask = dropout_.mask(context);
+    if (options_.length > 0) inputs.position = positions(context);
+    if (inputs.assembly.count > 1) context.expect_whole_sequences("FusedEmbedding of several segments");
+    if (options_.types > 0) inputs.type = context.template value<2>(type_);
+    if (options_.norm != Norm::none) inputs.weight = context.template value<1>(weight_);
+    if (options_.norm == Norm::layer) inputs.bias = context.template value<1>(bias_);
+  }
+
+  /// Returns the position table from the row of this pass's first tokens.
+  template <class Context>
+  [[nodiscard]] auto positions(Context& context) const {
+    auto table = context.template value<2>(position_);
+    auto const earlier = context.earlier_tokens();
+    expect<DataError>(earlier == 0 || earlier < table.extent[0], [&] {
+      return position_.layer("FusedEmbedding") + ": there are " + std::to_string(table.extent[0]) +
+             " positions, all used by tokens before this batch; call Predictor::begin with fewer tokens, or give the "
+             "layer a larger `length`";
+    });
+    table.data += earlier * table.extent[1], table.extent[0] -= earlier;
+    return table;
+  }
+
+  template <class Context, class Parts>
+  void backward(Context& c, Parts const& parts, VariableOf<Context, 2> out) const {
+    using Real = typename Context::Real;
+    using Kernel = typename Parts::Kernel;
+    Staging work(c);
+    auto const inputs = parts.read(work);
+    typename Kernel::template Gradients<Real> targets;
+    auto const own = [&](Parameter const& p, bool used) -> decltype(targets.position) {
+      if (!used) return {};
+      auto const [data, write] = c.gradient(p);
+      return {data, write};
+    };
+    targets.position = own(position_, options_.length > 0);
+    targets.type = own(type_, options_.types > 0);
+    targets.weight = own(weight_, options_.norm != Norm::none);
+    targets.bias = own(bias_, options_.norm == Norm::layer);
+    for (int p = 0; p < parts.count(); ++p) {
+      if (parts.sources[p].table) continue;
+      auto const [data, write] = work.gradient_real(parts.sources[p].dense);
+      targets.dense[p] = {data, write};
+    }
+    TensorView<Real, 2, typename Context::Space> dx{nullptr, out.value.extent};
+    if (!inputs.is_plain_sum()) dx = c.template temporary<Real>(out.value.extent);
+    auto const memory = c.template temporary<Real>(Extents<1>{Kernel::scratch(inputs, width())});
+    auto const dy = work.read(out.gradient());
+    Kernel::template backward<Operand<Context>>(c.stream(), inputs, dy, dx, targets, memory.data);
+    auto const tables = [&]<class T>(TensorView<T const, 2, typename Context::Space> sum) {
+      for (int p = 0; p < parts.count(); ++p)
+        if (parts.sources[p].table) backward_table<T>(c, parts, p, sum);
+    };
+    if (inputs.is_plain_sum())
+      tables(dy);
+    else
+      tables(TensorView<Real const, 2, typename Context::Space>(dx));
+  }
+
+  template <class T, class Context, class Parts>
+  void backward_table(Context& c, Parts const& parts, int p, TensorView<T const, 2, typename Context::Space> dx) const {
+    using Real = typename Context::Real;
+    using Kernel = typename Parts::Kernel;
+    auto const& source = parts.sources[p];
+    auto const& assembly = parts.inputs.assembly;
+    auto const slots = assembly.layout.slots;
+    auto const gradient = c.gradient_by_rows(*source.table);
+    auto const partial = c.template temporary<Real>(Extents<2>{Kernel::partial_rows(slots), width()});
+    auto const sum = [&](typename Kernel::Plan const& plan, Index stride, Index first) {
+      Kernel::template backward_table<T>(c.stream(), plan, dx, partial,
+                                         {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
+                                         gradient.touched, stride, first);
+    };
+    if constexpr (!Context::Space::host_accessible) {
+      c.stream().join();
+      sum(source.plan, 1, 0);
+    } else {
+      bool const even = assembly.arrangement == kernel::Arrangement::interleaved &&
+                        assembly.segments[source.segment].slots * assembly.count == slots;
+      if (source.plan && (assembly.count == 1 || even)) return sum(*source.plan, assembly.count, source.segment);
+      auto& plan = c.template kept<typename Kernel::Plan>(this);
+      auto const list = c.template temporary<std::int32_t>(Extents<1>{Kernel::plan_elements(slots)});
+      Kernel::plan(c.stream(), parts.inputs, source.segment, p, list, plan);
+      sum(plan, 1, 0);
+    }
+  }
+
+  Parameter token_;     // [vocabulary, width]
+  Parameter position_;  // [length, width]
+  Parameter type_;      // [types, width]
+  Parameter weight_;    // [width]
+  Parameter bias_;      // [width]
+  Options options_;
+  Dropout dropout_;
+};
+
+}}}  // namespace lockstep::nn

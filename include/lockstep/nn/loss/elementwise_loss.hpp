@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <iterator>
+#include <string>
+#include <type_traits>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/loss/elementwise_loss.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/loss/detail/expect_present.hpp>
+#include <lockstep/nn/loss/same_lengths.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+namespace detail {
+
+/// Computes the loss with the targets that `target_of(prediction)` returns for the prediction as the kernel reads it.
+template <class Context, class Rule, class TargetOf>
+[[nodiscard]] LossOf<Context> loss_of_elements(Context& context, Rule const& rule,
+                                               SequenceOf<Context> const& prediction, double factor,
+                                               TargetOf const& target_of,
+                                               TensorView<float const, 1, typename Context::Space> factors = {},
+                                               TensorView<bool const, 1, typename Context::Space> present = {}) {
+  using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
+  auto const extent = prediction.tokens.value.extent;
+  Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
+  auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
+  Staging work(context);
+  auto const gradient = work.loss_gradient(prediction.tokens);
+  auto const x = work.read_for_loss(prediction.tokens.value);
+  auto const target = target_of(x);
+  Kernel::template forward_backward<LossOperand<Context>,
+                                    std::remove_const_t<std::remove_pointer_t<decltype(target.data)>>>(
+      context.stream(), prediction.layout, rule, static_cast<typename Context::Real>(factor), x, target, sums, weights,
+      {gradient.data, extent}, gradient.write, factors, present);
+  return LossOf<Context>::of(context, sums, weights);
+}
+
+/// Computes the loss of given targets. `factors` and `present` may be null views.
+template <class Context, class Rule, class Target, int Rank>
+[[nodiscard]] LossOf<Context> loss_of_targets(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
+                                              TensorView<Target, Rank, typename Context::Space> target, double factor,
+                                              TensorView<float const, 1, typename Context::Space> factors,
+                                              TensorView<bool const, 1, typename Context::Space> present = {}) {
+  static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
+  auto const extent = prediction.tokens.value.extent;
+  expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
+    return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
+           to_string(target.extent) + "; each element of the prediction needs one of the target";
+  });
+  if constexpr (kernel::LossByColumn<Rule>)
+    expect<ShapeError>(std::ssize(rule.columns) == extent[1], [&] {
+      return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and there are " +
+             std::to_string(std::ssize(rule.columns)) + " weights of its columns; each column needs one";
+    });
+  return loss_of_elements(
+      context, rule, prediction, factor, [&](auto const&) { return target.reshape(extent); }, factors, present);
+}
+
+}  // namespace detail
+
+/// Sum over the tokens' elements of rule(prediction, target), times `factor`; the weight is the number of elements.
+/// `rule` is a rule of kernel/loss/loss_rules.hpp or your own. Padding counts nothing. While recording, forward also
+/// writes the gradient of the sum next to the prediction: one pass serves forward and backward.
+/// @shape prediction.tokens [slots, width]   @shape target [slots, width], any extents with as many numbers, outermost
+/// first
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError if target has another number of elements, or the rule another number of columns
+/// @throws RowError (at Contract::normal, on the host) for a target that the rule rejects, with its position
+template <class Context, class Rule, class Target, int Rank>
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
+                                               SequenceOf<Context> const& prediction,
+                                               TensorView<Target, Rank, typename Context::Space> target,
+                                               double factor = 1) {
+  return detail::loss_of_targets(context, rule, prediction, target, factor, {});
+}
+
+/// Loss of one vector per row, or per pixel of an image.
+/// @shape prediction [rows, …, width]   @shape target as many numbers, outermost first
+template <class Context, class Rule, class Target, int PredictionRank, int Rank>
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
+                                               VariableOf<Context, PredictionRank> prediction,
+                                               TensorView<Target, Rank, typename Context::Space> target,
+                                               double factor = 1) {
+  return elementwise_loss(context, rule, detail::as_tokens(prediction), target, factor);
+}
+
+/// Loss with a column of a batch as targets: any object that holds them as `.values`.
+/// @throws ShapeError (on the host) if a sequence has more or fewer targets than tokens; RowError for a row whose
+/// std::optional target is empty
+template <class Context, class Rule, class Prediction, class Column>
+requires requires(Column const& column) { column.values; }
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
+                                               Column const& target, double factor = 1) {
+  expect_same_lengths(Rule::name, prediction, target);
+  detail::expect_present<typename Context::Space>(
+      Rule::name, target, [](auto) { return false; }, "nn::where_present(targets) leaves such rows out of the loss");
+  return elementwise_loss(context, rule, prediction, target.values, factor);
+}
+
+/// Targets of which some are missing: the result of `where_present`.
+template <class Column>
+struct WherePresent {
+  Column targets;
+};
+/// Excludes missing targets from an elementwise loss: pass a column of std::optional numbers through this function.
+/// Rows without a number count nothing in loss and weight, and their gradient is zero.
+template <class Column>
+requires requires(Column const& column) { column.present; }
+[[nodiscard]] WherePresent<Column> where_present(Column const& targets) { return {targets}; }
+
+namespace detail {
+/// Computes the loss of a column or a view with a target for each token, or of a column with some missing.
+template <class Context, class Rule, class Target>
+[[nodiscard]] LossOf<Context> loss_of_target(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
+                                             Target const& target, double factor,
+                                             TensorView<float const, 1, typename Context::Space> factors = {}) {
+  return loss_of_targets(context, rule, prediction, numbers_of(target), factor, factors);
+}
+template <class Context, class Rule, class Column>
+[[nodiscard]] LossOf<Context> loss_of_target(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
+                                             WherePresent<Column> const& known, double factor,
+                                             TensorView<float const, 1, typename Context::Space> factors = {}) {
+  auto const rows = prediction.layout.slots;
+  expect<ShapeError>(rows == known.targets.present.size(), [&] {
+    return std::string(Rule::name) + ": the prediction has " + std::to_string(rows) + " rows and there are " +
+           std::to_string(known.targets.present.size()) + " targets; each row needs one";
+  });
+  return loss_of_targets(context, rule, prediction, known.targets.values, factor, factors, known.targets.present);
+}
+}  // namespace detail
+
+/// Loss with missing targets.
+/// @shape prediction [rows, 1]
+template <class Context, class Rule, class Column>
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, 2> prediction,
+                                               WherePresent<Column> const& known, double factor = 1) {
+  return detail::loss_of_target(context, rule, detail::as_tokens(prediction), known, factor);
+}
+
+/// Targets with a factor for each row, pixel or token: the result of `weighed`.
+template <class Target, class Factors>
+struct Weighed {
+  Target target;
+  Factors factors;
+};
+/// Weights the targets of an elementwise loss: multiplies the loss of each row or token by its factor, for example a
+/// sample weight. Factors multiply loss and gradient, not the weight, like cross_entropy's. `target` may be the result
+/// of `where_present`.
+/// @shape factors [rows] or [slots]: a column or a view of floats
+template <class Target, class Factors>
+[[nodiscard]] Weighed<Target, Factors> weighed(Target const& target, Factors const& factors) {
+  return {target, factors};
+}
+/// Loss with weighted targets.
+/// @throws ShapeError if the number of factors is not the number of rows or tokens; RowError for a row without a target
+/// whose factor is not 0
+template <class Context, class Rule, class Prediction, class Target, class Factors>
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
+                                               Weighed<Target, Factors> const& weighed, double factor = 1) {
+  expect_same_lengths(Rule::name, prediction, weighed.target);
+  expect_same_lengths(Rule::name, prediction, weighed.factors);
+  auto const factors = detail::numbers_of(weighed.factors);
+  static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(factors.data)>>, float>,
+                "Lockstep: nn::weighed takes a float for each row as its factors");
+  auto const loss = [&](auto const& tokens) {
+    expect<ShapeError>(factors.size() == tokens.layout.slots, [&] {
+      return std::string(Rule::name) + ": the prediction has " + std::to_string(tokens.layout.slots) +
+             " rows and there are " + std::to_string(factors.size()) + " factors; each row needs one";
+    });
+    detail::expect_present<typename Context::Space>(
+        Rule::name, weighed.target, [&](auto row) { return row < factors.size() && factors.data[row] == 0; },
+        "nn::weighed(nn::where_present(targets), factors), or a factor of 0, leaves such rows out of the loss");
+    return detail::loss_of_target(context, rule, tokens, weighed.target, factor, {factors.data, {factors.size()}});
+  };
+  if constexpr (requires { prediction.tokens; })
+    return loss(prediction);
+  else
+    return loss(detail::as_tokens(prediction));
+}
+
+/// Loss of a rule without targets: a penalty on the prediction, which may be sequences, rows or images.
+template <class Context, kernel::LossOfPrediction Rule>
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
+                                               SequenceOf<Context> const& prediction, double factor = 1) {
+  return detail::loss_of_elements(context, rule, prediction, factor, [](auto const& x) { return x; });
+}
+template <class Context, kernel::LossOfPrediction Rule, int Rank>
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, Rank> prediction,
+                                               double factor = 1) {
+  return elementwise_loss(context, rule, detail::as_tokens(prediction), factor);
+}
+
+/// Rejects Variables as targets at compile time, because targets take no gradient.
+template <class Context, class Rule, class Prediction, int Rank>
+LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, VariableOf<Context, Rank> const&,
+                                 double = 1) {
+  static_assert(
+      sizeof(Context) == 0,
+      "Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value, which takes no "
+      "gradient; if both sides should learn, use a penalty, nn::elementwise_loss(context, rule, "
+      "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
+  return {};
+}
+template <class Context, class Rule, class Prediction>
+LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, SequenceOf<Context> const&, double = 1) {
+  static_assert(sizeof(Context) == 0,
+                "Lockstep: the targets of a loss are numbers, and this is a Sequence: pass target.tokens.value, which "
+                "takes no gradient; if both sides should learn, use a penalty, nn::elementwise_loss(context, rule, "
+                "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
+  return {};
+}
+
+}}}  // namespace lockstep::nn

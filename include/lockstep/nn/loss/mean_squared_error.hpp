@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/loss/elementwise_loss.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+struct MeanSquaredErrorOptions {
+  double factor = 1;  ///< multiplies loss and gradient, not the weight: for an auxiliary loss
+};
+
+/// Sum over the elements of (prediction - target)^2. The weight is the number of elements; the mean equals
+/// torch.nn.functional.mse_loss. Shapes, padding and errors as in elementwise_loss.
+/// @shape prediction a Variable [rows, width] or a Sequence   @shape target as many numbers: a view, or a batch's
+/// column
+/// @determinism bitwise, for any number of threads
+template <class Context, class Prediction, class Target>
+[[nodiscard]] LossOf<Context> mean_squared_error(Context& context, Prediction const& prediction, Target const& target,
+                                                 MeanSquaredErrorOptions const& options = {}) {
+  return elementwise_loss(context, kernel::SquaredError{}, prediction, target, options.factor);
+}
+
+}}}  // namespace lockstep::nn

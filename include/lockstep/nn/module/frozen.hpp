@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include <lockstep/nn/autograd/buffer.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/parameter.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Freezes a block: its parameters and buffers never change. It computes as in evaluation, without dropout and with
+/// BatchNorm's running statistics. Nothing is kept for backward, and no gradient flows through it. Parameters keep the
+/// names that they have without this wrapper. For pretrained parts: Trainer::load.
+/// @determinism as the block
+template <class Block>
+class Frozen {
+ public:
+  explicit Frozen(Block block) : block_(std::move(block)) { freeze(block_); }
+
+  void visit(auto&& each) { block_.visit(each); }
+
+  /// Applies the block in evaluation mode.
+  /// @shape takes and returns what the block does: Variables or Sequences
+  template <class Context, class... Inputs>
+  [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
+    static_assert(
+        requires { block_.forward(context, inputs...); },
+        "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; a block that predicts "
+        "from a batch needs a forward that its predict calls; see docs/how-to/fine-tune.md");
+    struct Evaluated {  // restores the mode even if the block throws
+      Context& context;
+      Mode before;
+      ~Evaluated() { context.set_mode(before); }
+    } const evaluated{context, context.set_mode(Mode::evaluation)};
+    auto const made = block_.forward(context, inputs...);
+    auto const operation = [] {};
+    if (auto* const tracer = context.tracer()) end_operation(*tracer, typeid(operation).name());
+    return made;
+  }
+
+ private:
+  /// Traces the block as one operation: none of its layers registers a backward.
+  template <class Tracer>
+  void end_operation(Tracer& tracer, char const* type) const {
+    int first = -1, last = -1;
+    auto const look = [&](auto const& self, auto& node) -> void {
+      using Node = std::remove_reference_t<decltype(node)>;
+      if constexpr (std::is_same_v<Node, Parameter>) {
+        first = first < 0 ? node.ordinal : std::min(first, node.ordinal);
+        last = std::max(last, node.ordinal);
+      } else if constexpr (!std::is_same_v<Node, Buffer>) {
+        node.visit([&](std::string_view, auto& child) { self(self, child); });
+      }
+    };
+    look(look, const_cast<Block&>(block_));  // this visitor changes nothing
+    tracer.ended(type, first, last);
+  }
+  static void freeze(auto& node) {
+    if constexpr (std::is_same_v<std::remove_reference_t<decltype(node)>, Parameter>)
+      node.frozen = true;
+    else if constexpr (!std::is_same_v<std::remove_reference_t<decltype(node)>, Buffer>)
+      node.visit([](std::string_view, auto& child) { freeze(child); });
+  }
+
+  Block block_;
+};
+
+}}}  // namespace lockstep::nn

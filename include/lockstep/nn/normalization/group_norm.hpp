@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/normalization/group_norm.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+using kernel::Activation;
+
+struct GroupNormOptions {
+  double epsilon = 1e-5;
+  Activation activation = Activation::none;  ///< fused into the same pass; gelu is not supported
+};
+
+/// Group normalisation: y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias). Mean and variance are
+/// taken over all positions of a sample and a group of neighbouring channels. One group is a LayerNorm over the whole
+/// sample; as many groups as channels are an InstanceNorm. Unlike BatchNorm's, a sample's output does not depend on
+/// other samples. Small batches therefore train equally well, splits of a batch do not change the gradient, and
+/// training and evaluation compute the same.
+/// @shape weight, bias [channels]
+/// @determinism bitwise, for any number of threads
+/// @source Wu, He: Group Normalization (2018)
+class GroupNorm {
+ public:
+  /// @throws ConfigError unless groups is at least 1 and epsilon above 0, or for gelu; ShapeError unless groups divides
+  /// channels
+  GroupNorm(Index groups, Index channels, GroupNormOptions const& options = {})
+      : weight_{{channels}, Initializer::constant(1)},
+        bias_{{channels}, Initializer::constant(0)},
+        groups_(groups),
+        options_(options) {
+    expect<ConfigError>(groups >= 1 && channels >= 1 && options.epsilon > 0, [&] {
+      return "GroupNorm: " + std::to_string(groups) + " groups, " + std::to_string(channels) +
+             " channels and epsilon " + std::to_string(options.epsilon) +
+             "; groups and channels must be at least 1, epsilon above 0";
+    });
+    expect<ShapeError>(channels % groups == 0, [&] {
+      return "GroupNorm: " + std::to_string(groups) + " groups do not divide " + std::to_string(channels) +
+             " channels; groups must be of equal size";
+    });
+    expect<ConfigError>(options.activation != Activation::gelu, [] {
+      return std::string("GroupNorm: activation gelu; only none and relu are fused with it: apply nn::gelu after it");
+    });
+  }
+
+  void visit(auto&& each) {
+    each("weight", weight_);
+    each("bias", bias_);
+  }
+
+  [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
+
+  /// Normalises each group of channels of each sample.
+  /// @shape x [rows, …, channels]   @shape returns as x
+  /// @throws ShapeError if x has other channels
+  template <class Context, int Rank>
+  [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
+    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::GroupNorm<typename Context::Space>;
+    check(x.value.extent);
+    auto const rows = x.value.extent[0];
+    kernel::GroupNormShape const shape{rows, rows > 0 ? x.value.size() / rows / channels() : 0, channels(), groups_};
+    auto const y = context.template variable<Rank>(x.value.extent);
+    auto const make = [&] { return context.template temporary<Real>(Extents<2>{rows, channels()}).data; };
+    typename Kernel::template Statistics<Real> const statistics{make(), make()};
+    {
+      Staging work(context);
+      auto const from = work.read(x.value);
+      auto const partial = work.temporary(Extents<1>{Kernel::partial_elements(shape)});
+      Kernel::template measure<Operand>(context.stream(), shape, from.data, options_.epsilon, statistics, partial.data);
+      Kernel::template forward<Operand>(context.stream(), shape, from.data, statistics,
+                                        context.template value<1>(weight_).data, context.template value<1>(bias_).data,
+                                        options_.activation, work.write(y.value).data);
+    }
+    context.on_backward(y, std::tie(weight_, bias_), [this, x, y, shape, statistics](Context& c) {
+      Staging back(c);
+      auto const dy = back.read(y.gradient());
+      auto const dx = back.gradient_in_place(x, y);
+      auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
+      auto const partial = back.temporary(Extents<1>{Kernel::partial_elements(shape)});
+      Kernel::template backward<Operand>(c.stream(), shape, dy.data, back.read(c.value_of(x)).data, statistics,
+                                         c.template value<1>(weight_).data, c.template value<1>(bias_).data,
+                                         options_.activation, dx.data, dx.write, dweight.data, dweight.write,
+                                         dbias.data, dbias.write, partial.data);
+    });
+    return y;
+  }
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
+  template <class Context, detail::OfBatch X>
+  VariableOf<Context, 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<VariableOf<Context, 2>>(x);
+  }
+
+ private:
+  template <std::size_t Rank>
+  void check(std::array<Index, Rank> const& x) const {
+    expect<ShapeError>(x.back() == channels(), [&] {
+      return weight_.layer("GroupNorm") + ": the input is " + to_string(x) + " and the layer has " +
+             std::to_string(channels()) + " channels; the last extent must be " + std::to_string(channels());
+    });
+  }
+
+  Parameter weight_, bias_;
+  Index groups_;
+  GroupNormOptions options_;
+};
+
+}}}  // namespace lockstep::nn

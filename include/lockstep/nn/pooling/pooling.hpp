@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/kernel/pooling/pooling.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Returns the mean over the tokens of each sequence, without padding; zeros for a sequence without tokens.
+/// @shape returns [rows, width]
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, SequenceOf<Context> const& x) {
+  using Kernel = kernel::Pooling<typename Context::Space>;
+  using Operand = nn::Operand<Context>;
+  context.expect_whole_sequences("mean_pool");
+  auto y = context.template variable<2>({x.layout.rows, x.width()});
+  Staging work(context);
+  Kernel::template mean<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
+  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template mean_backward<Operand>(c.stream(), x.layout, back.read(y.gradient()),
+                                              {dx.data, x.tokens.value.extent}, dx.write);
+  });
+  return y;
+}
+template <class Context, detail::NotSequence<Context> X>
+[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, X const& x) {
+  return mean_pool(context, detail::require_sequence<Context>(x));
+}
+
+namespace detail {
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> pooled_token(Context& context, SequenceOf<Context> const& x,
+                                                  kernel::PooledToken which) {
+  using Kernel = kernel::Pooling<typename Context::Space>;
+  using Operand = nn::Operand<Context>;
+  auto y = context.template variable<2>({x.layout.rows, x.width()});
+  Staging work(context);
+  Kernel::template token<Operand>(context.stream(), x.layout, which, work.read(x.tokens.value), work.write(y.value));
+  context.on_backward(y, std::tuple{}, [x, y, which](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template token_backward<Operand>(c.stream(), x.layout, which, back.read(y.gradient()),
+                                               {dx.data, x.tokens.value.extent}, dx.write);
+  });
+  return y;
+}
+}  // namespace detail
+
+/// Returns the first token of each sequence, for models that begin sequences with a token that gathers the others.
+/// Zeros for a sequence without tokens.
+/// @shape returns [rows, width]
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> first_token(Context& context, SequenceOf<Context> const& x) {
+  context.expect_whole_sequences("first_token");
+  return detail::pooled_token(context, x, kernel::PooledToken::first);
+}
+template <class Context, detail::NotSequence<Context> X>
+[[nodiscard]] VariableOf<Context, 2> first_token(Context& context, X const& x) {
+  return first_token(context, detail::require_sequence<Context>(x));
+}
+
+/// Returns the last token of each sequence, which under causal attention has read all others. Zeros for a sequence
+/// without tokens.
+/// @shape returns [rows, width]
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> last_token(Context& context, SequenceOf<Context> const& x) {
+  return detail::pooled_token(context, x, kernel::PooledToken::last);
+}
+template <class Context, detail::NotSequence<Context> X>
+[[nodiscard]] VariableOf<Context, 2> last_token(Context& context, X const& x) {
+  return last_token(context, detail::require_sequence<Context>(x));
+}
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/pooling/space_pooling.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/convolution/per_axis.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+template <int Dims>
+struct SpacePoolingOptions {
+  PerAxis<Dims> kernel = 2;
+  PerAxis<Dims> stride = kernel;
+  PerAxis<Dims> padding = 0;  ///< on either side, at most half a kernel
+};
+
+enum class Pool {
+  max,      ///< of each window; padding is never the maximum
+  average,  ///< of each window, including the zeros of the padding
+};
+
+/// Pooling over spatial windows, channel by channel; channels last.
+/// @determinism bitwise, for any number of threads
+template <int Dims, Pool how>
+class SpacePooling {
+  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: pooling has one to three dimensions of space");
+
+ public:
+  using Options = SpacePoolingOptions<Dims>;
+
+  SpacePooling() = default;
+  /// @throws ConfigError unless kernel and stride are at least 1 and the padding at least 0
+  explicit SpacePooling(Options const& options) : options_(options) {
+    expect<ConfigError>(options.kernel.least() >= 1 && options.stride.least() >= 1 && options.padding.least() >= 0,
+                        [&] {
+                          return "pooling: kernel " + to_string(options.kernel.values) + ", stride " +
+                                 to_string(options.stride.values) + ", padding " + to_string(options.padding.values) +
+                                 "; kernel and stride must be at least 1 and the padding at least 0";
+                        });
+  }
+
+  void visit(auto&&) {}
+
+  /// Returns one value for each window.
+  /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2
+  /// padding - kernel) / stride + 1
+  /// @throws ShapeError if x is smaller than the kernel
+  template <class Context>
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::SpacePooling<typename Context::Space>;
+    kernel::ConvolutionShape shape{.rows = x.extent(0),
+                                   .inputs = x.extent(Dims + 1),
+                                   .kernel = options_.kernel.in_space(1),
+                                   .stride = options_.stride.in_space(1),
+                                   .padding = options_.padding.in_space(0)};
+    auto extent = x.value.extent;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
+      auto const in_space = PerAxis<Dims>::axis_in_space(axis);
+      shape.extent[in_space] = extent[axis + 1];
+      extent[axis + 1] = shape.result(in_space);
+    }
+    auto y = context.template variable<Dims + 2>(extent);
+    Extents<1> const from{x.value.size()}, to{y.value.size()};
+    Staging work(context);
+    auto const input = work.read(x.value).reshape(from);
+    auto const output = work.write(y.value).reshape(to);
+    if constexpr (how == Pool::average) {
+      Kernel::template average<Operand>(context.stream(), shape, input, output);
+      context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+        Staging back(c);
+        if (auto const dx = back.gradient(x))
+          Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
+                                                     {dx.data, from}, dx.write);
+      });
+    } else {
+      TensorView<std::int32_t, 1, typename Context::Space> winner;
+      if (context.recording()) winner = context.template temporary<std::int32_t>(to);
+      Kernel::template largest<Operand>(context.stream(), shape, input, output, winner);
+      context.on_backward(y, std::tuple{}, [shape, x, y, winner, from, to](Context& c) {
+        Staging back(c);
+        if (auto const dx = back.gradient(x))
+          Kernel::template largest_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), winner,
+                                                     {dx.data, from}, dx.write);
+      });
+    }
+    return y;
+  }
+
+ private:
+  Options options_;
+};
+
+using MaxPool1d = SpacePooling<1, Pool::max>;
+using MaxPool2d = SpacePooling<2, Pool::max>;
+using MaxPool3d = SpacePooling<3, Pool::max>;
+using AvgPool1d = SpacePooling<1, Pool::average>;
+using AvgPool2d = SpacePooling<2, Pool::average>;
+using AvgPool3d = SpacePooling<3, Pool::average>;
+
+/// Returns the mean over all pixels, voxels or time steps, channel by channel.
+/// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
+/// @determinism bitwise, for any number of threads
+template <class Context, int Rank>
+[[nodiscard]] VariableOf<Context, 2> global_average_pool(Context& context, VariableOf<Context, Rank> x) {
+  using Operand = nn::Operand<Context>;
+  using Kernel = kernel::SpacePooling<typename Context::Space>;
+  static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");
+  auto const rows = x.extent(0), channels = x.extent(Rank - 1);
+  Index places = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) places *= x.extent(axis);
+  kernel::ConvolutionShape const shape{
+      .rows = rows, .inputs = channels, .extent = {1, 1, places}, .kernel = {1, 1, places}};
+  auto y = context.template variable<2>({rows, channels});
+  Extents<1> const from{x.value.size()}, to{y.value.size()};
+  Staging work(context);
+  Kernel::template average<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
+                                    work.write(y.value).reshape(to));
+  context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x))
+      Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
+                                                 {dx.data, from}, dx.write);
+  });
+  return y;
+}
+
+}}}  // namespace lockstep::nn

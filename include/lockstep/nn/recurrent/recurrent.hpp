@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/gemm/gemm.hpp>
+#include <lockstep/kernel/linear/linear.hpp>
+#include <lockstep/kernel/recurrent/recurrent.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/parameter.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+using kernel::Direction;
+
+/// Recurrent layer: y holds the state after each token. The state begins at zero for every sequence and is updated
+/// token by token, in either direction. Padding is not read.
+///
+/// - Bidirectional: `concatenate_channels(context, forwards.forward(context, x), backwards.forward(context, x))`.
+/// - Last state: `last_token` of y, or `first_token` of y for the backward direction.
+/// - Prediction token by token: Predictor::next continues from the states of a forward layer.
+///
+/// Parameters and their initialisers are those of torch.nn.LSTM and torch.nn.GRU, under other names: U(-1/sqrt(width),
+/// 1/sqrt(width)). The recurrence is computed in Real for any storage type. A batch takes as many steps as its longest
+/// sequence has tokens; group sequences of similar length with data::LengthBucketedSampler.
+/// @shape input.weight [gates * width, inputs]   @shape hidden.weight [gates * width, width]
+/// @shape input.bias, hidden.bias [gates * width]; the gates of an LSTM are input, forget, cell, output, of a GRU
+/// reset, update, new
+/// @determinism bitwise, for any number of threads
+template <class Cell>
+class Recurrent {
+ public:
+  /// @throws ConfigError unless both are at least 1
+  Recurrent(Index inputs, Index width, Direction direction = Direction::forward)
+      : input_weight_{{Cell::gates * width, inputs}, Initializer::fan_in(width)},
+        input_bias_{{Cell::gates * width}, Initializer::fan_in(width)},
+        hidden_weight_{{Cell::gates * width, width}, Initializer::fan_in(width)},
+        hidden_bias_{{Cell::gates * width}, Initializer::fan_in(width)},
+        direction_(direction) {
+    expect<ConfigError>(inputs >= 1 && width >= 1, [&] {
+      return std::string(Cell::name) + ": " + std::to_string(inputs) + " inputs and the width " +
+             std::to_string(width) + "; both must be at least 1";
+    });
+  }
+
+  void visit(auto&& each) {
+    each("input.weight", input_weight_);
+    each("input.bias", input_bias_);
+    each("hidden.weight", hidden_weight_);
+    each("hidden.bias", hidden_bias_);
+  }
+
+  [[nodiscard]] Index inputs() const noexcept { return input_weight_.shape[1]; }
+  [[nodiscard]] Index width() const noexcept { return hidden_weight_.shape[1]; }
+
+  /// Returns the states after each token.
+  /// @shape x.tokens [slots, inputs]   @shape returns [slots, width], zero in padding
+  /// @throws ShapeError if x has another width
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
+    using Space = typename Context::Space;
+    using Real = typename Context::Real;
+    using Kernel = kernel::Recurrent<Space>;
+    expect<ShapeError>(x.width() == inputs(), [&] {
+      return input_weight_.layer(Cell::name, 2) + ": the input is " + to_string(x.tokens.value.extent) + " and needs " +
+             std::to_string(inputs()) + " channels";
+    });
+    auto const rows = x.layout.rows, all = Cell::gates * width();
+    kernel::RecurrentPass<Real, Space> pass{x.layout, direction_,
+                                            context.template temporary<Real>(Extents<2>{x.layout.slots, all}),
+                                            context.template temporary<Real>(Extents<2>{x.layout.slots, width()})};
+    auto const y = context.template variable<2>({x.layout.slots, width()});
+    {
+      Staging work(context);
+      auto const weight = context.template value<2>(hidden_weight_);
+      auto const bias = context.template value<1>(hidden_bias_);
+      kernel::Linear<Space>::template forward<Real>(context.stream(), work.read_real(x.tokens.value),
+                                                    context.template value<2>(input_weight_),
+                                                    context.template value<1>(input_bias_), pass.gates);
+      auto const product = work.temporary(Extents<2>{rows, all});
+      auto state = work.temporary(Extents<2>{rows, width()});
+      if constexpr (Space::host_accessible)
+        if (context.keeps_tokens()) {
+          if (direction_ == Direction::backward) context.expect_whole_sequences(Cell::name);
+          state = context.carried(x.layout, width()), pass.earlier = context.carried(x.layout, width());
+        }
+      auto const out = work.write(y.value);
+      for (Index t = 0; t < x.layout.length; ++t) {
+        if (t > 0 || pass.earlier.data)
+          kernel::Gemm<Space>::template multiply<Real>(context.stream(), 1, state, kernel::Transpose::no, weight,
+                                                       kernel::Transpose::yes, 0, product);
+        Kernel::template forward_step<Cell, Real>(context.stream(), t, pass, product, bias, state, out);
+      }
+      if constexpr (Space::host_accessible)
+        if (pass.earlier.data) keep_last(pass);
+    }
+    context.on_backward(y, std::tie(input_weight_, input_bias_, hidden_weight_, hidden_bias_),
+                        [this, x, y, pass](Context& c) { backward(c, x, y, pass); });
+    return x.with(y);
+  }
+  /// Rejects an argument that is no Sequence at compile time.
+  template <class Context, detail::NotSequence<Context> X>
+  SequenceOf<Context> forward(Context&, X const& x) const {
+    return detail::require_sequence<Context>(x);
+  }
+
+ private:
+  /// Keeps the cell's state after the last token, for the tokens that follow.
+  template <class Real, class Space>
+  void keep_last(kernel::RecurrentPass<Real, Space> const& pass) const {
+    for (Index row = 0; row < pass.layout.rows; ++row)
+      if (auto const tokens = pass.layout.tokens(row); tokens > 0)
+        std::copy_n(pass.kept.data + (pass.layout.start(row) + tokens - 1) * width(), width(),
+                    pass.earlier.data + row * width());
+  }
+
+  template <class Context>
+  void backward(Context& c, SequenceOf<Context> const& x, VariableOf<Context, 2> const& y,
+                kernel::RecurrentPass<typename Context::Real, typename Context::Space> const& pass) const {
+    using Space = typename Context::Space;
+    using Real = typename Context::Real;
+    using Kernel = kernel::Recurrent<Space>;
+    auto const rows = x.layout.rows, slots = x.layout.slots, all = Cell::gates * width();
+    Staging work(c);
+    auto const dx = work.gradient_real(x.tokens);
+    auto const dy = work.read(y.gradient());
+    auto const weight = c.template value<2>(hidden_weight_);
+    auto const before = work.temporary(Extents<2>{slots, width()});
+    Kernel::template states_before<Real>(c.stream(), pass, work.read(c.value_of(y)), before);
+    auto const dstate = work.temporary(Extents<2>{rows, width()}), dkept = work.temporary(Extents<2>{rows, width()}),
+               dproduct = work.temporary(Extents<2>{rows, all});
+    auto const dparts = Cell::parts_differ ? work.temporary(Extents<2>{slots, all}) : pass.gates;
+    for (Index t = x.layout.length; t-- > 0;) {
+      Kernel::template backward_step<Cell, Real>(c.stream(), t, pass, dy, before, dstate, dkept, dproduct, dparts);
+      if (t > 0)
+        kernel::Gemm<Space>::template multiply<Real>(c.stream(), 1, dproduct, kernel::Transpose::no, weight,
+                                                     kernel::Transpose::no, Cell::passes_state ? 1 : 0, dstate);
+    }
+    to_parameters(c, work, dparts, before, hidden_weight_, hidden_bias_, {}, Write::overwrite);
+    to_parameters(c, work, pass.gates, work.read_real(c.value_of(x.tokens)), input_weight_, input_bias_,
+                  {dx.data, x.tokens.value.extent}, dx.write);
+  }
+
+  /// Adds a matrix product's contribution to the gradients of its weight and bias. `dy` is the product's gradient, `x`
+  /// its input.
+  template <class Context>
+  static void to_parameters(Context& c, Staging<Context>& work,
+                            TensorView<typename Context::Real const, 2, typename Context::Space> dy,
+                            TensorView<typename Context::Real const, 2, typename Context::Space> x,
+                            Parameter const& weight, Parameter const& bias,
+                            TensorView<typename Context::Real, 2, typename Context::Space> dx, Write dx_write) {
+    using Real = typename Context::Real;
+    using Kernel = kernel::Linear<typename Context::Space>;
+    auto const w = c.template value<2>(weight);
+    auto const dweight = c.gradient(weight), dbias = c.gradient(bias);
+    auto const partial =
+        work.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent[0], w.extent[1], w.extent[0])});
+    Kernel::template backward<Real>(c.stream(), dy, x, w, {}, dx, dx_write, {dweight.data, w.extent}, dweight.write,
+                                    {dbias.data, {w.extent[0]}}, dbias.write, partial.data);
+  }
+
+  Parameter input_weight_, input_bias_, hidden_weight_, hidden_bias_;
+  Direction direction_;
+};
+
+/// @source kernel::LstmCell, kernel::GruCell
+using LSTM = Recurrent<kernel::LstmCell>;
+using GRU = Recurrent<kernel::GruCell>;
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <utility>
+
+#include <lockstep/nn/elementwise/add.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// y = x + block(x). Parameters keep the names that they have without this wrapper.
+/// @determinism as the block
+template <class Block>
+class Residual {
+ public:
+  explicit Residual(Block block) : block_(std::move(block)) {}
+
+  void visit(auto&& each) { block_.visit(each); }
+
+  /// Returns x + block(x). x is any input of the block: rows, a Sequence or images.
+  /// @throws ShapeError if the block returns another shape
+  template <class Context, class X>
+  [[nodiscard]] X forward(Context& context, X const& x) const {
+    return add(context, x, block_.forward(context, x));
+  }
+
+ private:
+  Block block_;
+};
+
+}}}  // namespace lockstep::nn

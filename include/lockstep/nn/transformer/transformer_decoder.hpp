@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/transformer/transformer_decoder_layer.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// A stack of TransformerDecoderLayers, all with the same memory. Layers are named "0", "1", and so on.
+/// @determinism bitwise, for any number of threads
+class TransformerDecoder {
+ public:
+  struct Options {
+    Index layers;                              ///< number of layers; 0 returns the input unchanged
+    Index width;                               ///< channels of every token and of the memory
+    Index heads;                               ///< number of heads; each takes width / heads channels
+    Index feed_forward;                        ///< width inside each feed-forward part
+    double dropout = 0;                        ///< probability
+    bool norm_first = false;                   ///< as in the layer; add your own norm after the last layer
+    Activation activation = Activation::gelu;  ///< of each feed-forward part
+    double epsilon = 1e-5;                     ///< of the norms
+  };
+
+  /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
+  /// @throws ShapeError unless heads divides width
+  explicit TransformerDecoder(Options const& options) {
+    expect<ConfigError>(options.layers >= 0, [&] {
+      return "TransformerDecoder: " + std::to_string(options.layers) + " layers; it must be at least 0";
+    });
+    TransformerDecoderLayer const layer({.width = options.width,
+                                         .heads = options.heads,
+                                         .feed_forward = options.feed_forward,
+                                         .dropout = options.dropout,
+                                         .norm_first = options.norm_first,
+                                         .activation = options.activation,
+                                         .epsilon = options.epsilon});
+    layers_.assign(static_cast<std::size_t>(options.layers), layer);
+  }
+
+  void visit(auto&& each) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
+  }
+
+  /// Returns the transformed tokens.
+  /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
+  /// @throws ShapeError if either has another width, or their numbers of sequences differ
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x,
+                                            SequenceOf<Context> const& memory) const {
+    auto reader = detail::Reader::one_of_several;  // the caller may read its x again
+    for (auto const& layer : layers_) {
+      x = layer.forward(context, x, memory, reader);
+      reader = detail::Reader::last;
+    }
+    return x;
+  }
+
+ private:
+  std::vector<TransformerDecoderLayer> layers_;
+};
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/attention/attention.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/normalization/layer_norm.hpp>
+#include <lockstep/nn/random/dropout.hpp>
+#include <lockstep/nn/transformer/detail/residual_part.hpp>
+#include <lockstep/nn/transformer/feed_forward.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// Encoder layer: x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))). With `norm_first`:
+/// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))). Order and dropout are those of
+/// torch.nn.TransformerEncoderLayer: dropout applies to the attention weights, after the attention, after the
+/// activation and after the feed-forward part.
+/// @determinism bitwise, for any number of threads
+/// @source Vaswani et al.: Attention Is All You Need (2017)
+class TransformerEncoderLayer {
+ public:
+  struct Options {
+    Index width;                               ///< channels of every token
+    Index heads;                               ///< number of heads; each takes width / heads channels
+    Index feed_forward;                        ///< width inside the feed-forward part
+    double dropout = 0;                        ///< probability
+    bool causal = false;                       ///< token i attends only to tokens up to i
+    bool norm_first = false;                   ///< normalises the input of each part instead of the sum after it
+    Activation activation = Activation::gelu;  ///< of the feed-forward part
+    double epsilon = 1e-5;                     ///< of the norms
+    double rotary_base = 0;                    ///< base of rotary positions, for example 10000; 0: none
+  };
+
+  /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
+  /// width
+  explicit TransformerEncoderLayer(Options const& options)
+      : attention_({.width = options.width,
+                    .heads = options.heads,
+                    .dropout = options.dropout,
+                    .causal = options.causal,
+                    .rotary_base = options.rotary_base}),
+        attention_norm_(options.width, options.epsilon),
+        feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
+        feed_forward_norm_(options.width, options.epsilon),
+        dropout_(options.dropout),
+        norm_first_(options.norm_first) {}
+
+  void visit(auto&& each) {
+    each("attention", attention_);
+    each("attention_norm", attention_norm_);
+    each("feed_forward", feed_forward_);
+    each("feed_forward_norm", feed_forward_norm_);
+  }
+
+  /// Returns the transformed tokens.
+  /// @shape x.tokens [rows * length, width]   @shape returns as x
+  /// @throws ShapeError if x has another width
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
+    return forward(context, x, detail::Reader::one_of_several);
+  }
+
+ private:
+  friend class TransformerEncoder;
+
+  template <class Context>
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            detail::Reader reader) const {
+    auto const part = [&](auto const& norm, auto reads, auto const& in, auto const& of) {
+      return detail::residual_part(context, norm, dropout_, norm_first_, reads, in, of);
+    };
+    auto const attended =
+        part(attention_norm_, reader, x, [&](auto const& in) { return attention_.forward(context, in); });
+    return part(feed_forward_norm_, detail::Reader::last, attended,
+                [&](auto const& in) { return feed_forward_.forward(context, in); });
+  }
+
+  MultiHeadAttention attention_;
+  LayerNorm attention_norm_;
+  FeedForward feed_forward_;
+  LayerNorm feed_forward_norm_;
+  Dropout dropout_;
+  bool norm_first_;
+};
+
+}}}  // namespace lockstep::nn

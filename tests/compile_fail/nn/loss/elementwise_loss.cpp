@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// CASE variable: Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value
+// CASE picture: Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value
+// CASE sequence: Lockstep: the targets of a loss are numbers, and this is a Sequence: pass target.tokens.value
+// CASE own_rule: Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value
+#include <lockstep/nn/loss/huber_loss.hpp>
+#include <lockstep/nn/loss/mean_absolute_error.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
+
+using namespace lockstep;
+using Context = nn::Context<float, HostSpace>;
+
+void losses(Context& context, Context::Variable<2> x, [[maybe_unused]] Context::Variable<4> picture,
+            nn::Sequence<float, HostSpace> const& sequence) {
+  static_cast<void>(nn::mean_squared_error(context, x, x.value));
+  static_cast<void>(nn::huber_loss(context, sequence, sequence.tokens.value));
+  static_cast<void>(nn::elementwise_loss(context, kernel::DivergenceOfMean{}, x, 2));
+  static_cast<void>(nn::elementwise_loss(context, kernel::DivergenceOfMean{}, sequence));
+#if defined(CASE_variable)
+  static_cast<void>(nn::mean_squared_error(context, x, x));
+#elif defined(CASE_picture)
+  static_cast<void>(nn::mean_absolute_error(context, picture, picture));
+#elif defined(CASE_sequence)
+  static_cast<void>(nn::huber_loss(context, sequence, sequence, {.delta = 2}));
+#elif defined(CASE_own_rule)
+  static_cast<void>(nn::elementwise_loss(context, kernel::SquaredError{}, x, x));
+#endif
+}

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/autograd/context.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../malloc_count.hpp"
+#include "../parallel/table_model.hpp"
+#include "nn/toy.hpp"
+
+using namespace lockstep;
+
+namespace {
+struct Fixture {
+  ThreadPool pool{1};
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  toy::Model model;
+  nn::ParameterLayout layout = nn::ParameterLayout::of(model);
+  std::vector<double> values = std::vector<double>(static_cast<std::size_t>(layout.size()), 0.5);
+  std::vector<double> gradients = std::vector<double>(static_cast<std::size_t>(layout.size()), -1);
+  toy::Batch batch{{1, 2}, {0, 0}};
+  Index scale_at = layout.entries()[1].offset;
+
+  Fixture() { context.bind(values.data(), gradients.data(), layout.entries().size()); }
+  double loss(nn::Mode mode = nn::Mode::training) {
+    context.begin_micro_batch(mode, 1);
+    return model.forward(context, batch).sum;
+  }
+  double& scale_gradient() { return gradients[static_cast<std::size_t>(scale_at)]; }
+};
+struct Pair {
+  nn::Parameter first{{1}, {}}, second{{1}, {}};
+  void visit(auto&& each) { each("first", first), each("second", second); }
+};
+}  // namespace
+
+// With s = scale, prediction (s^2 + s) x, loss sum (s^2 + s)^2 x^2, derivative 2 (s^2 + s)(2 s + 1) sum x^2.
+TEST_CASE("a parameter that is used twice gets the sum of both gradients") {
+  Fixture f;
+  f.context.begin_step();
+  CHECK(f.loss() == doctest::Approx(0.75 * 0.75 * 5));
+  f.context.backward({});
+  CHECK(f.scale_gradient() == doctest::Approx(2 * 0.75 * 2 * 5));
+}
+
+TEST_CASE("micro-batches of a step add up, and a new step overwrites") {
+  Fixture f;
+  for (int step = 0; step < 2; ++step) {
+    f.context.begin_step();
+    for (int micro = 1; micro <= 3; ++micro) {
+      f.loss();
+      f.context.backward({});
+      CHECK(f.scale_gradient() == doctest::Approx(15.0 * micro));
+    }
+  }
+}
+
+TEST_CASE("the sink hears of a parameter once, after its last use, and never of one that nobody used") {
+  Fixture f;
+  struct Heard {
+    Fixture* f;
+    int calls = 0;
+    Index offset = -1, count = -1;
+    double gradient = 0;
+  } heard{&f};
+  f.context.begin_step();
+  f.loss();
+  f.context.backward({[](void* self, Index offset, Index count) {
+                        auto& h = *static_cast<Heard*>(self);
+                        ++h.calls, h.offset = offset, h.count = count, h.gradient = h.f->scale_gradient();
+                      },
+                      &heard});
+  CHECK(heard.calls == 1);
+  CHECK(heard.offset == f.scale_at);
+  CHECK(heard.count == 1);
+  CHECK(heard.gradient == doctest::Approx(15));
+  CHECK(f.context.written(1));
+  CHECK_FALSE(f.context.written(0));
+}
+
+TEST_CASE("a forward pass that was given up leaves no use behind that backward would wait for") {
+  Fixture f;
+  int told = 0;
+  f.context.begin_step();
+  f.loss();
+  f.loss();
+  f.context.backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &told});
+  CHECK(told == 1);
+}
+
+TEST_CASE("only while recompute repeats a pass it is a repetition, also after one that failed") {
+  Fixture f;
+  for (bool fails : {false, true}) {
+    int replays = 0;
+    f.context.begin_step();
+    f.context.begin_micro_batch(nn::Mode::training, 1);
+    CHECK_FALSE(f.context.replaying());
+    auto const made = f.context.recompute([&replays, fails](auto& c) {
+      replays += c.replaying();
+      if (c.replaying() && fails) throw DataError("a repetition that fails");
+      auto const y = c.template variable<1>({2});
+      c.on_backward(y, std::tie(), [](auto&) {});
+      return y;
+    });
+    CHECK_FALSE(f.context.replaying());
+    static_cast<void>(f.context.gradient(made));
+    if (fails)
+      CHECK_THROWS_AS(f.context.backward({}), DataError);
+    else
+      f.context.backward({});
+    CHECK(replays == 1);
+    if (!fails) CHECK_FALSE(f.context.replaying());
+  }
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  CHECK_FALSE(f.context.replaying());
+}
+
+TEST_CASE("a closure that names no parameters tells of each when its last use is over") {
+  std::vector<double> values(32), gradients(32, -1);
+  Pair pair;
+  auto const layout = nn::ParameterLayout::of(pair);
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(values.data(), gradients.data(), layout);
+  std::vector<Index> heard;
+  context.begin_step();
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const end = context.variable<1>({1});
+  for (auto const* p : {&pair.first, &pair.first, &pair.second}) context.expect_use(*p);
+  auto const write = [&heard, &pair](nn::Context<double, HostSpace>& c) {
+    auto const give = [&](nn::Parameter const& p) {
+      auto const to = c.gradient(p);
+      *to.data = to.write == Write::add ? *to.data + 3 : 3;
+      c.used(p);
+    };
+    give(pair.first);
+    CHECK(heard.empty());
+    give(pair.second);
+    CHECK(heard == std::vector<Index>{pair.second.offset});
+    give(pair.first);
+  };
+  context.on_backward(end, std::tuple{}, write);
+  static_cast<void>(context.gradient(end));
+  context.backward(
+      {[](void* self, Index offset, Index) { static_cast<std::vector<Index>*>(self)->push_back(offset); }, &heard});
+  CHECK(heard == std::vector<Index>{pair.second.offset, pair.first.offset});
+  CHECK(gradients[static_cast<std::size_t>(pair.first.offset)] == 6);
+  CHECK(gradients[static_cast<std::size_t>(pair.second.offset)] == 3);
+}
+
+TEST_CASE("a layer whose output nobody used does not run backward") {
+  Fixture f;
+  f.context.begin_step();
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Parameter p{{1}, {}, f.scale_at, 1};
+  static_cast<void>(toy::multiply(f.context, p, toy::inputs(f.context, f.batch)));
+  f.context.backward({});
+  CHECK_FALSE(f.context.written(1));
+  CHECK(f.scale_gradient() == -1);
+}
+
+TEST_CASE("evaluation records nothing and gives the same loss") {
+  Fixture f;
+  f.context.begin_step();
+  double const training = f.loss();
+  CHECK(f.loss(nn::Mode::evaluation) == training);
+  f.context.backward({});
+  CHECK(f.scale_gradient() == -1);
+}
+
+TEST_CASE("random keys depend on the micro-batch's key and on the order of calls only") {
+  Fixture f;
+  auto keys = [&](std::uint64_t key) {
+    f.context.begin_micro_batch(nn::Mode::training, key);
+    auto const first = f.context.next_key();
+    return std::pair{first, f.context.next_key()};
+  };
+  CHECK(keys(1) == keys(1));
+  CHECK(keys(1) != keys(2));
+  CHECK(keys(1).first != keys(1).second);
+}
+
+TEST_CASE("from the second micro-batch on nothing is allocated") {
+  if (!lockstep_test::counts_mallocs) return;
+  Fixture f;
+  f.batch = {std::vector<double>(100'000, 0.5), std::vector<double>(100'000, 0)};
+  auto run = [&] {
+    f.context.begin_step();
+    f.loss();
+    f.context.backward({});
+  };
+  run(), run();
+  auto const before = lockstep_test::mallocs.load();
+  run();
+  CHECK(lockstep_test::mallocs == before);
+}
+
+TEST_CASE("what a layer keeps is found again by owner and type, and ends with the context") {
+  struct Storage {
+    std::vector<int> values;
+  };
+  static int alive = 0;
+  struct Counted {
+    Counted() { ++alive; }
+    ~Counted() { --alive; }
+  };
+  int const owner = 0, other = 0;
+  {
+    Fixture f;
+    auto& first = f.context.kept<Storage>(&owner);
+    first.values = {1, 2};
+    f.context.begin_micro_batch(nn::Mode::training, 1);
+    CHECK(f.context.kept<Storage>(&other).values.empty());
+    static_cast<void>(f.context.kept<Counted>(&owner));
+    CHECK(alive == 1);
+    CHECK(&f.context.kept<Storage>(&owner) == &first);
+    CHECK(first.values.size() == 2);
+  }
+  CHECK(alive == 0);
+}
+
+TEST_CASE("a gradient made in place takes its source's memory, unless something was written or sizes differ") {
+  Fixture f;
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3}), longer = f.context.variable<1>({4});
+  nn::Context<double, HostSpace>::Variable<1> const input{x.value, nullptr};
+  auto* const dy = f.context.gradient(y).data;
+  CHECK(f.context.gradient_in_place(input, y).data == nullptr);
+  CHECK(f.context.gradient_in_place(longer, y).data != dy);
+  auto const first = f.context.gradient_in_place(x, y), second = f.context.gradient_in_place(x, y);
+  CHECK(first.data == dy);
+  CHECK(first.write == Write::overwrite);
+  CHECK(second.data == dy);
+  CHECK(second.write == Write::add);
+}
+
+namespace {
+/// The gradients that a step of these micro-batches leaves, with zeros where nothing was touched.
+std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_model::Batch> const& micro_batches) {
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  table_model::Model model(70, form);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<double> values(static_cast<std::size_t>(layout.size()), 0.5), gradients(values.size(), -7), out;
+  context.bind(values.data(), gradients.data(), layout);
+  CHECK(context.touched().size() == (form == nn::GradientForm::by_rows ? 3 : 1));
+  context.begin_step();
+  for (auto const& batch : micro_batches) {
+    context.begin_micro_batch(nn::Mode::training, 1);
+    static_cast<void>(model.forward(context, batch));
+    context.backward({});
+  }
+  out.resize(gradients.size());
+  kernel::for_written(context.touched(), 0, layout.size(), [&](Index begin, Index end) {
+    for (; begin < end; ++begin) out[static_cast<std::size_t>(begin)] = gradients[static_cast<std::size_t>(begin)];
+  });
+  for (std::size_t p = 0; p < layout.entries().size(); ++p)
+    if (!context.written(p)) std::fill_n(out.begin() + layout.entries()[p].offset, layout.entries()[p].size, 0.0);
+  context.begin_step();
+  for (auto const& table : context.touched()) CHECK(table.count() == 0);
+  return out;
+}
+}  // namespace
+
+TEST_CASE("a gradient's memory serves again once all its producers have read it, and not before") {
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(nullptr, nullptr, 0);
+  using Variable = nn::Variable<double, 1, HostSpace>;
+  struct Seen {
+    double const* data[12];
+    double value[12];
+    int count = 0;
+  } seen;
+  // Each layer has two inputs and two producers of y's gradient, as one that computes its output in two steps does.
+  auto const join = [&](Variable x, Variable leaf) {
+    auto const y = context.variable<1>({5});
+    for (int part = 0; part < 2; ++part)
+      context.on_backward(y, std::tie(), [to = part == 0 ? x : leaf, y, part, s = &seen](auto& c) {
+        s->data[s->count] = y.gradient().data;
+        s->value[s->count++] = y.gradient()(4);
+        auto const d = c.gradient(to);
+        for (Index i = 0; i < 5; ++i) d.data[i] = part == 0 ? 3 * y.gradient()(i) : -1;
+      });
+    return y;
+  };
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    context.begin_micro_batch(nn::Mode::training, 1);
+    seen.count = 0;
+    auto const input = context.variable<1>({5});
+    auto y = input;
+    Variable leaves[6];
+    Variable outputs[6];
+    for (int i = 0; i < 6; ++i) outputs[i] = y = join(y, leaves[i] = context.variable<1>({5}));
+    std::fill_n(context.gradient(y).data, 5, 1.0);
+    context.backward({});
+
+    REQUIRE(seen.count == 12);
+    for (int i = 0; i < 12; ++i) CHECK(seen.value[i] == std::pow(3.0, i / 2));
+    for (int i = 0; i < 12; i += 2) CHECK(seen.data[i] == seen.data[i + 1]);
+    for (int i = 2; i < 12; i += 2) CHECK(seen.data[i] != seen.data[i - 2]);
+    // What the layers behind have left: the gradient of their output, or the output itself.
+    for (int i = 2; i < 12; i += 2) {
+      auto const* const taken = leaves[5 - i / 2].gradient().data;
+      bool left = false;
+      for (int j = 0; j < i; j += 2) left |= taken == seen.data[j] || taken == outputs[5 - j / 2].value.data;
+      CHECK(left);
+      CHECK(taken != seen.data[i]);
+    }
+    // A value that a layer still reads is nobody's gradient.
+    for (int i = 0; i < 12; i += 2)
+      for (int j = i; j < 12; j += 2) CHECK(seen.data[i] != outputs[5 - j / 2].value.data);
+    CHECK(input.gradient()(0) == std::pow(3.0, 6));
+  }
+}
+
+TEST_CASE("what is released makes room, and what is set aside is made again when somebody reads it") {
+  Fixture f;
+  auto& context = f.context;
+  std::array<Index, 1> const extent{40};
+  for (auto mode : {nn::Mode::training, nn::Mode::evaluation}) {
+    context.begin_micro_batch(mode, 1);
+    auto const released = context.variable<1>(extent);
+    context.release(released);
+    context.release(nn::Context<double, HostSpace>::Variable<1>{});
+    auto const kept = context.variable<1>(extent), remade = context.variable<1>(extent);
+    CHECK(kept.value.data == released.value.data);
+    CHECK(remade.value.data != kept.value.data);
+    context.set_aside(kept);  // nothing makes it again: only evaluation does not need that
+    CHECK((context.variable<1>(extent).value.data == kept.value.data) == (mode == nn::Mode::evaluation));
+  }
+
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const plain = context.variable<1>(extent), x = context.variable<1>(extent);
+  int made = 0;
+  context.can_make_again(x, [&made](auto&, auto to) {
+    ++made;
+    std::fill_n(to.data, to.size(), 7.0);
+  });
+  CHECK(context.value_of(x) == x.value);
+  context.set_aside(x);
+  auto const over = context.variable<1>(extent);
+  CHECK(over.value.data == x.value.data);
+  CHECK(context.value_of(plain) == plain.value);
+  CHECK(made == 0);
+  auto const again = context.value_of(x);
+  CHECK(again.data != over.value.data);
+  CHECK(again(39) == 7.0);
+  CHECK(context.value_of(x) == again);
+  CHECK(made == 1);
+  auto const in_place = context.gradient_in_value(over);
+  CHECK(in_place.data == over.value.data);
+  CHECK(context.gradient(over).write == Write::add);
+}
+
+TEST_CASE("what is recomputed makes room for itself only, until all of it is given back") {
+  Fixture f;
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  std::array<Index, 1> const extent{40};
+  auto const before = f.context.variable<1>(extent);
+  f.context.release(before);
+  double const *first = nullptr, *second = nullptr;
+  auto const inside = [&](auto& c) {
+    auto const a = c.template variable<1>(extent);
+    c.release(a);
+    auto const b = c.template variable<1>(extent);
+    first = a.value.data, second = b.value.data;
+    c.on_backward(b, std::tie(), [](auto&) {});
+    return b;
+  };
+  static_cast<void>(f.context.recompute(inside));
+  CHECK(first == second);
+  CHECK(first != before.value.data);
+  f.context.release(f.context.recompute([before](auto&) { return before; }, before));  // returns what it took
+  auto const next = f.context.variable<1>(extent);
+  CHECK((next.value.data == before.value.data || next.value.data == first));
+}
+
+TEST_CASE("a gradient by rows is the dense one: over micro-batches, and with uses of the whole table") {
+  for (std::vector<table_model::Batch> const& batches : {std::vector<table_model::Batch>{{{3, 69, 3}}},
+                                                         {{{3, 69}}, {{69, 0, 1, 2}}},
+                                                         {{{3}}, {{}, true}, {{69, 5, 5}}},
+                                                         {{{4, 5, 6}, true}, {{}, false}},
+                                                         {{{}, false}}})
+    CHECK(table_gradients(nn::GradientForm::by_rows, batches) == table_gradients(nn::GradientForm::dense, batches));
+}
+
+TEST_CASE("a context that knows no layout has dense gradients") {
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  nn::Parameter table{.shape = {4, 2}, .initializer = {}, .gradient_form = nn::GradientForm::by_rows};
+  table.offset = 0, table.ordinal = 0;
+  std::vector<double> values(8), gradients(8);
+  context.bind(values.data(), gradients.data(), 1);
+  context.begin_step();
+  CHECK(context.touched().empty());
+  auto const first = context.gradient_by_rows(table), second = context.gradient_by_rows(table);
+  CHECK(first.touched.words == nullptr);
+  CHECK(first.write == Write::overwrite);
+  CHECK(second.write == Write::add);
+}
+
+TEST_CASE("a micro-batch that begins again, over the gradients of before, leaves the bits of one") {
+  Fixture f;
+  auto const add_up = [&](bool again) {
+    f.context.begin_step();
+    for (int micro = 0; micro < 2; ++micro) {
+      std::vector<std::uint8_t> const before(f.context.written().begin(), f.context.written().end());
+      auto const gradients = f.gradients;
+      f.loss();
+      if (again) {
+        f.context.backward({});
+        f.context.begin_micro_batch_again();
+        f.context.set_written(before);
+        std::copy(gradients.begin(), gradients.end(), f.gradients.begin());
+        f.model.forward(f.context, f.batch);
+      }
+      f.context.backward({});
+    }
+    return f.scale_gradient();
+  };
+  CHECK(add_up(true) == add_up(false));
+
+  auto const moves = f.context.memory_moves();
+  f.loss();
+  CHECK(f.context.memory_moves() == moves);
+  f.batch = {std::vector<double>(300'000, 0.5), std::vector<double>(300'000, 0)};
+  f.loss();
+  CHECK(f.context.memory_moves() > moves);
+}
+
+TEST_CASE("what visit does not name is refused by its shape, before anything is read there") {
+  Fixture f;
+  nn::Parameter const forgotten{{2, 3}, nn::Initializer::constant(0)};
+  nn::Buffer const kept{{5}};
+  CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<2>(forgotten)), doctest::Contains("shape [2, 3]"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<1>(kept)), doctest::Contains("shape [5]"), ConfigError);
+}
+
+namespace {
+
+/// A clock that is one further at each look.
+struct Ticks {
+  double now = 0;
+  static double next(void* self) { return static_cast<Ticks*>(self)->now++; }
+};
+
+std::vector<Span> of_kind(Timeline const& timeline, Span::Kind kind) {
+  std::vector<Span> out;
+  for (auto const& span : timeline)
+    if (span.kind == kind) out.push_back(span);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("each operation's forward ends where its backward is registered, and both are written down") {
+  Fixture f;
+  Timeline timeline(1000);
+  Ticks ticks;
+  f.context.trace(&timeline, &Ticks::next, &ticks);
+  f.context.begin_step();
+  f.loss();  // scale x, scale of that, their sum
+  f.context.end_forward();
+  std::vector<Index> told;
+  f.context.backward({[](void* self, Index offset, Index count) {
+                        for (auto number : {offset, count}) static_cast<std::vector<Index>*>(self)->push_back(number);
+                      },
+                      &told});
+  CHECK(told == std::vector<Index>{f.scale_at, 1});
+
+  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
+  int const scale = 1;           // the ordinal
+  REQUIRE(forward.size() == 4);  // with the loss, which registers nothing
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    CHECK(forward[i].number == static_cast<Index>(i));
+    CHECK(forward[i].end == forward[i].begin + 1);
+    if (i > 0) CHECK(forward[i].begin == forward[i - 1].end);
+  }
+  CHECK(forward[0].amount == 2 * sizeof(double));
+  for (std::size_t const i : {0u, 1u}) {
+    CHECK(forward[i].first == scale);
+    CHECK(forward[i].last == scale);
+  }
+  CHECK(forward[2].first == -1);
+  CHECK(std::string(forward[0].name) == forward[1].name);
+  CHECK(std::string(forward[0].name) != forward[2].name);
+  CHECK(std::string(forward[3].name).empty());
+
+  REQUIRE(backward.size() == 3);
+  for (std::size_t i = 0; i < backward.size(); ++i) {
+    CHECK(backward[i].number == static_cast<Index>(2 - i));
+    CHECK(std::string(backward[i].name) == forward[2 - i].name);
+  }
+  auto const leaves = of_kind(timeline, Span::Kind::phase);  // scale's gradient, from within its first use's backward
+  REQUIRE(leaves.size() == 1);
+  CHECK(std::string(leaves[0].name) == "gradients ready");
+  CHECK(leaves[0].begin > backward[2].begin);
+  CHECK(leaves[0].end < backward[2].end);
+
+  f.loss();
+  auto const twice = of_kind(timeline, Span::Kind::forward);
+  REQUIRE(twice.size() == 7);  // the loss has not ended
+  for (std::size_t i = 0; i < 3; ++i) CHECK(twice[4 + i].number == static_cast<Index>(i));
+
+  auto const written = timeline.size();
+  f.context.trace(nullptr, nullptr, nullptr);
+  f.loss();
+  f.context.backward({});
+  CHECK(timeline.size() == written);
+}
+
+TEST_CASE("operations that register backward without having made anything in between are one") {
+  Fixture f;
+  Timeline timeline(1000), no_room(0);
+  Ticks ticks;
+  nn::Parameter first{{1}, {}}, second{{1}, {}}, third{{1}, {}};
+  first.ordinal = 0, second.ordinal = 1, third.ordinal = 2;
+  f.context.bind(f.values.data(), f.gradients.data(), 3);
+  f.context.begin_step();
+  for (auto* to : {&no_room, &timeline, &timeline}) {  // the second time after other spans
+    f.context.trace(to, &Ticks::next, &ticks);
+    f.context.begin_micro_batch(nn::Mode::training, 1);
+    auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3});
+    f.context.on_backward(x, std::tie(std::as_const(second)), [](auto&) {});
+    f.context.on_backward(y, std::tie(std::as_const(first)), [](auto&) {});
+    f.context.on_backward(y, std::tie(std::as_const(third)), [](auto&) {});
+    f.context.backward({});
+  }
+  CHECK(no_room.size() == 0);
+  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
+  REQUIRE(forward.size() == 2);
+  REQUIRE(backward.size() == 6);
+  for (auto const& span : forward) CHECK(span.amount == 6 * sizeof(double));
+  for (auto const* spans : {&forward, &backward})
+    for (auto const& span : *spans) {
+      CHECK(span.number == 0);
+      CHECK(span.first == 0);
+      CHECK(span.last == 2);
+    }
+}
+
+TEST_CASE("what is computed again lies within the backward of what put it off") {
+  Fixture f;
+  Timeline timeline(1000);
+  Ticks ticks;
+  f.context.trace(&timeline, &Ticks::next, &ticks);
+  f.context.begin_step();
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Parameter scale{{1}, {}};
+  scale.offset = f.scale_at, scale.ordinal = 1;
+  auto const x = toy::multiply(f.context, scale, toy::inputs(f.context, f.batch));
+  auto const y =
+      f.context.recompute([&scale, x](auto& c) { return toy::multiply(c, scale, toy::multiply(c, scale, x)); }, x);
+  static_cast<void>(toy::squared_error(f.context, y, {0, 0}));
+  f.context.backward({});
+  auto const again = of_kind(timeline, Span::Kind::again), backward = of_kind(timeline, Span::Kind::backward);
+  CHECK(again.size() == 2);
+  REQUIRE(backward.size() >= 4);
+  auto const& put_off = backward[backward.size() - 2];  // then only x's own is left
+  for (auto const& span : again) {
+    CHECK(span.begin >= put_off.begin);
+    CHECK(span.end < put_off.end);
+  }
+  auto const inner = std::count_if(backward.begin(), backward.end(), [&](Span const& span) {
+    return span.begin > put_off.begin && span.end < put_off.end;
+  });
+  CHECK(inner == 2);
+}

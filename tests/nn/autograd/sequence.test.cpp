@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/autograd/sequence.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/memory/space.hpp>
+
+using namespace lockstep;
+
+TEST_CASE("a sequence keeps its layout around another activation") {
+  auto const layout = nn::SequenceLayout<HostSpace>::padded(3, {}, {nullptr, {2}});
+  nn::Sequence<float, HostSpace> const sequence{{{nullptr, {6, 4}}, nullptr}, layout};
+  auto const wider = sequence.with({{nullptr, {6, 8}}, nullptr});
+  CHECK(sequence.width() == 4);
+  CHECK(wider.width() == 8);
+  CHECK(wider.layout.rows == 2);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/elementwise/leaky_relu.hpp>
+
+#include <doctest/doctest.h>
+
+#include "nn/activation_check.hpp"
+#include "nn/space_check.hpp"
+
+namespace {
+auto const apply = [](auto& context, auto const&, auto const& x) { return lockstep::nn::leaky_relu(context, x, 0.3); };
+auto const by_itself = [](auto& context, auto const&, auto const& x) { return lockstep::nn::leaky_relu(context, x); };
+}  // namespace
+
+TEST_CASE("gradient of the input, of sequences and of pictures") {
+  activation_check::check_gradients(apply);
+  auto const result =
+      space_check::trial<double>(activation_check::NoParameters{}, lockstep::Extents<4>{2, 4, 3, 5}, apply).check();
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+  activation_check::check_bits<T>(apply);
+}
+
+TEST_CASE("the slope is 0.01 unless told") {
+  using namespace activation_check;
+  auto const told = [](auto& context, auto const&, auto const& x) { return nn::leaky_relu(context, x, 0.01); };
+  Batch const batch{.rows = 3, .length = 2};
+  CHECK(run<float>(NoParameters{}, 5, batch, by_itself, 1) == run<float>(NoParameters{}, 5, batch, told, 1));
+  CHECK_FALSE(run<float>(NoParameters{}, 5, batch, by_itself, 1) == run<float>(NoParameters{}, 5, batch, apply, 1));
+}
+
+TEST_CASE("a slope below 0 is refused") {
+  using namespace activation_check;
+  auto const falling = [](auto& context, auto const&, auto const& x) { return nn::leaky_relu(context, x, -0.5); };
+  CHECK_THROWS_WITH_AS(static_cast<void>(run<float>(NoParameters{}, 5, {}, falling, 1)),
+                       "leaky_relu: the slope is -0.500000; it must be 0 or more", lockstep::ConfigError);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/elementwise/multiply.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/nn/elementwise/sigmoid.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/normalization/layer_norm.hpp>
+#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/pooling/space_pooling.hpp>
+
+#include "nn/layer_check.hpp"
+#include "nn/space_check.hpp"
+
+using namespace layer_check;
+
+namespace {
+/// x * layer(x): x is used twice, so that its gradient is a sum.
+auto const gated = [](auto& context, nn::Linear const& layer, auto const& x) {
+  return nn::multiply(context, x, layer.forward(context, x));
+};
+/// Both sides are the same tensor.
+auto const square = [](auto& context, nn::Linear const& layer, auto const& x) {
+  auto const y = layer.forward(context, x);
+  return nn::multiply(context, y, y);
+};
+/// One side has no gradient.
+auto const masked = [](auto& context, nn::Linear const& layer, auto const& x) {
+  auto const y = layer.forward(context, x);
+  auto const mask = context.template temporary<typename std::decay_t<decltype(context)>::Scalar>(y.tokens.value.extent);
+  for (Index i = 0; i < mask.size(); ++i) mask.data[i] = static_cast<float>(i % 3);
+  return nn::multiply(context, y, y.with(context.input(mask)));
+};
+/// Channels of a sequence by what the whole sequence says of them.
+auto const excited = [](auto& context, nn::Linear const& layer, auto const& x) {
+  auto const factors = nn::sigmoid(context, layer.forward(context, nn::mean_pool(context, x)));
+  return nn::multiply(context, x, factors);
+};
+struct NormAndMap {
+  nn::LayerNorm norm{7};
+  nn::Linear map{7, 7};
+  void visit(auto&& each) { each("norm", norm), each("map", map); }
+};
+/// Backward reads what a norm made and what was set aside after that.
+auto const made_again = [](auto& context, NormAndMap const& layer, auto const& x) {
+  auto const y = layer.norm.forward(context, x);
+  auto const z = nn::multiply(context, y, layer.map.forward(context, y));
+  context.set_aside(y.tokens);
+  return z;
+};
+}  // namespace
+
+TEST_CASE("gradients of both sides") {
+  for (Index rows : {1, 4}) {
+    Batch const batch{.rows = rows, .length = 9};
+    for (auto const& result : {check(nn::Linear(7, 7), 7, batch, gated), check(nn::Linear(7, 7), 7, batch, square),
+                               check(nn::Linear(7, 7), 7, batch, masked), check(NormAndMap{}, 7, batch, made_again)}) {
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+  }
+}
+
+TEST_CASE("gradients of sequences and of their factors, padding left out") {
+  for (auto const& lengths : {std::vector<std::int32_t>{9}, {9, 0, 1, 4}}) {
+    auto const result = check(nn::Linear(7, 7), 7,
+                              {.rows = static_cast<Index>(lengths.size()), .length = 9, .lengths = lengths}, excited);
+    CAPTURE(result.where);
+    CHECK(result.ok());
+  }
+}
+
+TEST_CASE("gradients of pictures, clips and series and of their factors") {
+  auto const squeezed = [](auto& context, nn::Linear const& layer, auto const& x) {
+    return nn::multiply(context, x, nn::sigmoid(context, layer.forward(context, nn::global_average_pool(context, x))));
+  };
+  auto const series = space_check::trial<double>(nn::Linear(5, 5), lockstep::Extents<3>{2, 4, 5}, squeezed).check();
+  auto const picture = space_check::trial<double>(nn::Linear(5, 5), lockstep::Extents<4>{2, 4, 3, 5}, squeezed).check();
+  CAPTURE(series.where);
+  CHECK(series.ok());
+  CAPTURE(picture.where);
+  CHECK(picture.ok());
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+  Batch const batch{.rows = 5, .length = 31, .lengths = {31, 1, 0, 7, 30}};
+  for (int threads : {1, 2, 4}) {
+    CHECK(run<T>(nn::Linear(33, 33), 33, batch, gated, threads) == run<T>(nn::Linear(33, 33), 33, batch, gated, 1));
+    CHECK(run<T>(nn::Linear(33, 33), 33, batch, excited, threads) == run<T>(nn::Linear(33, 33), 33, batch, excited, 1));
+  }
+  CHECK(evaluate<T>(nn::Linear(33, 33), 33, batch, excited) == run<T>(nn::Linear(33, 33), 33, batch, excited, 1).loss);
+}
+
+TEST_CASE("shapes that differ are refused with both sides") {
+  CHECK(refusal(nn::Linear(5, 3), 5, gated) == "multiply: the sides are [4, 5] and [4, 3]; their shapes must be equal");
+  CHECK(refusal(nn::Linear(5, 3), 5, excited) ==
+        "multiply: the factors are [2, 3] of [2, 5], the rows and channels of x; the two must be equal");
+}

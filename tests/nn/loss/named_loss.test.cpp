@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/loss/named_loss.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/memory/stream.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+
+using namespace lockstep;
+
+TEST_CASE("in evaluation a loss is found by its name, and those of one name add up") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  auto const returned = nn::named_loss(context, "kl", {6, 2});
+  CHECK(returned.sum == 6);
+  CHECK(returned.weight == 2);
+  nn::named_loss(context, "rebuilt", {1, 1});
+  nn::named_loss(context, "kl", {3, 1});
+  auto& named = nn::detail::named_losses(context);
+  CHECK(named.of("kl").sum == 9);
+  CHECK(named.of("kl").weight == 3);
+  CHECK(named.of("rebuilt").sum == 1);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(named.of("KL")),
+      "train::LossPart: the model's loss of a batch has no part \"KL\"; it names \"kl\", \"rebuilt\". "
+      "Name the part when the loss is computed, for every batch: nn::named_loss(context, \"KL\", loss)",
+      ConfigError);
+  named.clear();
+  CHECK_THROWS_WITH_AS(static_cast<void>(named.of("kl")), doctest::Contains("it names none."), ConfigError);
+}
+
+TEST_CASE("in training a name costs nothing and keeps nothing") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 0);
+  CHECK(nn::named_loss(context, "kl", {6, 2}).sum == 6);
+  CHECK_THROWS_AS(static_cast<void>(nn::detail::named_losses(context).of("kl")), ConfigError);
+}

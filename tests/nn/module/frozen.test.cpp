@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/module/frozen.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/mean_squared_error.hpp>
+#include <lockstep/nn/module/initialize.hpp>
+#include <lockstep/nn/normalization/batch_norm.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/reproducible.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/trainer.hpp>
+
+#include "../temporary_folder.hpp"
+#include "../train/line.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+/// A part that evaluation computes otherwise: with statistics that it has kept, not the batch's.
+class Backbone {
+ public:
+  void visit(auto&& each) { each("linear", linear_), each("norm", norm_); }
+  template <class Context>
+  auto forward(Context& context, nn::VariableOf<Context, 2> const& x) const {
+    return norm_.forward(context, linear_.forward(context, x));
+  }
+
+ private:
+  nn::Linear linear_{1, 8};
+  nn::BatchNorm norm_{8};
+};
+
+/// The block itself, under the name that it has in nn::Frozen.
+struct Learned : Backbone {
+  explicit Learned(Backbone block) : Backbone(block) {}
+};
+
+template <class Backbone_>
+class Model {
+ public:
+  void visit(auto&& each) { each("backbone", backbone_), each("head", head_); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = context.input(batch[&line::Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
+    return head_.forward(context, backbone_.forward(context, x));
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context& context, auto const& prediction, auto const& batch) const {
+    return nn::mean_squared_error(context, prediction,
+                                  batch[&line::Point::y].values.reshape(Extents<2>{batch.rows(), 1}));
+  }
+
+ private:
+  Backbone_ backbone_{Backbone{}};
+  nn::Linear head_{8, 1};
+};
+using FineTuned = Model<nn::Frozen<Backbone>>;
+
+optim::AdamW optimizer() { return {.learning_rate = 0.05, .weight_decay = 0.1}; }
+
+/// name -> values, of what a model learns and what it keeps.
+template <class Session>
+std::vector<float> part_of(Session const& session, nn::ParameterLayout const& layout, std::string_view prefix) {
+  std::vector<float> out;
+  auto const take = [&](auto const& entries, auto const& values) {
+    for (auto const& entry : entries)
+      if (entry.name.starts_with(prefix))
+        for (Index i = 0; i < entry.size; ++i) out.push_back(values[static_cast<std::size_t>(entry.offset + i)]);
+  };
+  take(layout.entries(), session.values());
+  take(layout.buffers(), session.buffers());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a frozen block keeps its names, and its parameters say that they are frozen") {
+  FineTuned tuned;
+  Model<Learned> learned;
+  auto const a = nn::ParameterLayout::of(tuned), b = nn::ParameterLayout::of(learned);
+  REQUIRE(a.entries().size() == b.entries().size());
+  for (std::size_t i = 0; i < a.entries().size(); ++i) {
+    CHECK(a.entries()[i].name == b.entries()[i].name);
+    CHECK(a.entries()[i].frozen == a.entries()[i].name.starts_with("backbone."));
+    CHECK(!b.entries()[i].frozen);
+  }
+  CHECK(a.learned_size() ==
+        a.entries().back().offset + 2 * nn::ParameterLayout::alignment);  // the head's two parameters
+  CHECK(b.learned_size() == b.size());
+}
+
+TEST_CASE("it computes as in evaluation, keeps nothing for backward, and what follows learns") {
+  ThreadPool pool(1);
+  Backbone block;
+  auto const layout = nn::ParameterLayout::of(block);
+  std::vector<float> values(static_cast<std::size_t>(layout.size())), gradients(values.size(), 7),
+      buffers(static_cast<std::size_t>(layout.buffer_size()));
+  nn::initialize(layout, 1, values.data());
+  nn::initialize_buffers(layout, buffers.data());
+  auto const kept = buffers;
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(values.data(), gradients.data(), layout);
+  context.bind_buffers(buffers.data());
+  float numbers[] = {1, -2, 3};
+  struct Computed {
+    std::vector<float> values;
+    bool has_gradient;
+  };
+  auto const run = [&](nn::Mode mode, auto const& layer) {
+    context.begin_step();
+    context.begin_micro_batch(mode, 5);
+    auto const y = layer.forward(context, context.input(TensorView<float, 2, HostSpace>{numbers, {3, 1}}));
+    CHECK(context.mode() == mode);
+    return Computed{{y.value.data, y.value.data + y.value.size()}, y.slot != nullptr};
+  };
+  auto const expected = run(nn::Mode::evaluation, block), frozen = run(nn::Mode::training, nn::Frozen(block));
+  CHECK(frozen.values == expected.values);
+  CHECK(!frozen.has_gradient);
+  CHECK(buffers == kept);
+  context.backward({});
+  for (std::size_t p = 0; p < layout.entries().size(); ++p) CHECK_FALSE(context.written(p));
+  auto const learned = run(nn::Mode::training, block);
+  CHECK(learned.values != expected.values);
+  CHECK(learned.has_gradient);
+}
+
+TEST_CASE("training changes what is not frozen alone, under weight decay too, and to the same bits on two devices") {
+  auto const tuned = [](auto policy) {
+    Trainer trainer(FineTuned{}, optimizer(), std::move(policy), 3);
+    auto const before = part_of(trainer, trainer.layout(), "backbone."),
+               head = part_of(trainer, trainer.layout(), "head.");
+    auto loader = line::loader(32, 4);
+    auto const record = trainer.fit(loader, {.epochs = 8});
+    CHECK(part_of(trainer, trainer.layout(), "backbone.") == before);
+    CHECK(part_of(trainer, trainer.layout(), "head.") != head);
+    CHECK(record.session.unused_parameters.empty());
+    CHECK(record.train_loss < 0.1);
+    return part_of(trainer, trainer.layout(), "");
+  };
+  auto const one = tuned(parallel::Reproducible{parallel::SingleDevice{}, 2});
+  CHECK(tuned(parallel::DataParallel{.devices = 2}) == one);
+  for (bool const shard : {false, true}) {
+    launch::Options options;
+    options.threads = 2;
+    launch::run(options, [&](launch::World& world) {
+      parallel::DistributedDataParallel policy{comm::connect(world)};
+      policy.shard_optimizer = shard;
+      CHECK(tuned(std::move(policy)) == one);
+      return 0;
+    });
+  }
+}
+
+TEST_CASE("a part that was learned elsewhere is loaded by its names") {
+  lockstep_test::TemporaryFolder const folder;
+  Trainer first(Model<Learned>{}, optimizer(), parallel::SingleDevice{}, 3);
+  auto loader = line::loader(32, 4);
+  first.fit(loader, {.epochs = 2});
+  train::save_parameters(folder / "first", first.layout(), first.values(), {}, first.buffers());
+  Trainer second(FineTuned{}, optimizer(), parallel::SingleDevice{}, 4);
+  auto const head = part_of(second, second.layout(), "head.");
+  second.load(folder / "first", "backbone.");
+  CHECK(part_of(second, second.layout(), "backbone.") == part_of(first, first.layout(), "backbone."));
+  CHECK(part_of(second, second.layout(), "head.") == head);
+  CHECK_THROWS_WITH_AS(
+      second.load(folder / "first", "encoder."),
+      doctest::Contains(
+          "no name in the model begins with \"encoder.\"; its first parameter is \"backbone.linear.weight\""),
+      ConfigError);
+}
+
+namespace {
+struct Throwing {
+  void visit(auto&&) {}
+  template <class Context>
+  [[nodiscard]] int forward(Context&, int) const {
+    throw std::runtime_error("a block fails");
+  }
+};
+}  // namespace
+
+TEST_CASE("what comes after a frozen block that throws is trained all the same") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  CHECK_THROWS_AS(static_cast<void>(nn::Frozen{Throwing{}}.forward(context, 1)), std::runtime_error);
+  CHECK(context.mode() == nn::Mode::training);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/pooling/space_pooling.hpp>
+
+#include <doctest/doctest.h>
+
+#include "nn/space_check.hpp"
+
+using namespace space_check;
+
+namespace {
+auto const alone = [](auto& context, auto const& layer, auto const& x) { return layer.forward(context, x); };
+struct Nothing {
+  void visit(auto&&) {}
+};
+auto const global = [](auto& context, Nothing const&, auto const& x) { return nn::global_average_pool(context, x); };
+auto const twice = [](auto& context, Nothing const&, auto const& x) {  // dx is written, then added to
+  nn::MaxPool2d const first({.kernel = 3, .stride = 1, .padding = 1});
+  nn::AvgPool2d const second({.kernel = {3, 5}, .stride = 1, .padding = {1, 2}});
+  auto const most = first.forward(context, x), mean = second.forward(context, x);
+  auto const joined = context.template variable<4>({2, x.extent(0), x.extent(1) * x.extent(2), x.extent(3)});
+  std::copy_n(most.value.data, most.value.size(), joined.value.data);
+  std::copy_n(mean.value.data, mean.value.size(), joined.value.data + most.value.size());
+  context.on_backward(joined, std::tuple{}, [most, mean, joined](auto& c) {
+    auto const* from = joined.gradient().data;
+    for (auto const& v : {most, mean}) {
+      std::copy_n(from, v.value.size(), c.gradient(v).data);
+      from += v.value.size();
+    }
+  });
+  return joined;
+};
+void ok(nn::GradientCheckResult const& result) {
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+}  // namespace
+
+TEST_CASE("gradients") {
+  ok(trial<double>(nn::MaxPool1d(), Extents<3>{3, 9, 5}, alone).check());
+  ok(trial<double>(nn::MaxPool2d({.kernel = 3, .stride = 2, .padding = 1}), Extents<4>{2, 5, 6, 17}, alone).check());
+  ok(trial<double>(nn::MaxPool3d({.kernel = {1, 2, 2}, .stride = {1, 2, 2}}), Extents<5>{2, 3, 4, 5, 2}, alone)
+         .check());
+  ok(trial<double>(nn::AvgPool1d({.kernel = 4, .stride = 3, .padding = 2}), Extents<3>{3, 8, 2}, alone).check());
+  ok(trial<double>(nn::AvgPool2d({.kernel = {3, 2}, .stride = 1}), Extents<4>{2, 5, 4, 3}, alone).check());
+  ok(trial<double>(nn::AvgPool3d(), Extents<5>{2, 3, 4, 5, 2}, alone).check());
+  ok(trial<double>(Nothing{}, Extents<5>{3, 2, 3, 2, 7}, global).check());
+  ok(trial<double>(Nothing{}, Extents<3>{1, 1, 1}, global).check());
+  ok(trial<double>(Nothing{}, Extents<4>{2, 4, 5, 3}, twice).check());
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
+  auto one = trial<T>(nn::MaxPool3d({.kernel = 3, .stride = 2, .padding = 1}), Extents<5>{5, 6, 7, 8, 20}, alone),
+       other = one;
+  CHECK(one.run(1) == other.run(4));
+  CHECK(same_bits(one.gradients, other.gradients));
+  auto mean = trial<T>(Nothing{}, Extents<4>{5, 9, 9, 33}, global), same = mean;
+  CHECK(mean.run(1) == same.run(4));
+  CHECK(same_bits(mean.gradients, same.gradients));
+}
+
+TEST_CASE("a window is 2 wide, and as far from the next as it is wide, unless told otherwise") {
+  auto usual = trial<float>(nn::MaxPool2d(), Extents<4>{2, 6, 6, 3}, alone),
+       told = trial<float>(nn::MaxPool2d({.kernel = 2, .stride = 2, .padding = 0}), Extents<4>{2, 6, 6, 3}, alone);
+  CHECK(usual.run(1) == told.run(1));
+  CHECK(same_bits(usual.gradients, told.gradients));
+  auto wide = trial<float>(nn::MaxPool2d({.kernel = 3}), Extents<4>{2, 6, 6, 3}, alone),
+       apart = trial<float>(nn::MaxPool2d({.kernel = 3, .stride = 3}), Extents<4>{2, 6, 6, 3}, alone);
+  CHECK(wide.run(1) == apart.run(1));
+}
+
+TEST_CASE("no samples, and evaluation") {
+  CHECK(trial<float>(nn::MaxPool2d(), Extents<4>{0, 4, 4, 3}, alone).run(2) == 0);
+  CHECK(trial<float>(Nothing{}, Extents<4>{0, 4, 4, 3}, global).run(2) == 0);
+  auto t = trial<double>(nn::MaxPool2d(), Extents<4>{2, 4, 4, 3}, alone);
+  CHECK(t.run(1, 1, nn::Mode::evaluation) == t.run(1));
+}
+
+TEST_CASE("windows that cannot be are refused") {
+  CHECK_THROWS_AS(nn::MaxPool1d({.kernel = 0}), ConfigError);
+  CHECK_THROWS_AS(nn::AvgPool2d({.stride = {1, 0}}), ConfigError);
+  CHECK_THROWS_WITH_AS(trial<float>(nn::MaxPool1d({.kernel = 4}), Extents<3>{1, 3, 2}, alone).run(1),
+                       doctest::Contains("the window must fit into the padded input"), ShapeError);
+  CHECK_THROWS_AS(trial<float>(nn::MaxPool1d({.kernel = 2, .padding = 2}), Extents<3>{1, 3, 2}, alone).run(1),
+                  ShapeError);
+}

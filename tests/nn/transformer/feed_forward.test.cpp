@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/transformer/feed_forward.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/nn/elementwise/gelu.hpp>
+#include <lockstep/nn/elementwise/relu.hpp>
+
+#include "nn/layer_check.hpp"
+
+using namespace layer_check;
+
+namespace {
+auto const apply = [](auto& context, nn::FeedForward const& layer, auto const& x) { return layer.forward(context, x); };
+
+/// The same from separate layers.
+struct Parts {
+  nn::Linear first, second;
+  nn::Dropout dropout;
+  nn::Activation activation;
+  void visit(auto&& each) {
+    each("first", first);
+    each("second", second);
+  }
+};
+auto const apart = [](auto& context, Parts const& p, auto const& x) {
+  auto const h = p.first.forward(context, x);
+  auto const activated = p.activation == nn::Activation::gelu ? nn::gelu(context, h) : nn::relu(context, h);
+  return p.second.forward(context, p.dropout.forward(context, activated));
+};
+
+}  // namespace
+
+TEST_CASE("gradients of input and parameters") {
+  for (auto [rows, length] : {std::pair<Index, Index>{1, 1}, {3, 5}, {1, 33}}) {
+    for (double dropout : {0.0, 0.25})
+      for (auto activation : {nn::Activation::gelu, nn::Activation::relu}) {
+        nn::FeedForward const layer(5, 13, dropout, activation);
+        auto const result = check(layer, 5, {.rows = rows, .length = length}, apply);
+        CAPTURE(result.where);
+        CHECK(result.ok());
+      }
+  }
+}
+
+TEST_CASE("the fused layer is what its parts make") {
+  Batch const batch{.rows = 3, .length = 4};
+  for (int variant : {0, 1, 2, 3}) {
+    double const dropout = variant % 2 == 0 ? 0.0 : 0.5;
+    auto const activation = variant < 2 ? nn::Activation::gelu : nn::Activation::relu;
+    auto const fused = run<double>(nn::FeedForward(9, 20, dropout, activation), 9, batch, apply, 1);
+    auto const separate =
+        run<double>(Parts{nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout), activation}, 9, batch, apart, 1);
+    CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
+    REQUIRE(fused.gradients.size() == separate.gradients.size());
+    // The same terms, multiplied in another order: slope and dropout are one factor here.
+    for (std::size_t i = 0; i < fused.gradients.size(); ++i)
+      CHECK(fused.gradients[i] == doctest::Approx(separate.gradients[i]).epsilon(1e-13).scale(10));
+  }
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
+  Batch const batch{.rows = 18, .length = 60};  // more rows than one thread takes together
+  for (double dropout : {0.0, 0.1}) {
+    auto const one = run<T>(nn::FeedForward(24, 40, dropout), 24, batch, apply, 1);
+    for (int threads : {1, 2, 4}) CHECK(run<T>(nn::FeedForward(24, 40, dropout), 24, batch, apply, threads) == one);
+  }
+}
+
+TEST_CASE("a second micro-batch adds") {
+  Batch const batch{.rows = 2, .length = 300};
+  auto const once = run<float>(nn::FeedForward(8, 16), 8, batch, apply, 1),
+             twice = run<float>(nn::FeedForward(8, 16), 8, batch, apply, 1, 2);
+  for (std::size_t i = 0; i < once.gradients.size(); ++i) CHECK(twice.gradients[i] == 2 * once.gradients[i]);
+}
+
+TEST_CASE("evaluation drops nothing") {
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(evaluate<double>(nn::FeedForward(6, 8, 0.5), 6, batch, apply) ==
+        run<double>(nn::FeedForward(6, 8, 0), 6, batch, apply, 1).loss);
+}
+
+TEST_CASE("what cannot be is refused") {
+  CHECK_THROWS_AS(static_cast<void>(run<float>(nn::FeedForward(5, 8), 6, {.rows = 2, .length = 2}, apply, 1)),
+                  lockstep::ShapeError);
+  CHECK_THROWS_WITH_AS(nn::FeedForward(5, 0),
+                       "FeedForward: the width is 5 and the inner width (feed_forward) 0; both must be at least 1",
+                       lockstep::ConfigError);
+  CHECK_THROWS_AS(nn::FeedForward(5, 8, 1.0), lockstep::ConfigError);
+  CHECK_THROWS_AS(nn::FeedForward(5, 8, 0, nn::Activation::none), lockstep::ConfigError);
+}
