@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::tensorboard: header-only protozero, a dependency of `lockstep/train/tensorboard.hpp`.
+# lockstep::tensorboard: header-only protozero, a dependency of `lockstep/train/logs/tensorboard.hpp`.
 find_path(LOCKSTEP_PROTOZERO_INCLUDE protozero/pbf_writer.hpp)
 mark_as_advanced(LOCKSTEP_PROTOZERO_INCLUDE)
 if(NOT LOCKSTEP_PROTOZERO_INCLUDE)

@@ -24,8 +24,8 @@
 #include <lockstep/scaling/compared_run.hpp>
 #include <lockstep/scaling/detail/rounded.hpp>
 #include <lockstep/scaling/speed_up.hpp>
-#include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
+#include <lockstep/train/files/atomic_file.hpp>
 
 using namespace lockstep;
 namespace fs = std::filesystem;

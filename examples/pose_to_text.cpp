@@ -16,10 +16,10 @@
 #include <lockstep/data/sampler/length_bucketed_sampler.hpp>
 #include <lockstep/data/sampler/padding_share.hpp>
 #include <lockstep/lockstep.hpp>
-#include <lockstep/train/bleu.hpp>
-#include <lockstep/train/chrf.hpp>
-#include <lockstep/train/generate.hpp>
-#include <lockstep/train/write_csv.hpp>
+#include <lockstep/train/files/write_csv.hpp>
+#include <lockstep/train/metrics/bleu.hpp>
+#include <lockstep/train/metrics/chrf.hpp>
+#include <lockstep/train/prediction/generate.hpp>
 
 #include "pose_to_text/data.hpp"
 #include "pose_to_text/model.hpp"

@@ -19,7 +19,7 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/train/predictor.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
 
 #include "trajectory_transformer/model.hpp"
 

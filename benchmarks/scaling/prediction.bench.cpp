@@ -16,8 +16,8 @@
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/scaling/prediction.hpp>
 #include <lockstep/scaling/saved_run.hpp>
-#include <lockstep/train/run_json.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/logs/run_json.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include <kernel/zipf.hpp>
 #include <ratios.hpp>

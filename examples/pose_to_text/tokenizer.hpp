@@ -12,9 +12,9 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/interop/sentencepiece.hpp>
-#include <lockstep/train/atomic_file.hpp>
-#include <lockstep/train/checkpoint.hpp>
-#include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/files/atomic_file.hpp>
+#include <lockstep/train/files/safetensors.hpp>
 
 /// Selects the SentencePiece model of a run.
 namespace pose_to_text {

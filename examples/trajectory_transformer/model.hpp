@@ -15,7 +15,7 @@
 #include <lockstep/nn/loss/cross_entropy.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
-#include <lockstep/train/accuracy.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
 
 /// Transformer that reads a trajectory as one sequence, return 0, state 0, action 0, return 1, and so on. It learns
 /// which action follows a state for a given return-to-go: Chen et al., Decision Transformer (2021).

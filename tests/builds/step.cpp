@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <lockstep/lockstep.hpp>
-#include <lockstep/train/parameters_sha256.hpp>
+#include <lockstep/train/files/parameters_sha256.hpp>
 
 using namespace lockstep;
 

@@ -12,8 +12,8 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
-#include <lockstep/train/accuracy.hpp>
-#include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
 
 #include "../examples/activity_classification/data.hpp"
 #include "../examples/activity_classification/model.hpp"

@@ -14,7 +14,7 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep_test {
 

@@ -26,7 +26,7 @@
 #include <lockstep/data/source/write_npy.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
-#include <lockstep/train/predictor.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
 
 #include "../examples/pose_to_text/model.hpp"
 #include "examples/learned_by_heart.hpp"

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/train/run_json.hpp>
+#include <lockstep/train/logs/run_json.hpp>
 
 #include "examples/program.hpp"
 

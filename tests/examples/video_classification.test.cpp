@@ -13,10 +13,10 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/source/write_npy.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
-#include <lockstep/train/accuracy.hpp>
-#include <lockstep/train/evaluation.hpp>
-#include <lockstep/train/predictor.hpp>
-#include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/files/safetensors.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
 
 #include "../examples/video_classification/augment.hpp"
 #include "../examples/video_classification/data.hpp"

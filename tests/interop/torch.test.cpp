@@ -25,9 +25,9 @@
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/accuracy.hpp>
-#include <lockstep/train/parameters_sha256.hpp>
-#include <lockstep/train/predictor.hpp>
+#include <lockstep/train/files/parameters_sha256.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
 
 #include "launch/ranks.hpp"
 #include "temporary_folder.hpp"

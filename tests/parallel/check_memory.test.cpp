@@ -16,7 +16,7 @@
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 using namespace lockstep;
 using Check = parallel::detail::MemoryCheck;

@@ -42,10 +42,10 @@
 #include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/accuracy.hpp>
-#include <lockstep/train/checkpoint.hpp>
-#include <lockstep/train/evaluation.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include "memory/device.hpp"
 #include "parallel/farthest.hpp"

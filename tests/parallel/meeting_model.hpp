@@ -25,7 +25,7 @@
 #include <lockstep/nn/normalization/l2_normalize.hpp>
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include "parallel/farthest.hpp"
 #include "train/losses.hpp"

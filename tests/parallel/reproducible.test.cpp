@@ -30,8 +30,8 @@
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/accuracy.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include "../temporary_folder.hpp"
 #include "session_cases.hpp"

@@ -55,7 +55,7 @@ std::vector<std::string> names_in(std::string const& page, std::string const& he
 
 TEST_CASE("tables of options name all fields, in the order in which C++ wants them") {
   CHECK(names_in("reference/trainer.md", "| field of `FitOptions` |") ==
-        fields_of("train/fit_options.hpp", "FitOptions"));
+        fields_of("train/trainer/fit_options.hpp", "FitOptions"));
   CHECK(names_in("reference/data-loader.md", "| option | default |") ==
         fields_of("data/data_loader_options.hpp", "DataLoaderOptions"));
   CHECK(names_in("reference/data-loader.md", "| option | default |").size() > 5);

@@ -22,12 +22,12 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/accuracy.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include "parallel/farthest.hpp"
-#include "train/losses.hpp"
-#include "train/text_classifier.hpp"
+#include "losses.hpp"
+#include "text_classifier.hpp"
 
 using namespace lockstep;
 using namespace lockstep_test;

@@ -20,11 +20,11 @@
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/averages.hpp>
-#include <lockstep/train/trace.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/trace/trace.hpp>
+#include <lockstep/train/trainer/averages.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
-#include "train/text_classifier.hpp"
+#include "text_classifier.hpp"
 
 using namespace lockstep;
 using namespace lockstep_test;

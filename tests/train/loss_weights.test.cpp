@@ -33,7 +33,7 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include "../temporary_folder.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include <lockstep/train/observer.hpp>
+#include <lockstep/train/logs/observer.hpp>
 
 namespace lockstep_test {
 

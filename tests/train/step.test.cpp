@@ -34,8 +34,8 @@
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/predictor.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include "../temporary_folder.hpp"
 #include "refused_elsewhere.hpp"

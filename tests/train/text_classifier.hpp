@@ -7,7 +7,7 @@
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
 
-#include "train/texts.hpp"
+#include "texts.hpp"
 
 namespace lockstep_test {
 

@@ -10,8 +10,8 @@
 #include <lockstep/memory/block.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/wire_format.hpp>
-#include <lockstep/train/run_record.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/logs/run_record.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 

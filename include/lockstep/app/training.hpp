@@ -32,14 +32,14 @@
 #include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/checkpoint.hpp>
-#include <lockstep/train/evaluation.hpp>
-#include <lockstep/train/keep_best.hpp>
-#include <lockstep/train/observer.hpp>
-#include <lockstep/train/safetensors.hpp>
-#include <lockstep/train/trace.hpp>
-#include <lockstep/train/trace_file.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/checkpoint/keep_best.hpp>
+#include <lockstep/train/files/safetensors.hpp>
+#include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/trace/trace.hpp>
+#include <lockstep/train/trace/trace_file.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 

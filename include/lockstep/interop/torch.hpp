@@ -24,7 +24,7 @@
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 /// Adapter that trains a `torch::nn::Module`, under every policy, with Lockstep's loaders, optimizers and checkpoints.
 /// On the host, in float32.

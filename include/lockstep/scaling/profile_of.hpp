@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <lockstep/scaling/step_profile.hpp>
-#include <lockstep/train/run_record.hpp>
+#include <lockstep/train/logs/run_record.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/nn/module/initialize.hpp>
-#include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/files/safetensors.hpp>
 
 #include "nn/layer_check.hpp"
 #include "nn/space_check.hpp"

@@ -15,7 +15,7 @@
 #include <lockstep/nn/autograd/sequence_of.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
-#include <lockstep/train/accuracy.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
 
 using namespace lockstep;
 

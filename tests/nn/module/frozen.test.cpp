@@ -21,8 +21,8 @@
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/safetensors.hpp>
-#include <lockstep/train/trainer.hpp>
+#include <lockstep/train/files/safetensors.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
 
 #include "../temporary_folder.hpp"
 #include "../train/line.hpp"

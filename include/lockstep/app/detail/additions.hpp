@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/train/names_in_file.hpp>
-#include <lockstep/train/observer.hpp>
+#include <lockstep/train/files/names_in_file.hpp>
+#include <lockstep/train/logs/observer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

@@ -5,8 +5,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/progress.hpp>
-#include <lockstep/train/evaluation.hpp>
-#include <lockstep/train/progress_bar.hpp>
+#include <lockstep/train/logs/progress_bar.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include <lockstep/train/observer.hpp>
+#include <lockstep/train/logs/observer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

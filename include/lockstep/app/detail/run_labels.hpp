@@ -4,8 +4,8 @@
 #include <lockstep/memory/space.hpp>
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/verdict.hpp>
-#include <lockstep/train/run_json.hpp>
-#include <lockstep/train/run_record.hpp>
+#include <lockstep/train/logs/run_json.hpp>
+#include <lockstep/train/logs/run_record.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

@@ -7,11 +7,11 @@
 
 #include <lockstep/app/detail/not_over.hpp>
 #include <lockstep/app/detail/run_output.hpp>
-#include <lockstep/train/csv_log.hpp>
-#include <lockstep/train/metrics_log.hpp>
-#include <lockstep/train/observer.hpp>
-#include <lockstep/train/progress_bar.hpp>
-#include <lockstep/train/tensorboard.hpp>
+#include <lockstep/train/logs/csv_log.hpp>
+#include <lockstep/train/logs/metrics_log.hpp>
+#include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/logs/progress_bar.hpp>
+#include <lockstep/train/logs/tensorboard.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

@@ -25,12 +25,12 @@
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/scaling_report.hpp>
-#include <lockstep/train/atomic_file.hpp>
-#include <lockstep/train/layer_times.hpp>
-#include <lockstep/train/parameters_sha256.hpp>
-#include <lockstep/train/run_json.hpp>
-#include <lockstep/train/run_record.hpp>
-#include <lockstep/train/trace.hpp>
+#include <lockstep/train/files/atomic_file.hpp>
+#include <lockstep/train/files/parameters_sha256.hpp>
+#include <lockstep/train/logs/run_json.hpp>
+#include <lockstep/train/logs/run_record.hpp>
+#include <lockstep/train/trace/layer_times.hpp>
+#include <lockstep/train/trace/trace.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

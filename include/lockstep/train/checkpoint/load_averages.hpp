@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/train/files/safetensors.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+namespace detail {
+
+/// Returns the optimizer's name in the saved state of a run or trainer, or "" for any other file.
+[[nodiscard]] inline std::string optimizer_of(SafetensorsFile const& file, std::string const& path) {
+  for (auto const& [name, text] : file.metadata()) {
+    if (name != "lockstep.progress" && name != "lockstep.trainer") continue;
+    auto const state = json::parse(text, path);
+    auto const* const optimizer = state.find("optimizer");
+    return optimizer ? optimizer->string() : std::string("of no name");
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Reads the parameter averages of an optim::Averaged, which evaluations used, from a checkpoint or a file of
+/// train::save_state. `load_parameters` reads the parameters that training continues with instead. Reads the buffers
+/// and returns the metadata like `load_parameters`.
+/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both change only if all is valid
+/// @throws DataError if the file has no averages, or like load_parameters; ShapeError if an arena's size differs from
+/// the layout's
+inline Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
+                              std::span<float> buffers = {}) {
+  detail::check_arenas("load_averages", layout, values.size(), buffers.size());
+  return detail::naming_file(path, [&] {
+    detail::SafetensorsFile const file(path);
+    auto const optimizer = detail::optimizer_of(file, path);
+    if (!optimizer.starts_with("Averaged "))
+      throw DataError(path + ": holds no averages of the parameters, " +
+                      (optimizer.empty() ? std::string("nor an optimizer's state: use the parameters, which in "
+                                                       "best.safetensors are the averages if the optimizer kept some")
+                                         : "because its optimizer, " + optimizer +
+                                               ", keeps none: use the parameters, or train with an optim::Averaged"));
+    auto const name_of = [](std::size_t state, std::string const& name) {
+      return "optimizer." + std::to_string(state) + "." + name;
+    };
+    std::size_t states = 0;
+    auto const& entries = layout.entries();
+    while (!entries.empty() && file.header.find(name_of(states, entries[0].name))) ++states;
+    std::vector<float> ahead(values.size());
+    for (auto const& entry : entries)
+      file.read_tensor(
+          path, name_of(std::max<std::size_t>(states, 1) - 1, entry.name), entry,
+          std::span(ahead).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
+    file.read(path, layout, values.data(), buffers.data(), {});
+    for (std::size_t i = 0; i < ahead.size(); ++i) values[i] -= ahead[i];
+    return file.texts();
+  });
+}
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/parallel/device_work.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/wire_format.hpp>
+#include <lockstep/train/logs/observer.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Seconds of one rank's run by phase.
+struct RankSeconds {
+  double data_wait = 0;
+  double compute = 0;        ///< forward and backward
+  double communication = 0;  ///< not hidden behind backward; includes waiting for slower ranks
+  double optimizer = 0;
+};
+
+/// Extra time of a run's first steps, which get memory, make plans and record passes.
+struct Startup {
+  double seconds = 0;  ///< in addition to median steps
+  Index steps = 0;     ///< with such time
+};
+
+/// Record of a run, from which run.json and the verdict are made. Seconds are of this process; losses, samples and
+/// metrics are of all ranks.
+struct RunRecord {
+  std::string parallel, engine;
+  int world_size = 1;
+  int devices = 1;               ///< of this process
+  int threads = 1;               ///< per device
+  int reproducible = 0;          ///< shards of a micro-step under parallel::Reproducible, or 0
+  bool shard_optimizer = false;  ///< whether each rank kept the optimizer's moments of only its part of the parameters
+  /// Element type in which gradients were sent.
+  parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
+  Index batch_size = 0;  ///< per device
+  Index effective_batch_size = 0;
+  Index parameters = 0;
+  Index steps = 0;  ///< of the whole run, like samples; includes the work before a resume
+  Index samples = 0;
+  Index samples_before = 0;       ///< before the last resume
+  std::vector<Index> resumed_at;  ///< steps at which the run was resumed, ascending
+  bool stopped = false;           ///< stopped early on request
+  double training_seconds = 0;    ///< without evaluations
+  std::vector<double> step_seconds;
+  std::vector<double> epoch_seconds;
+  double data_wait_seconds = 0;
+  parallel::PhaseSeconds phases;   ///< of the whole run
+  parallel::DeviceWork work;       ///< of this process's first GPU, since the last resume
+  std::vector<RankSeconds> ranks;  ///< by rank
+  parallel::SessionReport session;
+  double run_began = 0;   ///< Clock::seconds() at the start, as if the run had not paused before a resume
+  double pass_began = 0;  ///< Clock::seconds() at the first batch of the last step: time 0 of the buckets
+  double train_loss = 0;  ///< mean over the last epoch
+  std::vector<EvaluationReport> evaluations;
+  std::string timed_products;           ///< GEMM algorithms chosen by timing on GPUs; empty if none were
+  optim::LossScaler::State loss_scale;  ///< at the end, with float16 activations
+
+  /// Adds a step's duration; `all_samples` is the run's number of samples so far.
+  void add_step(double seconds, Index all_samples) {
+    step_seconds.push_back(seconds);
+    training_seconds += seconds;
+    samples = all_samples;
+  }
+  /// Returns the step at which the run was last resumed, or 0.
+  [[nodiscard]] Index resumed() const noexcept { return resumed_at.empty() ? 0 : resumed_at.back(); }
+  /// Returns the throughput since the last resume.
+  [[nodiscard]] double samples_per_second() const noexcept {
+    return training_seconds == 0 ? 0 : static_cast<double>(samples - samples_before) / training_seconds;
+  }
+  /// Returns the extra time of the first steps since the last resume. These are the first half of the steps, up to
+  /// 1000; a step counts if it took more than twice the median. Empty for fewer than eight steps.
+  [[nodiscard]] Startup startup() const {
+    Startup out;
+    if (step_seconds.size() < 8) return out;
+    auto const median = step_quantile(0.5);
+    auto const first = std::min(step_seconds.size() / 2, std::size_t{1000});
+    for (std::size_t i = 0; i < first; ++i)
+      if (step_seconds[i] > 2 * median) out.seconds += step_seconds[i] - median, ++out.steps;
+    return out;
+  }
+  /// Returns the throughput since the last resume, without the start-up's extra time.
+  [[nodiscard]] double samples_per_second_after_startup() const {
+    auto const seconds = training_seconds - startup().seconds;
+    return seconds > 0 ? static_cast<double>(samples - samples_before) / seconds : 0;
+  }
+  [[nodiscard]] double milliseconds_of_step(double seconds) const noexcept {
+    return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());
+  }
+  /// Returns the work of an average step on a GPU; zeros on the CPU.
+  [[nodiscard]] parallel::DeviceStep device_step() const noexcept { return work.per_step(steps - resumed()); }
+  /// Returns the q-quantile of the steps' seconds, q in [0, 1]; 0 without steps.
+  [[nodiscard]] double step_quantile(double q) const {
+    if (step_seconds.empty()) return 0;
+    auto sorted = step_seconds;
+    auto const at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(at), sorted.end());
+    return sorted[at];
+  }
+};
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/metrics/detail/each_label.hpp>
+#include <lockstep/train/metrics/metric.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Share of samples whose largest logit belongs to their label: `Accuracy{&Article::label}`. Models that predict
+/// sequences or images count tokens or places instead of samples.
+/// The first of equal logits wins. A single logit, as of nn::binary_cross_entropy_with_logits, predicts 1 if it is
+/// above 0. Labels equal to `ignored` do not count, as with CrossEntropyOptions::ignored. The value is 0 without
+/// samples.
+template <class Sample, class Label>
+class Accuracy {
+ public:
+  explicit Accuracy(Label Sample::*label, std::optional<Index> ignored = {}) : label_(label), ignored_(ignored) {}
+
+  /// Counts one batch.
+  /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
+  /// row, place or slot
+  /// @throws ShapeError if the number of labels differs from the number of rows, places or tokens
+  template <class Prediction, class Batch>
+  void add(Prediction const& prediction, Batch const& batch) {
+    detail::each_label("Accuracy", prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {
+      auto const label = static_cast<Index>(wanted);
+      if (label == ignored_) return;
+      Index const best = width == 1 ? Index{logits[0] > 0} : std::max_element(logits, logits + width) - logits;
+      totals_[0] += best == label ? 1 : 0;
+      totals_[1] += 1;
+    });
+  }
+  [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "accuracy"; }
+
+ private:
+  Label Sample::*label_;
+  std::optional<Index> ignored_;
+  std::array<double, 2> totals_{};  // correct, counted
+};
+
+}}}  // namespace lockstep::train

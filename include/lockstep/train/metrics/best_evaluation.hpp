@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/logs/observer.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Says which value of a metric is the best one.
+enum class BestValue { largest, smallest };
+
+/// Finds the best evaluation of a run: the one with the smallest loss, or with a metric's best value. The first of
+/// equal values wins. NaN is worse than any number.
+class BestEvaluation {
+ public:
+  /// @param judge_by "loss", or the name of a metric
+  /// @param of_metric the metric's best value; ignored for the loss, whose best value is the smallest
+  explicit BestEvaluation(std::string judge_by, BestValue of_metric = BestValue::largest)
+      : judge_by_(std::move(judge_by)), sign_(of_metric == BestValue::largest ? 1 : -1) {}
+
+  /// Records an evaluation. Returns whether it is better than all before it.
+  /// @pre the report has a metric of that name
+  bool take(EvaluationReport const& report) {
+    auto const value = value_of(report);
+    bool const better = !any_ || (std::isnan(best_) ? !std::isnan(value) : value > best_);
+    since_ = better ? 0 : since_ + 1;
+    if (better) best_ = value;
+    any_ = true;
+    return better;
+  }
+  /// Returns the number of evaluations after the best one.
+  [[nodiscard]] Index since() const noexcept { return since_; }
+
+ private:
+  /// Returns the value to compare by. Larger is better.
+  [[nodiscard]] double value_of(EvaluationReport const& report) const {
+    for (auto const& [name, value] : report.metrics)
+      if (name == judge_by_) return sign_ * value;
+    return -report.loss;
+  }
+
+  std::string judge_by_;
+  double sign_;
+  double best_ = 0;
+  Index since_ = 0;
+  bool any_ = false;
+};
+
+}}}  // namespace lockstep::train

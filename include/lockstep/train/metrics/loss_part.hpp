@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/train/metrics/metric.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Mean of a part of the model's loss that nn::named_loss names: its sum, with its factor, over its own weight. Smaller
+/// is better.
+class LossPart {
+ public:
+  static constexpr bool higher_is_better = false;
+
+  explicit LossPart(std::string name) : name_(std::move(name)) {}
+
+  void add_loss(nn::Loss<HostSpace> const& loss) noexcept {
+    totals_[0] += loss.sum;
+    totals_[1] += loss.weight;
+  }
+  [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  [[nodiscard]] char const* name() const noexcept { return name_.c_str(); }
+
+ private:
+  std::string name_;
+  std::array<double, 2> totals_{};  // sum, weight
+};
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <span>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/metrics/detail/class_counts.hpp>
+#include <lockstep/train/metrics/metric.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Mean intersection over union over classes: `MeanIoU{&Scene::mask, 3}` reports it as "mean_iou". A class's value is
+/// the number of places where label and prediction are the class, over the number of places where either is. It counts
+/// all places of the evaluation, not image by image. Classes without places do not count. Predictions and `ignored`
+/// labels work as in F1.
+template <class Sample, class Label>
+class MeanIoU {
+ public:
+  /// @throws ConfigError if there are fewer than 2 classes
+  MeanIoU(Label Sample::*label, Index classes, std::optional<Index> ignored = {})
+      : counts_("MeanIoU", label, classes, ignored) {}
+
+  /// Counts one batch.
+  /// @shape prediction [rows, …, classes], a Variable on the host or a Sequence of such tokens, with one label for each
+  /// row, place or slot
+  /// @throws ShapeError if the numbers of labels or classes differ, DataError if a label is not one of the classes
+  template <class Prediction, class Batch>
+  void add(Prediction const& prediction, Batch const& batch) {
+    counts_.add(prediction, batch);
+  }
+  [[nodiscard]] std::span<double> totals() noexcept { return counts_.totals(); }
+  [[nodiscard]] double value() const noexcept {
+    return counts_.mean(
+        [](double labels, double predicted, double both) { return both / (labels + predicted - both); });
+  }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "mean_iou"; }
+
+ private:
+  detail::ClassCounts<Sample, Label> counts_;
+};
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+struct BeamSearchOptions {
+  Index beam = 4;             ///< hypotheses kept per sample; 1 is greedy decoding
+  double length_penalty = 1;  ///< log probabilities are divided by length^length_penalty; 0 for none
+  Index max_length = 64;      ///< largest number of tokens of a hypothesis, end token included
+  std::int32_t end = 2;       ///< token that ends a hypothesis
+
+  /// @throws ConfigError if a value is out of range
+  void check() const {
+    auto const require = [](bool holds, char const* name, auto value, char const* rule) {
+      expect<ConfigError>(holds, [&] {
+        return std::string("beam search: ") + name + " is " + std::to_string(value) + "; it must be " + rule;
+      });
+    };
+    require(beam >= 1, "beam", beam, "at least 1");
+    require(max_length >= 1, "max_length", max_length, "at least 1");
+    require(length_penalty >= 0 && std::isfinite(length_penalty), "length_penalty", length_penalty, "at least 0");
+    require(end >= 0, "end", end, "a token of the vocabulary");
+  }
+};
+
+/// A decoded sequence of tokens.
+struct Hypothesis {
+  std::vector<std::int32_t> tokens = {};  ///< without the prompt and the end token
+  double log_probability = 0;             ///< sum over the tokens, the end token included
+  double score = 0;                       ///< log_probability / length^length_penalty, end token included in the length
+  bool ended = false;                     ///< whether the end token ended it, not max_length
+};
+
+namespace detail {
+
+/// Beams of one sample and their state between tokens. Ties go to the lower beam, then to the lower token.
+class Beams {
+ public:
+  struct Beam {
+    std::vector<std::int32_t> tokens;
+    double log_probability;
+    Index row;  // in the last prediction
+  };
+
+  Beams(BeamSearchOptions const& options, Index row) : options_(&options), live_{{{}, 0, row}} {}
+
+  [[nodiscard]] std::vector<Beam> const& live() const noexcept { return live_; }
+  [[nodiscard]] bool done() const noexcept { return live_.empty(); }
+  [[nodiscard]] Hypothesis const& best() const noexcept { return finished_.front(); }
+
+  /// Numbers the beams' rows in the next prediction, beginning with `first`.
+  void renumber(Index first) noexcept {
+    for (auto& beam : live_) beam.row = first++;
+  }
+  /// Extends each beam by one token.
+  /// @shape logits(row) [classes] for the beams' rows
+  template <class Logits>
+  void extend(Index classes, Logits const& logits) {
+    auto const most = 2 * options_->beam;  // enough even if `beam` candidates end
+    std::vector<Candidate> best;
+    for (std::size_t b = 0; b < live_.size(); ++b) {
+      auto const* const row = logits(live_[b].row);
+      double largest = -HUGE_VAL, sum = 0;
+      for (Index c = 0; c < classes; ++c) largest = std::max(largest, static_cast<double>(row[c]));
+      for (Index c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(row[c]) - largest);
+      auto const base = live_[b].log_probability - largest - std::log(sum);
+      expect<DataError>(std::isfinite(base), [] {
+        return "beam search: the model predicts logits that are not finite; load parameters of a run that converged";
+      });
+      for (Index c = 0; c < classes; ++c) {
+        Candidate const next{base + static_cast<double>(row[c]), b, static_cast<std::int32_t>(c)};
+        if (std::ssize(best) == most && !(next.log_probability > best.back().log_probability)) continue;
+        auto const at = std::find_if(best.begin(), best.end(),
+                                     [&](auto const& each) { return next.log_probability > each.log_probability; });
+        best.insert(at, next);
+        if (std::ssize(best) > most) best.pop_back();
+      }
+    }
+    take(best);
+  }
+
+ private:
+  struct Candidate {
+    double log_probability;
+    std::size_t beam;
+    std::int32_t token;
+  };
+
+  void take(std::vector<Candidate> const& candidates) {
+    std::vector<Beam> next;
+    auto const length = std::ssize(live_.front().tokens) + 1;
+    for (std::size_t rank = 0; rank < candidates.size() && std::ssize(next) < options_->beam; ++rank) {
+      auto const& each = candidates[rank];
+      auto const& beam = live_[each.beam];
+      if (each.token == options_->end) {
+        if (static_cast<Index>(rank) < options_->beam) finish(beam.tokens, each.log_probability, length, true);
+        continue;
+      }
+      next.push_back({beam.tokens, each.log_probability, beam.row});
+      next.back().tokens.push_back(each.token);
+    }
+    if (length == options_->max_length)
+      for (auto const& beam : next) finish(beam.tokens, beam.log_probability, length, false);
+    bool const enough = length == options_->max_length || next.empty() ||
+                        (std::ssize(finished_) >= options_->beam &&
+                         finished_.back().score >= score(next.front().log_probability, length));
+    live_ = enough ? std::vector<Beam>{} : std::move(next);
+  }
+  void finish(std::vector<std::int32_t> const& tokens, double log_probability, Index length, bool ended) {
+    Hypothesis made{tokens, log_probability, score(log_probability, length), ended};
+    auto const at =
+        std::find_if(finished_.begin(), finished_.end(), [&](auto const& each) { return made.score > each.score; });
+    finished_.insert(at, std::move(made));
+    if (std::ssize(finished_) > options_->beam) finished_.pop_back();
+  }
+  [[nodiscard]] double score(double log_probability, Index length) const {
+    return log_probability / std::pow(static_cast<double>(length), options_->length_penalty);
+  }
+
+  BeamSearchOptions const* options_;
+  std::vector<Beam> live_;            // best first
+  std::vector<Hypothesis> finished_;  // best first
+};
+
+}  // namespace detail
+
+/// Returns the best hypothesis for each row of a batch by beam search. A beam of 1 gives greedy decoding.
+/// The encoder of a model with `nn::encode_once` runs once per sample, and beams share its memory. A sample is done at
+/// max_length, or once `beam` hypotheses have ended and no unfinished one has a better score at its length. A beam at
+/// least as large as the number of hypotheses makes the search exhaustive.
+/// @param prompts a batch of sequences of equal length, such as the begin token, with the encoder's input
+/// @param next next(tokens) takes a std::vector<std::int32_t> and returns an object, such as a data::Collated. Its
+/// batch() has one row of one token for each element; the encoder's columns may be empty.
+/// @throws ConfigError if an option is out of range, or the model does not predict token by token
+/// @throws DataError if the model predicts logits that are not finite
+/// @determinism bitwise; a row's result does not depend on the other rows, except with a BLAS
+template <class Model, class Batch, class Next>
+[[nodiscard]] std::vector<Hypothesis> beam_search(Predictor<Model>& predictor, Batch const& prompts,
+                                                  BeamSearchOptions const& options, Next const& next) {
+  options.check();
+  std::vector<detail::Beams> samples;
+  for (Index row = 0; row < prompts.rows(); ++row) samples.emplace_back(options, row);
+  // Extends all beams that are not done. Returns the row that each of them continues, and its token.
+  auto const extend = [&](auto const& prediction) {
+    auto const logits = [&] {
+      if constexpr (requires { prediction.tokens.value; })
+        return prediction.tokens.value;
+      else
+        return prediction.value;
+    }();
+    std::pair<std::vector<Index>, std::vector<std::int32_t>> chosen;
+    Index rows = 0;
+    for (auto const& sample : samples) rows += std::ssize(sample.live());
+    auto const length = rows == 0 ? 0 : logits.extent[0] / rows;
+    for (auto& sample : samples) {
+      if (sample.done()) continue;
+      auto const rows_before = std::ssize(chosen.first);
+      sample.extend(logits.extent[1],
+                    [&](Index row) { return logits.data + ((row + 1) * length - 1) * logits.extent[1]; });
+      for (auto const& beam : sample.live()) {
+        chosen.first.push_back(beam.row);
+        chosen.second.push_back(beam.tokens.back());
+      }
+      sample.renumber(rows_before);
+    }
+    return chosen;
+  };
+  if (samples.empty()) return {};
+  auto chosen = extend(predictor.begin(prompts));
+  while (!chosen.first.empty()) {
+    predictor.select(chosen.first);
+    auto const tokens = next(std::as_const(chosen.second));
+    chosen = extend(predictor.next(tokens.batch()));
+  }
+  std::vector<Hypothesis> out;
+  for (auto const& sample : samples) out.push_back(sample.best());
+  return out;
+}
+
+}}}  // namespace lockstep::train

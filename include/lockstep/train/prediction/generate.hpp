@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/prediction/beam_search.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Sequence that a model generated for a sample.
+struct Generated {
+  Index sample = 0;  ///< index in the loader's dataset
+  Hypothesis hypothesis;
+};
+
+namespace detail {
+
+/// Serializes hypotheses, to send them to other ranks.
+inline std::string to_bytes(std::vector<Generated> const& all) {
+  std::string out;
+  auto const put = [&](auto const& value) { out.append(reinterpret_cast<char const*>(&value), sizeof value); };
+  for (auto const& each : all) {
+    put(each.sample), put(each.hypothesis.log_probability), put(each.hypothesis.score);
+    put(static_cast<Index>(each.hypothesis.ended));
+    put(static_cast<Index>(each.hypothesis.tokens.size()));
+    for (auto const token : each.hypothesis.tokens) put(token);
+  }
+  return out;
+}
+inline void append_from_bytes(std::vector<Generated>& all, std::string_view bytes) {
+  auto const take = [&](auto& value) {
+    std::memcpy(&value, bytes.data(), sizeof value);
+    bytes.remove_prefix(sizeof value);
+  };
+  while (!bytes.empty()) {
+    auto& made = all.emplace_back();
+    Index ended = 0, size = 0;
+    take(made.sample), take(made.hypothesis.log_probability), take(made.hypothesis.score), take(ended), take(size);
+    made.hypothesis.ended = ended != 0;
+    made.hypothesis.tokens.resize(static_cast<std::size_t>(size));
+    for (auto& token : made.hypothesis.tokens) take(token);
+  }
+}
+
+}  // namespace detail
+
+/// Decodes each sample of one epoch of a loader once over all ranks by `beam_search`. Each rank decodes its part of the
+/// batches with its own predictor. Every rank returns all results, in the order of the dataset. Samples that the loader
+/// skips (data::OnFailure) have no result.
+/// @param trainer connects the ranks
+/// @param predictor has the parameters, equal on all ranks: Predictor{model, trainer.values()}
+/// @param loader returns prompts: batches of sequences of equal length
+/// @param next like the parameter of `beam_search`
+/// @param made called as made(batch, batches) after each of this rank's batches, such as Progress::steps
+/// @collective with DistributedDataParallel
+/// @throws ConfigError if the loader's tail is not exact, and all that beam_search throws
+template <class Trainer, class Model, class Loader, class Next>
+[[nodiscard]] std::vector<Generated> generate(Trainer& trainer, Predictor<Model>& predictor, Loader& loader,
+                                              BeamSearchOptions const& options, Next const& next,
+                                              StepsMade const& made = {}) {
+  if (loader.options().tail != data::Tail::exact)
+    throw ConfigError("generate: the loader's tail must be exact, so that each sample is decoded once; leave it so");
+  data::Split const split{.first = trainer.rank(), .count = 1, .all = trainer.ranks()};
+  std::vector<Generated> here, all;
+  loader.start(split, 0, 0, 1);
+  for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
+    auto const held = loader.next();
+    auto const samples = held.samples(0);
+    auto hypotheses = beam_search(predictor, held.batches()[0], options, next);
+    if (made) made(step + 1, steps);
+    for (std::size_t k = 0; k < samples.size(); ++k) here.push_back({samples[k], std::move(hypotheses[k])});
+  }
+  auto const bytes = detail::to_bytes(here);
+  for (int rank = 0; rank < trainer.ranks(); ++rank)
+    detail::append_from_bytes(all, trainer.broadcast(rank == trainer.rank() ? bytes : std::string(), rank));
+  std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.sample < b.sample; });
+  return all;
+}
+
+}}}  // namespace lockstep::train

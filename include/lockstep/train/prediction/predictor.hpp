@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/memory/buffer.hpp>
+#include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/module/initialize.hpp>
+#include <lockstep/train/checkpoint/load_averages.hpp>
+#include <lockstep/train/detail/one_thread.hpp>
+#include <lockstep/train/detail/take_parameters.hpp>
+#include <lockstep/train/files/safetensors.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Selects the parameters of a checkpoint.
+enum class Parameters {
+  values,    ///< parameters that training continues with
+  averages,  ///< averages of an optim::Averaged, which evaluations used
+};
+
+/// Model with parameters, for prediction without trainer, policy, optimizer, communicator or gradients. One thread at a
+/// time may use a predictor; different predictors may run concurrently.
+/// @throws ConfigError in a call that overlaps with another thread's call
+template <class Model>
+class Predictor {
+  static_assert(nn::HasParameters<Model>,
+                "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
+                "docs/reference/model.md");
+
+ public:
+  using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;
+
+  /// Loads parameters of Lockstep, or of another program with `names`. `threads` compute together.
+  /// @throws DataError if the file does not fit the model; ConfigError if `names` leaves out a parameter
+  Predictor(Model model, std::string const& path, NamesInFile const& names, int threads = 1)
+      : Predictor(std::move(model), threads) {
+    auto const expect_named = [&](auto const& entries) {
+      for (auto const& entry : entries)
+        if (names(entry.name).empty())
+          throw ConfigError(path + ": the names leave out \"" + entry.name +
+                            "\", but a predictor needs all parameters; name all, or train the rest first");
+    };
+    expect_named(layout_.entries()), expect_named(layout_.buffers());
+    metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
+  }
+  Predictor(Model model, std::string const& path, int threads = 1)
+      : Predictor(std::move(model), path, NamesInFile{}, threads) {}
+  /// Loads a checkpoint.
+  /// @throws DataError like above, and if `which` asks for averages and the file has none
+  Predictor(Model model, std::string const& path, Parameters which, int threads = 1)
+      : Predictor(std::move(model), threads) {
+    metadata_ = which == Parameters::averages ? load_averages(path, layout_, values_.span(), buffers_.span())
+                                              : load_parameters(path, layout_, values_.span(), buffers_.span());
+  }
+  /// Copies the parameters and buffers of a trainer, in the order of its arenas.
+  /// @throws ShapeError if an arena's size differs from the model's
+  Predictor(Model model, std::span<float const> values, std::span<float const> buffers = {}, int threads = 1)
+      : Predictor(std::move(model), threads) {
+    set(values, buffers);
+  }
+
+  /// Copies by name from a trainer whose model contains this one, like `set`.
+  template <detail::HasNamedNumbers Other>
+  Predictor(Model model, Other const& other, std::string_view in_other = {}, int threads = 1)
+      : Predictor(std::move(model), threads) {
+    set(other, in_other);
+  }
+
+  /// Replaces the parameters and buffers, for example after more training steps. Call `begin` before the next `next`.
+  /// @throws ShapeError if an arena's size differs from the model's
+  void set(std::span<float const> values, std::span<float const> buffers = {}) {
+    auto const turn = call();
+    check("parameters", values, values_.span());
+    check("buffers", buffers, buffers_.span());
+    std::copy(values.begin(), values.end(), values_.data());
+    std::copy(buffers.begin(), buffers.end(), buffers_.data());
+    tokens_ = 0;
+  }
+
+  /// Replaces the parameters by name from a trainer whose model may have more. Names there have the prefix `in_other`:
+  /// use set(trainer, "encoder.") for an encoder that was trained as a part of a model.
+  /// @throws ConfigError if the other model lacks a name, ShapeError if two shapes differ
+  template <detail::HasNamedNumbers Other>
+  void set(Other const& other, std::string_view in_other = {}) {
+    auto const turn = call();
+    detail::take_parameters({other.layout(), other.values(), other.buffers()},
+                            {layout_, values_.span(), buffers_.span()}, {}, in_other, 1);
+    tokens_ = 0;
+  }
+
+  /// Sets the seed of random numbers in predictions, such as noise (0 by default), and restarts their sequence. Each
+  /// prediction draws other numbers. Predictors with equal seeds draw equal numbers.
+  void set_seed(std::uint64_t seed) noexcept { seed_ = seed, passes_ = 0; }
+
+  /// Returns the model's prediction for a batch, in evaluation mode. The prediction is valid until the next call.
+  /// @throws all that the model throws
+  template <class Batch>
+  [[nodiscard]] auto predict(Batch const& batch) {
+    auto const turn = call();
+    context_.keep_no_tokens();
+    return run(batch);
+  }
+
+  /// Predicts like `predict` and keeps the state, so that `next` continues the sequences token by token. It keeps the
+  /// state of causal attention, recurrent layers, causal convolutions and nn::encode_once, in place of any earlier
+  /// state. All sequences have equal length.
+  /// @throws ConfigError if the model has none of these layers, or has a layer that needs whole sequences, such as
+  /// other attention or nn::mean_pool
+  /// @throws ShapeError if the sequences' lengths differ
+  template <class Batch>
+  [[nodiscard]] auto begin(Batch const& batch) {
+    auto const turn = call();
+    return go_on(batch, 0);
+  }
+  /// Predicts one more token for each sequence, without recomputing the earlier tokens. The result equals the last
+  /// tokens of `predict` on the whole sequences; bits are equal except with a BLAS. Calls of `predict` in between
+  /// change nothing.
+  /// @throws ConfigError if there is no state to continue, as after an error
+  /// @throws ShapeError unless the batch has one token per sequence
+  /// @throws DataError if the model has no more positions
+  template <class Batch>
+  [[nodiscard]] auto next(Batch const& batch) {
+    auto const turn = call();
+    expect<ConfigError>(tokens_ > 0, [] {
+      return "Predictor: next continues the sequences of begin, but there are none; call begin first, and again "
+             "after an error";
+    });
+    return go_on(batch, tokens_);
+  }
+
+  /// Reorders, repeats or drops sequences, as a beam search needs. Sequence r of the next call of `next` continues
+  /// sequence rows[r] of the last call. The last prediction stays valid.
+  /// @throws ConfigError if there are no sequences to continue   @throws ShapeError for a row that does not exist
+  /// @cost a copy of the kept keys and values; an encoder's keys and values are copied only if rows change between
+  /// memories
+  void select(std::span<Index const> rows) {
+    auto const turn = call();
+    expect<ConfigError>(tokens_ > 0, [] {
+      return "Predictor: select chooses among the sequences of begin and next, but there are none; call begin first";
+    });
+    context_.select_rows(rows);
+  }
+
+  /// Returns the strings that were saved with the parameters; empty without a file.
+  [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
+  [[nodiscard]] Model const& model() const noexcept { return *model_; }
+  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
+
+ private:
+  /// Marks the predictor as in use until the end of a call: predictions are in its memory.
+  [[nodiscard]] detail::OneThread::Call call() {
+    return {user_, "Predictor", "make one for each thread, or hold a lock until the prediction is read"};
+  }
+
+  /// Runs a batch that follows `earlier` tokens of each sequence.
+  template <class Batch>
+  [[nodiscard]] auto go_on(Batch const& batch, Index earlier) {
+    tokens_ = 0;  // restored if this pass succeeds
+    context_.keep_tokens(earlier);
+    auto prediction = run(batch);
+    expect<ConfigError>(context_.added_tokens() > 0, [] {
+      return "Predictor: this batch left no state to continue from, because the model has neither "
+             "causal attention nor a recurrent layer nor a causal convolution, or the sequences have no tokens; use "
+             "predict";
+    });
+    tokens_ = earlier + context_.added_tokens();
+    return prediction;
+  }
+  template <class Batch>
+  [[nodiscard]] auto run(Batch const& batch) {
+    static_assert(
+        requires { batch.rows(); },
+        "Lockstep: predict takes a batch; for samples in memory, pass data::Collated{data::PadCollate{}, "
+        "samples}.batch(); see docs/how-to/predict.md");
+    static_assert(nn::HasPredict<Model, Context, Batch>,
+                  "Lockstep: the model has no predict(context, batch) const for this batch type; see "
+                  "docs/reference/model.md");
+    context_.begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
+    return model_->predict(context_, batch);
+  }
+
+  Predictor(Model model, int threads)
+      : model_(std::make_unique<Model>(std::move(model))),
+        layout_(nn::ParameterLayout::of(*model_)),
+        pool_(std::make_unique<ThreadPool>(threads)),
+        values_(layout_.size()),
+        buffers_(layout_.buffer_size()),
+        context_(memory::Stream<HostSpace>(*pool_)) {
+    context_.bind(values_.data(), nullptr, layout_.entries().size());
+    context_.bind_buffers(buffers_.data());
+  }
+
+  static void check(char const* what, std::span<float const> from, std::span<float const> to) {
+    expect<ShapeError>(from.size() == to.size(), [&] {
+      return "Predictor: the arena of " + std::string(what) + " has " + std::to_string(from.size()) +
+             " elements and the model's " + std::to_string(to.size()) + "; give those of the same model";
+    });
+  }
+
+  std::unique_ptr<Model> model_;  // fixed address, also if this moves: the context keys its state by the addresses of
+                                  // layers
+  nn::ParameterLayout layout_;
+  std::unique_ptr<ThreadPool> pool_;
+  memory::Buffer<float> values_, buffers_;
+  Context context_;
+  Metadata metadata_;
+  detail::OneThread user_;
+  Index tokens_ = 0;  // per sequence, that `next` continues
+  std::uint64_t seed_ = 0, passes_ = 0;
+};
+
+}}}  // namespace lockstep::train

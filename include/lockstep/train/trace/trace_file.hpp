@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <time.h>
+
+#include <cmath>
+#include <string>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/train/files/atomic_file.hpp>
+#include <lockstep/train/trace/detail/trace_events.hpp>
+#include <lockstep/train/trace/trace.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+namespace detail {
+
+/// Returns the difference between the time of day and Clock, in seconds.
+[[nodiscard]] inline double clock_behind_day() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - Clock::seconds();
+}
+/// Returns the difference between two clocks from their differences to the time of day. Ranks on one host share a
+/// clock.
+[[nodiscard]] inline double clock_ahead(double behind, double other_behind) noexcept {
+  return std::abs(behind - other_behind) < 0.01 ? 0 : other_behind - behind;
+}
+
+}  // namespace detail
+
+/// Writes the traces of all ranks into one file in Chrome's trace format, for ui.perfetto.dev or chrome://tracing. Each
+/// rank is a process; its threads and devices are lines. Ranks on other hosts are aligned by their time of day. Rank 0
+/// writes; the file appears complete or not at all.
+/// @collective with DistributedDataParallel: every rank calls it, with the Trace that its trainer's fit has filled
+/// @throws DataError if the file cannot be written
+template <class Trainer>
+void write_trace(std::string const& path, Trainer& trainer, Trace const& trace) {
+  auto const behind = detail::clock_behind_day();
+  auto const of_first = std::stod(trainer.broadcast(std::to_string(behind), 0));
+  detail::TraceEvents events(trainer.rank(), detail::clock_ahead(of_first, behind));
+  events.add(trace, trainer.layout());
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (int rank = 0; rank < trainer.ranks(); ++rank) {
+    auto const of_rank = trainer.broadcast(rank == trainer.rank() ? events.text() : std::string(), rank);
+    if (trainer.rank() == 0) text += of_rank;
+  }
+  if (trainer.rank() != 0) return;
+  text.resize(text.size() - 2);  // last comma
+  AtomicFile file(path);
+  file.write(text);
+  file.write("\n]}\n");
+  file.commit();
+}
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/train/detail/log_columns.hpp>
+#include <lockstep/train/metrics/best_evaluation.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
+#include <lockstep/train/trainer/fit_options.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+/// Returns which value of a metric is the best one.
+template <class M>
+[[nodiscard]] constexpr BestValue best_value_of() noexcept {
+  if constexpr (requires { M::higher_is_better; })
+    if (!M::higher_is_better) return BestValue::smallest;
+  return BestValue::largest;
+}
+
+/// Names of the values of a fit's evaluations, including the losses of all evaluations after the first.
+class Counted {
+ public:
+  template <class Evaluation>
+  explicit Counted(Evaluation const& evaluations) {
+    each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+      if (!prefix.empty()) add(prefix + "loss", BestValue::smallest);
+      auto const each_of = [&]<class M>(M const& metric) {
+        each_value(metric, [&](std::string const& name, double) { add(prefix + name, best_value_of<M>()); });
+      };
+      std::apply([&](auto const&... metric) { (each_of(metric), ...); }, evaluation.metrics);
+    });
+  }
+
+  [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
+  /// Returns the best value of that name. For the loss of the first evaluation the result has no meaning.
+  [[nodiscard]] BestValue best(std::string const& name) const {
+    auto const found = std::find(names_.begin(), names_.end(), name);
+    return found == names_.end() ? BestValue::largest : best_[static_cast<std::size_t>(found - names_.begin())];
+  }
+
+ private:
+  void add(std::string name, BestValue best) {
+    names_.push_back(std::move(name));
+    best_.push_back(best);
+  }
+
+  std::vector<std::string> names_;
+  std::vector<BestValue> best_;
+};
+
+/// Returns the name of an evaluation for messages, as " (test)"; "" for the first one.
+[[nodiscard]] inline std::string which(std::string const& prefix) {
+  return prefix.empty() ? "" : " (" + prefix.substr(0, prefix.size() - 1) + ")";
+}
+
+/// Returns the evaluation's steps, at least 1.
+/// @throws DataError if there are none, as a mean over nothing would look perfect
+template <class Loader, class... Metrics>
+Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
+  auto const steps = evaluation.loader.steps(split);
+  if (steps == 0)
+    throw DataError(
+        "evaluate" + which(prefix) +
+        ": there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
+        " samples give no step; check which samples the dataset found, leave the loader's `tail` at exact, or pass "
+        "no evaluation");
+  return steps;
+}
+
+/// Checks that names of results are unique, as they are logged by name.   @throws ConfigError
+inline void check_names(Counted const& counted, char const* what) {
+  std::vector<std::string> taken(log_columns.begin(), log_columns.end());
+  for (auto const& name : counted.names()) {
+    if (std::find(taken.begin(), taken.end(), name) != taken.end())
+      throw ConfigError(std::string(what) + ": a metric is called \"" + name +
+                        "\", a name that another metric or logged number has; give it another name()");
+    taken.push_back(name);
+  }
+}
+
+/// Checks the loaders before training starts.   @throws ConfigError
+template <class Loader, class Evaluation>
+void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Split const& split) {
+  each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
+    if (static_cast<void const*>(&each.loader) == &loader)
+      throw ConfigError(
+          "fit: training and evaluation use one loader, which serves one of the two at a time; make a "
+          "second one, if necessary for the same dataset");
+    steps_of(prefix, each, split);
+  });
+}
+/// Checks the evaluations before training starts; `there_is_one` says whether the fit has an evaluation.
+inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptions const& options) {
+  std::string known = "loss";
+  bool judges = options.judge_by == known;
+  check_names(counted, "fit");
+  for (auto const& name : counted.names()) {
+    judges = judges || name == options.judge_by;
+    known += ", " + name;
+  }
+  bool const evaluates = there_is_one && (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
+  if (options.patience > 0 && !evaluates)
+    throw ConfigError(
+        "fit: patience is " + std::to_string(options.patience) +
+        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
+  if (options.plateau.patience > 0 && !evaluates)
+    throw ConfigError(
+        "fit: plateau.patience is " + std::to_string(options.plateau.patience) +
+        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
+  if (options.evaluate_every_steps > 0 && !evaluates)
+    throw ConfigError("fit: evaluate_every_steps is " + std::to_string(options.evaluate_every_steps) +
+                      ", and there is no evaluation; pass one, or leave it out");
+  for (auto const* observer : options.observers)
+    if (observer->needs_evaluations() && !evaluates)
+      throw ConfigError(
+          "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass "
+          "one, let evaluate_every_epochs be at least 1, or leave the observer out");
+  if (!judges)
+    throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
+                      "\", which they do not measure; name one of " + known);
+}
+
+}}}  // namespace lockstep::train::detail

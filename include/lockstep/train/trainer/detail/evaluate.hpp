@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/trainer/detail/check_evaluation.hpp>
+#include <lockstep/train/trainer/detail/naming_samples.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+/// Totals of one shard of an evaluation.
+template <class... Metrics>
+struct EvaluationPart {
+  nn::Loss<HostSpace> loss;
+  double samples = 0;
+  std::tuple<Metrics...> metrics;
+
+  /// Calls f(double&) for each number that adds up over shards, in a fixed order.
+  template <class F>
+  void each_total(F&& f) {
+    f(loss.sum), f(loss.weight), f(samples);
+    auto const each_of = [&](auto& metric) {
+      for (double& total : metric.totals()) f(total);
+    };
+    std::apply([&](auto&... metric) { (each_of(metric), ...); }, metrics);
+  }
+};
+
+/// Returns the number of totals of each metric. It must not change, because totals add up element by element over
+/// devices and ranks.
+template <class... Metrics>
+[[nodiscard]] std::vector<std::size_t> sizes_of(std::tuple<Metrics...>& metrics) {
+  return std::apply(
+      [](auto&... metric) { return std::vector<std::size_t>{std::span<double>(metric.totals()).size()...}; }, metrics);
+}
+/// @throws ConfigError that names a metric whose number of totals has changed
+template <class... Metrics>
+void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const& before) {
+  auto const after = sizes_of(metrics);
+  std::size_t i = 0;
+  auto const check = [&](auto const& metric) {
+    if (after[i] != before[i])
+      throw ConfigError("evaluate: the metric " + std::string(metric.name()) + " had " + std::to_string(before[i]) +
+                        " totals and now has " + std::to_string(after[i]) +
+                        " after batches were added; totals are summed over devices and ranks, so their "
+                        "number must not change: allocate all of them at the start, as train::Auc does");
+    ++i;
+  };
+  std::apply([&](auto const&... metric) { (check(metric), ...); }, metrics);
+}
+
+/// Checks that the loss has a weight, as a mean over weight 0 would look perfect.
+/// @throws DataError if the weight is 0
+inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
+  if (loss.weight != 0) return;
+  throw DataError(
+      "evaluate" + which(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
+      " samples have the sum " + std::to_string(loss.sum) +
+      " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and its "
+      "weight, the number of samples or elements. If all labels are ignored, or have classes of "
+      "weight 0, the weight is 0; check the evaluation's labels, or pass no evaluation");
+}
+
+/// Returns the mean loss and the metrics over `steps` steps of a started loader, over all shards of all ranks. Calls
+/// made(done, steps) after each step, if `made` is not empty.
+/// @collective with DistributedDataParallel   @throws DataError if all of the loader's steps have weight 0
+template <class Session, class Loader, class... Metrics>
+[[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split, std::string const& prefix,
+                                        Evaluation<Loader, Metrics...> const& evaluation, Index steps,
+                                        StepsMade const& made = {}) {
+  auto const shards = split.count;
+  std::vector<EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
+  auto const sizes = sizes_of(parts[0].metrics);
+  for (Index step = 0; step < steps; ++step) {
+    auto const held = evaluation.loader.next();
+    naming_samples(held, [&] {
+      session.each([&](int shard, auto& replica) {
+        auto& part = parts[static_cast<std::size_t>(shard)];
+        auto const& batch = held.batches()[static_cast<std::size_t>(shard)];
+        part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
+        part.samples += static_cast<double>(batch.rows());
+      });
+    });
+    if (made) made(step + 1, steps);
+  }
+
+  for (auto& part : parts) check_sizes(part.metrics, sizes);
+  std::vector<double> totals;
+  std::vector<std::vector<double>> by_shard(parts.size());
+  for (std::size_t k = 0; k < parts.size(); ++k) parts[k].each_total([&](double& t) { by_shard[k].push_back(t); });
+  for (std::size_t i = 0; i < by_shard[0].size(); ++i)
+    totals.push_back(tree_sum(shards, [&](int k) { return by_shard[static_cast<std::size_t>(k)][i]; }));
+  session.all_reduce(totals);
+  auto next = totals.begin();
+  parts[0].each_total([&](double& t) { t = *next++; });
+  if (steps == evaluation.loader.steps(split)) check_evaluated(prefix, parts[0].loss, parts[0].samples);
+
+  EvaluationReport report;
+  report.samples = static_cast<Index>(parts[0].samples);
+  report.loss = parts[0].loss.mean();
+  auto const add = [&](std::string const& name, double value) { report.metrics.emplace_back(name, value); };
+  std::apply([&](auto const&... metric) { (each_value(metric, add), ...); }, parts[0].metrics);
+  return report;
+}
+
+/// Returns the report of the first evaluation by evaluate(prefix, evaluation), with the results of the others as
+/// metrics under their prefix.
+template <class Evaluation, class Evaluate>
+[[nodiscard]] EvaluationReport joined(Evaluation const& evaluations, Evaluate const& evaluate) {
+  EvaluationReport all;
+  each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+    auto report = evaluate(prefix, evaluation);
+    if (prefix.empty()) {
+      all = std::move(report);
+      return;
+    }
+    all.metrics.emplace_back(prefix + "loss", report.loss);
+    for (auto const& [name, value] : report.metrics) all.metrics.emplace_back(prefix + name, value);
+  });
+  return all;
+}
+
+}}}  // namespace lockstep::train::detail

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/train/metrics/metric.hpp>
+#include <lockstep/train/trainer/detail/loads_batches.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+namespace detail {
+
+/// Whether a metric has no higher_is_better, or a readable one.
+template <class M>
+inline constexpr bool says_what_is_better = true;
+template <class M>
+requires requires { M::higher_is_better; }
+inline constexpr bool says_what_is_better<M> = requires { typename std::bool_constant<M::higher_is_better>; };
+
+}  // namespace detail
+
+template <class First, class... Others>
+struct Evaluations;
+
+/// Data and metrics of an evaluation: `Evaluation{loader, Accuracy{&Article::label}}`. Does not own the loader, which
+/// must outlive it.
+template <class Loader, class... Metrics>
+struct Evaluation {
+  static_assert(
+      detail::LoadsBatches<Loader>,
+      "Lockstep: an Evaluation's first argument is not a non-const data::DataLoader; put a dataset into "
+      "one: data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
+  static_assert((Metric<Metrics> && ...),
+                "Lockstep: an argument of Evaluation is no metric: it lacks totals() -> std::span<double>, value() -> "
+                "double (or values(each)) or name() -> char const*; see docs/reference/trainer.md");
+  static_assert((detail::says_what_is_better<Metrics> && ...),
+                "Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false` (or true), "
+                "public; see docs/reference/trainer.md");
+
+  Loader& loader;
+  std::tuple<Metrics...> metrics;
+
+  explicit Evaluation(Loader& evaluation_loader, Metrics... m) : loader(evaluation_loader), metrics(std::move(m)...) {}
+
+  /// Returns this evaluation with a second one, whose loss and metrics are reported as further metrics with the prefix
+  /// "NAME_".
+  /// `Evaluation{validation, Accuracy{&Article::label}}.with("test", Evaluation{test, Accuracy{&Article::label}})`
+  /// reports "accuracy", "test_loss" and "test_accuracy".
+  template <class OtherLoader, class... OtherMetrics>
+  [[nodiscard]] auto with(std::string name, Evaluation<OtherLoader, OtherMetrics...> const& other) const {
+    return Evaluations<Evaluation>{*this, {}}.with(std::move(name), other);
+  }
+};
+template <class Loader, class... Metrics>
+Evaluation(Loader&, Metrics...) -> Evaluation<Loader, Metrics...>;
+
+/// Several evaluations of one fit, made in order: the first one, and named ones that `with` adds.
+template <class First, class... Others>
+struct Evaluations {
+  First first;
+  std::tuple<std::pair<std::string, Others>...> others;
+
+  template <class Loader, class... Metrics>
+  [[nodiscard]] auto with(std::string name, Evaluation<Loader, Metrics...> const& other) const {
+    return Evaluations<First, Others..., Evaluation<Loader, Metrics...>>{
+        first, std::tuple_cat(others, std::make_tuple(std::pair(std::move(name), other)))};
+  }
+};
+
+/// Makes a fit train without evaluations.
+struct NoEvaluation {};
+
+template <class T>
+inline constexpr bool is_evaluation = std::is_same_v<T, NoEvaluation>;
+template <class Loader, class... Metrics>
+inline constexpr bool is_evaluation<Evaluation<Loader, Metrics...>> = true;
+template <class First, class... Others>
+inline constexpr bool is_evaluation<Evaluations<First, Others...>> = true;
+
+namespace detail {
+
+/// Calls f(prefix, evaluation) for each evaluation of a fit. The names of its numbers begin with the prefix.
+template <class F>
+void each_evaluation(NoEvaluation const&, F const&) {}
+template <class Loader, class... Metrics, class F>
+void each_evaluation(Evaluation<Loader, Metrics...> const& evaluation, F const& f) {
+  f(std::string(), evaluation);
+}
+template <class First, class... Others, class F>
+void each_evaluation(Evaluations<First, Others...> const& evaluations, F const& f) {
+  f(std::string(), evaluations.first);
+  std::apply([&](auto const&... other) { (f(other.first + "_", other.second), ...); }, evaluations.others);
+}
+
+}  // namespace detail
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/optim/plateau.hpp>
+#include <lockstep/optim/schedule.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/trace/trace.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI {
+
+/// Options of Trainer::fit.
+struct FitOptions {
+  Index epochs = 1;                  ///< largest number of epochs; 0 trains until max_steps
+  Index max_steps = 0;               ///< largest number of optimizer steps; 0 for no limit
+  Index accumulation = 1;            ///< micro-steps per optimizer step
+  double clip_norm = 0;              ///< largest norm of the mean gradient; 0 disables clipping
+  optim::Schedule schedule{};        ///< learning-rate multiplier by step
+  optim::LossScaler loss_scaler{};   ///< loss scaling for float16 activations
+  Index check_replicas_every = 0;    ///< steps between comparisons of the replicas' bits; 0 disables them
+  Index evaluate_every_epochs = 1;   ///< epochs between evaluations, with one at the end; 0 disables them
+  Index evaluate_every_steps = 0;    ///< steps between evaluations, with one at the end; 0: evaluate_every_epochs
+                                     ///< applies
+  Index patience = 0;                ///< evaluations in a row without improvement that stop the run; 0 disables
+  optim::Plateau plateau{};          ///< learning-rate reduction if evaluations stop improving
+  std::string judge_by = "loss";     ///< "loss", or the metric that decides which evaluation is best
+  train::Checkpoints checkpoints{};  ///< where the run saves and resumes
+  std::stop_token stop{};            ///< if any rank requests a stop, all ranks save and stop after the same step
+  std::vector<train::Observer*> observers{};
+  /// Chooses the fastest of the library's GEMM algorithms on GPUs after the first step. Rank 0 times them, all ranks
+  /// use its choice, and checkpoints keep it. Results then differ in bits from run to run.
+  bool timed_products = false;
+  bool dry_run = false;           ///< does all work before the first step and computes one batch, without learning
+  train::Trace* trace = nullptr;  ///< receives the trace of some steps; set it on all ranks or on none
+  /// Further settings that must be equal on all ranks, such as {"dropout", "0.1"}. Use them for settings that change
+  /// the computation but not the model's shapes.
+  std::vector<std::pair<std::string, std::string>> alike{};
+};
+
+/// Options of one Trainer::step, equal on all ranks.
+struct StepOptions {
+  double rate_factor = 1;           ///< learning-rate multiplier
+  double clip_norm = 0;             ///< largest norm of the mean gradient; 0 disables clipping
+  optim::LossScaler loss_scaler{};  ///< loss scaling for float16 activations
+};
+
+}}  // namespace lockstep

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/optim/global_norm.hpp>
+#include <lockstep/train/trainer/detail/trainer_parts.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+/// Returns the Euclidean norm of each parameter's gradient in the trainer's last step, by name and in forward order.
+/// The gradient is the mean over all ranks and devices before clipping. Call it after a step of your own loop, or in an
+/// observer's `step`. Not collective: a single rank may call it. All norms are 0 before the first step.
+/// @cost a pass over all gradients   @determinism bitwise, for any number of threads
+/// @throws ConfigError if ranks share the optimizer (`shard_optimizer`), as no rank then has all gradients
+template <class Model, class Optimizer, class Policy>
+[[nodiscard]] std::vector<std::pair<std::string, double>> gradient_norms(Trainer<Model, Optimizer, Policy>& trainer) {
+  auto& session = detail::TrainerParts::session(trainer);
+  using Replica = typename std::remove_reference_t<decltype(session)>::DeviceReplica;
+  using Space = typename Replica::Space;
+  static_assert(!Replica::scales_loss,
+                "Lockstep: train::gradient_norms is for models in float or nn::InBfloat16: nn::InFloat16 gradients "
+                "have a scale that changes with the step");
+  if constexpr (requires { trainer.policy().shard_optimizer; })
+    if (trainer.policy().shard_optimizer && trainer.ranks() > 1)
+      throw ConfigError(
+          "gradient_norms: with shard_optimizer each rank has only its part of the gradients; leave it out, or let "
+          "clip_norm measure the global norm");
+  std::vector<std::pair<std::string, double>> norms;
+  auto const weight = detail::TrainerParts::weight(trainer);
+  session.each([&](int shard, Replica& replica) {
+    if (shard != 0) return;
+    for (auto const& entry : trainer.layout().entries()) {
+      TensorView<float const, 1, Space> const gradient{replica.gradient_data() + entry.offset, {entry.size}};
+      std::vector<kernel::TouchedRows> rows;  // of this parameter, if its gradient is by rows
+      for (auto table : replica.touched())
+        if (entry.size > 0 && table.offset == entry.offset) table.offset = 0, rows.push_back(table);
+      auto const norm = weight > 0 ? optim::GlobalNorm::of(replica.stream(), gradient, rows).norm() / weight : 0;
+      norms.emplace_back(entry.name, norm);
+    }
+  });
+  return norms;
+}
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/memory/any_host_resource.hpp>
+#include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/nn/module/initialize.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/optim/optimizer.hpp>
+#include <lockstep/parallel/check_memory.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/replica.hpp>
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/detail/one_thread.hpp>
+#include <lockstep/train/detail/take_parameters.hpp>
+#include <lockstep/train/files/safetensors.hpp>
+#include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/logs/run_record.hpp>
+#include <lockstep/train/trainer/batch_feed.hpp>
+#include <lockstep/train/trainer/detail/agreement_of.hpp>
+#include <lockstep/train/trainer/detail/any_loader.hpp>
+#include <lockstep/train/trainer/detail/any_session.hpp>
+#include <lockstep/train/trainer/detail/batches_of.hpp>
+#include <lockstep/train/trainer/detail/check_evaluation.hpp>
+#include <lockstep/train/trainer/detail/check_learning.hpp>
+#include <lockstep/train/trainer/detail/check_options.hpp>
+#include <lockstep/train/trainer/detail/compare_replicas.hpp>
+#include <lockstep/train/trainer/detail/evaluate.hpp>
+#include <lockstep/train/trainer/detail/fit_plan.hpp>
+#include <lockstep/train/trainer/detail/fits.hpp>
+#include <lockstep/train/trainer/detail/naming_samples.hpp>
+#include <lockstep/train/trainer/detail/record_of.hpp>
+#include <lockstep/train/trainer/detail/running_fit.hpp>
+#include <lockstep/train/trainer/detail/trainer_parts.hpp>
+#include <lockstep/train/trainer/detail/where_not_finite.hpp>
+#include <lockstep/train/trainer/detail/with_averages.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
+#include <lockstep/train/trainer/fit_options.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI {
+
+/// Trains a model of your own type under a parallel policy. Switching between `parallel::SingleDevice`, `DataParallel`
+/// and `DistributedDataParallel` changes nothing else in the program.
+/// With DistributedDataParallel all ranks construct it with equal arguments and make equal calls. Observers that print
+/// or save belong to one rank only. One thread at a time may use it: calls that overlap with another thread's call
+/// throw ConfigError.
+/// @throws all that the loader, model, communicator or an observer throws; parameters are then those of the last
+/// complete step
+template <class Model, class Optimizer, class Policy>
+class Trainer {
+  static_assert(nn::HasParameters<Model>,
+                "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
+                "docs/reference/model.md");
+  static_assert(
+      optim::Optimizer<Optimizer>,
+      "Lockstep: the second argument is no optimizer: it has no `states`, no `learning_rate` or no step(stream, slice, "
+      "scalars); see docs/reference/optimizer.md");
+  static_assert(
+      parallel::ParallelPolicy<Policy>,
+      "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
+      "see docs/reference/parallel.md");
+
+  using Session = typename Policy::template Session<Model, Optimizer>;
+
+ public:
+  /// Memory space of the replicas.
+  using Space = typename Session::DeviceReplica::Space;
+
+  /// Initializes the parameters from `seed`, which also keys all random operations.
+  /// @throws ConfigError, before it allocates anything, if parameters and optimizer state exceed the free memory
+  Trainer(Model model, Optimizer optimizer, Policy policy, std::uint64_t seed = 0)
+      : model_(std::move(model)),
+        optimizer_(std::move(optimizer)),
+        policy_(std::move(policy)),
+        layout_(nn::ParameterLayout::of(model_)),
+        session_(policy_, model_, layout_, initial_values(seed)),
+        seed_(seed) {
+    if constexpr (train::detail::agrees<Session>)
+      session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
+  }
+  // Not copyable: the session refers to model, policy and layout.
+  Trainer(Trainer const&) = delete;
+  Trainer& operator=(Trainer const&) = delete;
+
+  /// Loads parameters and buffers by name. The optimizer's state is unchanged, except that averages of changed
+  /// parameters restart. Returns the strings that were saved with them.
+  /// `names` selects the parameters to read and their names in the file, by a prefix such as "encoder." or a function
+  /// of the model's names. `in_file` replaces the prefix in the file: pass "" for an encoder that was saved alone.
+  /// @collective with DistributedDataParallel: every rank loads an equal file
+  /// @throws DataError if the file does not fit the model, CollectiveMismatch if ranks loaded different parameters
+  /// @throws ConfigError if nothing of the model is selected, or within an evaluation by averages
+  train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
+    auto const turn = call();
+    std::array<double, 1> here{};
+    session_.all_reduce(here);  // barrier: completes a save by the first rank
+    train::Metadata metadata;
+    change_numbers("load", [&](std::span<float> values, std::span<float> buffers) {
+      metadata = train::load_parameters(path, layout_, values, buffers, names);
+    });
+    if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
+    return metadata;
+  }
+  train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
+    return load(path, {prefix, in_file});
+  }
+  /// Copies parameters and buffers by name from another trainer's model. `prefix` selects names such as "critic.",
+  /// which `in_other` replaces in the other model. A `share` below 1 interpolates: this += share * (other - this). A
+  /// share of 0.001 after each step makes this a moving average.
+  /// @collective with DistributedDataParallel and an optim::Averaged
+  /// @throws ConfigError if the other model lacks a name, no name has the prefix, or share is not in [0, 1]
+  /// @throws ConfigError within an evaluation by averages, ShapeError if two shapes differ
+  template <class AnyModel, class AnyOptimizer, class AnyPolicy>
+  void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
+            double share = 1) {
+    change_numbers("take", [&](std::span<float> values, std::span<float> buffers) {
+      train::detail::take_parameters({other.layout(), other.values(), other.buffers()}, {layout_, values, buffers},
+                                     prefix, in_other, share);
+    });
+  }
+  template <class AnyModel, class AnyOptimizer, class AnyPolicy>
+  void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
+    take(other, {}, {}, share);
+  }
+  /// Saves parameters, buffers and strings on the first rank, for `load`, which waits for the save on all ranks, and
+  /// for a Predictor.   @throws DataError if the file cannot be written
+  void save(std::string const& path, train::Metadata const& metadata = {}) const {
+    auto const turn = call();
+    if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
+  }
+
+  /// Trains for `options.epochs` epochs and evaluates after each, or as `options` say. A later fit continues with the
+  /// parameters, the optimizer's state and its step count, in another order and with other random numbers. Its schedule
+  /// and loss scale restart. A stop by `options.stop` takes effect after the current step and an evaluation due after
+  /// it.
+  /// @collective with DistributedDataParallel
+  /// @throws ConfigError if an option or a setting of the optimizer is out of range, or both loaders are the same
+  /// object
+  /// @throws ConfigError if `judge_by` is unknown, an option or observer needs evaluations that there are none of, or
+  /// the warm-up is longer than the fit
+  /// @throws DataError if the checkpoint folder cannot be created, or an evaluation has weight 0
+  /// @throws Error if the loss or a gradient to be clipped is not finite, no parameter gets a gradient, or the weight
+  /// is 0
+  template <class Loader, class Evaluation = train::NoEvaluation>
+  train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
+    if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
+      auto const turn = call();
+      return train(loader, evaluation, options);
+    } else {
+      return {};
+    }
+  }
+
+  /// Trains without evaluations.
+  template <class Loader>
+  train::RunRecord fit(Loader& loader, FitOptions const& options) {
+    return fit(loader, train::NoEvaluation{}, options);
+  }
+
+  /// Makes one step of your own training loop. `batches` are the result of a loader's next(), one batch, or a range of
+  /// batches: one per device or shard of this process, or a multiple, whose gradients are summed. Random operations
+  /// differ from step to step. Returns the loss over all ranks and devices.
+  /// @collective with DistributedDataParallel
+  /// @throws ConfigError if the number of batches or an option is out of range, or the loader was not started with
+  /// `split()`
+  /// @throws Error if the loss or a gradient to be clipped is not finite, or the first step gives no parameter a
+  /// gradient
+  template <class Batches>
+  nn::Loss<HostSpace> step(Batches const& batches, StepOptions const& options = {}) {
+    auto const all = train::detail::batches_of(batches);
+    using Batch = typename decltype(all)::value_type;
+    if constexpr (train::detail::learns_from<Model, typename Session::DeviceReplica, Batch>()) {
+      auto const turn = call();
+      train::detail::check_step(options, optimizer_, all.size(), policy_.shards());
+      train::detail::check_split(batches, split());
+      return step_of(batches, std::span<Batch const>(all), options);
+    } else {
+      return {};
+    }
+  }
+
+  /// Returns the global gradient norm of the last step before clipping, or 0 if clipping is off. Equal on all ranks.
+  [[nodiscard]] double gradient_norm() { return session_.gradient_norm(); }
+  /// Compares parameters and optimizer state of all ranks bit by bit, for your own training loop.
+  /// @collective with DistributedDataParallel   @throws CollectiveMismatch if they differ; names the first difference
+  void check_replicas() { train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, done_.steps); }
+
+  /// Returns the mean loss and the metrics over all samples of the evaluation's loader, each counted once, in
+  /// evaluation mode. Uses the averages of an optim::Averaged. Several evaluations are made in order, for one report.
+  /// @param made called after each batch with the number of evaluated batches of this process, and their total
+  /// @collective with DistributedDataParallel
+  /// @throws DataError if there are no samples or their weight is 0, CollectiveMismatch if ranks have different
+  /// samples, ConfigError if two results have one name
+  template <class Evaluation>
+  requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
+      evaluate(Evaluation const& evaluation, train::StepsMade const& made = {}) {
+    auto const turn = call();
+    train::detail::check_names(train::detail::Counted(evaluation), "evaluate");
+    if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
+    train::detail::WithAverages const averaged(any_session_, averages_in_place_);
+    return evaluate_all(evaluation, made);
+  }
+
+  /// Returns the parameters on the host. For a GPU it is a copy, valid until the next call.
+  [[nodiscard]] std::span<float const> values() const { return session_.values(); }
+  /// Returns unlearned state of the model, such as running statistics, of the first device or of this rank.
+  [[nodiscard]] std::span<float const> buffers() const { return session_.buffers(); }
+  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
+  [[nodiscard]] Model const& model() const noexcept { return model_; }
+  [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
+  /// Returns the part of a loader's batches that this process trains on.
+  [[nodiscard]] data::Split split() const { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
+  [[nodiscard]] int rank() const { return policy_.first_shard() / policy_.shards(); }
+  [[nodiscard]] int ranks() const { return policy_.all_shards() / policy_.shards(); }
+  /// Returns the string of rank `root`.   @collective with DistributedDataParallel
+  [[nodiscard]] std::string broadcast(std::string text, int root) {
+    if constexpr (requires { session_.broadcast(text, root); }) session_.broadcast(text, root);
+    return text;
+  }
+
+ private:
+  friend struct train::detail::TrainerParts;
+  [[nodiscard]] std::vector<float> initial_values(std::uint64_t seed) {
+    parallel::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
+    return nn::initial_values(layout_, seed, policy_.threads_each());
+  }
+  [[nodiscard]] train::detail::OneThread::Call call() const {
+    return {user_, "Trainer", "make all calls from one thread, or use a lock"};
+  }
+  template <class Evaluation>
+  train::EvaluationReport evaluate_all(Evaluation const& evaluation, train::StepsMade const& made) {
+    return train::detail::joined(evaluation, [&](std::string const& prefix, auto const& each) {
+      return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()), made);
+    });
+  }
+  /// Evaluates the first `steps` steps.
+  template <class Loader, class... Metrics>
+  train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
+                                   Index steps, train::StepsMade const& made = {}) {
+    session_.share_buffers();
+    start(evaluation.loader, 0, 0, 1);
+    return train::detail::evaluate(session_, split(), prefix, evaluation, steps, made);
+  }
+
+  /// Calls f(values, buffers) with copies, which all replicas then take.
+  template <class F>
+  void change_numbers(char const* what, F const& f) {
+    auto const turn = call();
+    train::detail::TrainerParts::expect_values(*this, what);
+    auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
+    auto values = copy(session_.values()), buffers = copy(session_.buffers());
+    f(std::span<float>(values), std::span<float>(buffers));
+    train::detail::set_numbers(any_session_, layout_, values, buffers);
+  }
+  /// Starts a loader at a micro-step. For a GPU, batches use pinned memory.
+  template <class Loader>
+  void start(Loader& loader, Index epoch, Index step, Index last_epoch) {
+    if constexpr (!Space::host_accessible && requires(memory::AnyHostResource memory) { loader.use(memory); })
+      loader.use(Session::DeviceReplica::batch_memory());
+    loader.start(split(), epoch, step, last_epoch);
+  }
+
+  template <class Loader, class Evaluation>
+  train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
+    constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
+    train::detail::check_options(options);
+    if constexpr (requires { optimizer_.check(); }) optimizer_.check();
+    train::detail::Counted const counted(evaluation);
+    train::detail::check_loaders(loader, evaluation, split());
+    train::detail::check_evaluation(counted, evaluates, options);
+    Index const batch_size = loader.options().batch_size;
+    auto record = train::detail::record_of(any_session_, policy_, layout_, batch_size, options);
+    if constexpr (train::detail::agrees<Session>)
+      session_.agree(train::detail::agreement_of(options, loader, evaluation, counted, record.batch_size));
+    auto const fit_plan =
+        train::detail::plan_of(loader.samples(), loader.steps(split()), batch_size * split().all, record, options);
+    train::detail::SomeLoader<Loader> any_loader(loader);
+    train::detail::RunningFit fit(any_session_, layout_, seed_, any_loader, fit_plan, counted.best(options.judge_by),
+                                  split(), options, done_, std::move(record));
+    if (fit.was_over()) return std::move(fit.record());
+    if (options.dry_run) {
+      rehearse(loader, evaluation, options, fit.plan(), fit.record());
+      return std::move(fit.record());
+    }
+    fit.begin(counted.names());
+    auto const& plan = fit.plan();
+    auto const steps = fit.record().steps;
+    start(loader, plan.trainer_epoch(steps), plan.begin(steps), plan.before.epochs + plan.epochs);
+    train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(steps));
+    while (!fit.over() && !fit.record().stopped) {
+      make_step(fit, feed, options);
+      if constexpr (evaluates)
+        if (fit.evaluates()) {
+          train::detail::WithAverages const averaged(any_session_, averages_in_place_);
+          fit.take(evaluate_all(evaluation, fit.evaluating()));
+        }
+      fit.leave_step();
+    }
+    return fit.finish();
+  }
+
+  template <class Fit, class Feed>
+  void make_step(Fit& fit, Feed& feed, FitOptions const& options) {
+    auto const& plan = fit.plan();
+    auto const before = fit.record().steps;
+    auto const begin = plan.begin(before), end = plan.end(before);
+    fit.before_step();
+    for (auto micro = begin; micro < end; ++micro)
+      micro_step(feed, plan.trainer_epoch(before), micro == begin, micro + 1 == end, options, fit.record(),
+                 [&](auto... moments) { fit.after_micro_step(moments...); });
+    auto const rate = optimizer_.learning_rate * fit.rate_factor();
+    bool const compares = fit.compares();
+    if (compares) train::detail::compare_replicas(session_, train::detail::Updates::make_alike, before);
+    auto const updating = Clock::seconds();
+    auto const loss = session_.update(
+        optimizer_, {plan.trainer_steps(before + 1).steps, rate, options.clip_norm, options.loss_scaler});
+    weight_ = loss.weight;
+    if (compares) train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, before + 1);
+    fit.after_step(loss, rate, updating);
+  }
+
+  template <class Batches, class Batch>
+  nn::Loss<HostSpace> step_of(Batches const& from, std::span<Batch const> batches, StepOptions const& options) {
+    if constexpr (Session::DeviceReplica::scales_loss) {
+      options.loss_scaler.check();
+      if (done_.steps == 0) any_session_.set_loss_scale(options.loss_scaler.begin());
+    }
+    auto const step = done_.steps + 1;
+    auto const shards = static_cast<std::size_t>(policy_.shards());
+    train::detail::naming_samples(from, [&] {
+      for (std::size_t at = 0; at < batches.size(); at += shards)
+        session_.micro_step(batches.subspan(at, shards), {mix(~seed_, static_cast<std::uint64_t>(step), at), at == 0,
+                                                          at + shards == batches.size(), false});
+    });
+    auto const loss = session_.update(
+        optimizer_, {step, optimizer_.learning_rate * options.rate_factor, options.clip_norm, options.loss_scaler});
+    train::detail::check_finite(any_session_, loss, step, options.clip_norm, rank(), ranks(),
+                                policy_.shards() / parallel::shards_of_device(policy_));
+    done_.steps = step;
+    weight_ = loss.weight;
+    if (!stepped_) stepped_ = train::detail::check_learning(any_session_, layout_, loss, step);
+    return loss;
+  }
+
+  /// Computes forward and backward of one batch, without a reduction of gradients, and evaluates one batch.
+  template <class Loader, class Evaluation>
+  void rehearse(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
+                train::detail::FitPlan const& plan, train::RunRecord& record) {
+    auto const epoch = plan.trainer_epoch(record.steps);
+    start(loader, epoch, plan.begin(record.steps), epoch + 1);
+    train::BatchFeed feed(loader, session_, 1);
+    micro_step(feed, epoch, true, false, options, record, [](auto...) {});
+    train::detail::each_evaluation(evaluation,
+                                   [&](std::string const& prefix, auto const& each) { evaluate(prefix, each, 1); });
+    record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
+  }
+
+  template <class Feed, class Hears>
+  void micro_step(Feed& feed, Index epoch, bool first, bool last, FitOptions const& options, train::RunRecord& record,
+                  Hears const& hears) {
+    auto const asked = Clock::seconds();
+    auto const batches = feed.next();
+    auto const began = Clock::seconds();
+    if (first) record.pass_began = began;
+    train::detail::naming_samples(feed.held(), [&] {
+      session_.micro_step(batches,
+                          {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
+    });
+    auto const queued = Clock::seconds();
+    feed.send_next();
+    auto const sent = Clock::seconds();
+    record.data_wait_seconds += (began - asked) + (sent - queued);
+    hears(asked, began, queued, sent);
+  }
+
+  Model model_;
+  Optimizer optimizer_;
+  Policy policy_;
+  nn::ParameterLayout layout_;
+  Session session_;
+  train::detail::SomeSession<Optimizer, Session> any_session_{session_};
+  std::uint64_t seed_;
+  train::TrainerSteps done_;  // steps include steps that were skipped since the loss scale was set
+  bool stepped_ = false;
+  double weight_ = 0;               // of the last step's loss
+  bool averages_in_place_ = false;  // instead of the parameters
+  mutable train::detail::OneThread user_;
+};
+
+}}  // namespace lockstep

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/train/files/atomic_file.hpp>
+#include <lockstep/train/logs/observer.hpp>
+#include <lockstep/train/prediction/predictor.hpp>
+#include <lockstep/train/trainer/detail/agreement_of.hpp>
+#include <lockstep/train/trainer/detail/naming_samples.hpp>
+#include <lockstep/train/trainer/detail/table_rows.hpp>
+#include <lockstep/train/trainer/detail/trainer_parts.hpp>
+#include <lockstep/train/trainer/detail/with_averages.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+namespace detail {
+/// Receives the prediction for one batch, like a metric.
+template <class F>
+struct SeesPrediction {
+  static constexpr bool wants_no_loss = true;
+  F see;
+  template <class Prediction, class Batch>
+  void add(Prediction const& prediction, Batch const& batch) {
+    see(prediction, batch);
+  }
+};
+template <class F>
+SeesPrediction(F) -> SeesPrediction<F>;
+
+template <class Loader>
+void expect_all_samples(Loader const& loader) {
+  if (loader.options().tail == data::Tail::drop)
+    throw ConfigError(
+        "write_predictions: the loader's tail is drop, so that the last samples would have no row; leave it at exact");
+}
+}  // namespace detail
+
+/// Writes a CSV file with a header of `columns` and one row per sample, in the order of the dataset. It has each sample
+/// that the loader returns in one epoch once. Floating-point numbers have the fewest digits that read back as equal
+/// bits. The file appears complete or not at all; the first rank writes it.
+/// row(prediction, batch, k) returns the cells of row k of a batch: a number, a string, or a std::tuple, std::array or
+/// std::vector of these. It runs on the host, concurrently if there are several devices. The model predicts as in an
+/// evaluation, with the averages of an optim::Averaged. It computes no loss, so labels may be anything.
+/// @param made called after each batch with the number of finished batches of this process, and their total
+/// @collective with DistributedDataParallel: each rank predicts its part
+/// @throws DataError, on the first rank, if the file cannot be written; ConfigError if a row's number of cells differs
+/// from the number of columns, or the loader's tail is drop; all that the model throws
+template <class Model, class Optimizer, class Policy, class Loader, class Row>
+void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer, Loader& loader,
+                       std::vector<std::string> const& columns, Row const& row, StepsMade const& made = {}) {
+  detail::expect_all_samples(loader);
+  auto& session = detail::TrainerParts::session(trainer);
+  using Session = std::remove_reference_t<decltype(session)>;
+  using Replica = typename Session::DeviceReplica;
+  static_assert(
+      nn::HasPredict<Model, typename Replica::Context, typename Replica::template Brought<typename Loader::Batch>>,
+      "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
+  if constexpr (detail::agrees<Session>) session.agree(detail::agreement_of(Evaluation{loader}));
+  std::optional<AtomicFile> file;
+  if (trainer.rank() == 0) file.emplace(path);
+  auto const split = trainer.split();
+  std::vector<detail::TableRows> by_shard(static_cast<std::size_t>(split.count), detail::TableRows(columns));
+  {
+    detail::WithAverages const averaged(detail::TrainerParts::any_session(trainer),
+                                        detail::TrainerParts::averages_in_place(trainer));
+    detail::TrainerParts::start(trainer, loader);
+    for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
+      auto const held = loader.next();
+      detail::naming_samples(held, [&] {
+        session.each([&](int number, auto& replica) {
+          auto const shard = static_cast<std::size_t>(number);
+          detail::SeesPrediction rows{[&](auto const& prediction, auto const& batch) {
+            by_shard[shard].add(held.samples(shard), prediction, batch, row);
+          }};
+          static_cast<void>(replica.evaluate(held.batches()[shard], rows));
+        });
+      });
+      if (made) made(step + 1, steps);
+    }
+  }
+  detail::TableRows all(columns);
+  for (auto const& rows : by_shard) all.append(rows.bytes());
+  for (int rank = 1; rank < trainer.ranks(); ++rank) {
+    auto const theirs = trainer.broadcast(trainer.rank() == rank ? all.bytes() : std::string(), rank);
+    if (file) all.append(theirs);
+  }
+  if (!file) return;
+  all.write_to(*file);
+  file->commit();
+}
+
+/// Writes the predictions of a predictor, in this process only.
+template <class Model, class Loader, class Row>
+void write_predictions(std::string const& path, Predictor<Model>& predictor, Loader& loader,
+                       std::vector<std::string> const& columns, Row const& row) {
+  detail::expect_all_samples(loader);
+  AtomicFile file(path);
+  detail::TableRows all(columns);
+  loader.start({}, 0, 0, 1);
+  for (Index step = 0, steps = loader.steps(); step < steps; ++step) {
+    auto const held = loader.next();
+    auto const& batch = held.batches()[0];
+    detail::naming_samples(held, [&] { all.add(held.samples(0), predictor.predict(batch), batch, row); });
+  }
+  all.write_to(file);
+  file.commit();
+}
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// CASE accuracy: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
+// CASE top: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
+// CASE auc: Lockstep: Accuracy, TopKAccuracy and Auc read logits: predict returns a Variable or a Sequence
+// CASE error_rate: Lockstep: CtcErrorRate reads logits: predict returns a Sequence
+#include <lockstep/data/columns.hpp>
+#include <lockstep/train/metrics/accuracy.hpp>
+#include <lockstep/train/metrics/auc.hpp>
+#include <lockstep/train/metrics/ctc_error_rate.hpp>
+#include <lockstep/train/metrics/top_k_accuracy.hpp>
+
+using namespace lockstep;
+
+struct Sample {
+  int label;
+  std::vector<std::int32_t> words;
+};
+struct Both {
+  nn::Variable<float, 2, HostSpace> animal, weather;
+};
+
+void count(nn::Variable<float, 2, HostSpace> const& logits, [[maybe_unused]] Both const& both,
+           data::Columns<Sample> const& batch) {
+  train::Accuracy{&Sample::label}.add(logits, batch);
+#if defined(CASE_accuracy)
+  train::Accuracy{&Sample::label}.add(both, batch);
+#elif defined(CASE_top)
+  train::TopKAccuracy{&Sample::label, 5}.add(both, batch);
+#elif defined(CASE_auc)
+  train::Auc{&Sample::label}.add(both, batch);
+#elif defined(CASE_error_rate)
+  train::CtcErrorRate{&Sample::words}.add(both, batch);
+#endif
+}

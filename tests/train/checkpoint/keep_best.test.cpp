@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/checkpoint/keep_best.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
+
+#include "../temporary_folder.hpp"
+#include "train/line.hpp"
+
+using namespace lockstep;
+
+TEST_CASE("the file holds the parameters of the best evaluation, whatever training did afterwards") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "of/two/best.safetensors";
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  // Steps that overshoot more and more: the first evaluation is the best.
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+  struct First : train::Observer {
+    Trainer<line::Model, optim::SGD, parallel::SingleDevice> const& trainer;
+    std::vector<float> slopes;
+    explicit First(decltype(trainer) t) : trainer(t) {}
+    void evaluation(train::EvaluationReport const&) override { slopes.push_back(trainer.values()[0]); }
+  } heard(trainer);
+  train::KeepBest best(trainer, path, {{"unit", "metres"}});
+  auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 3, .observers = {&heard, &best}});
+  REQUIRE(record.evaluations.size() == 3);
+  CHECK(record.evaluations[0].best);
+  CHECK_FALSE(record.evaluations[2].best);
+  REQUIRE(heard.slopes[0] != heard.slopes[2]);
+  CHECK(train::load_text(path, "unit") == "metres");
+  Trainer later{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  later.load(path);
+  CHECK(later.values()[0] == heard.slopes[0]);
+  CHECK_THROWS_WITH_AS(
+      trainer.fit(loader, train::Evaluation{again}, {.epochs = 1, .observers = {&best}}),
+      doctest::Contains("best.safetensors belongs to an earlier fit, and would be overwritten; give each "
+                        "fit a KeepBest with its own path"),
+      ConfigError);
+}
+
+namespace {
+/// Of what diverges, larger and larger, so that the last evaluation is the best by it.
+struct Distance {
+  double sum = 0;
+  [[nodiscard]] char const* name() const { return "distance"; }
+  void add(auto const& prediction, auto const& batch) {
+    for (Index i = 0; i < batch.rows(); ++i) sum += std::abs(double{prediction.value(i, 1)});
+  }
+  [[nodiscard]] std::span<double> totals() { return {&sum, 1}; }
+  [[nodiscard]] double value() const { return sum; }
+};
+}  // namespace
+
+namespace {
+/// The same number, of which less is better.
+struct DistanceError : Distance {
+  static constexpr bool higher_is_better = false;
+  [[nodiscard]] char const* name() const { return "error"; }
+};
+}  // namespace
+
+TEST_CASE("where a metric says that lower is better, its smallest value is kept, and others end the run") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "best.safetensors";
+  auto const judged_by = [&](std::string const& name) {
+    auto loader = line::loader(8, 4), again = line::loader(8, 4);
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest best(trainer, path);
+    auto const record = trainer.fit(loader, train::Evaluation{again, Distance{}, DistanceError{}},
+                                    {.epochs = 9, .patience = 2, .judge_by = name, .observers = {&best}});
+    CHECK(record.evaluations[0].metrics[0].second < record.evaluations[1].metrics[0].second);
+    return record.evaluations.size();
+  };
+  CHECK(judged_by("error") == 3);
+  auto const of_first = lockstep_test::read_file(path);
+  CHECK(judged_by("loss") == 3);
+  CHECK(lockstep_test::read_file(path) == of_first);
+  CHECK(judged_by("distance") == 9);
+  CHECK(lockstep_test::read_file(path) != of_first);
+}
+
+TEST_CASE("a run that goes on and is judged by something else keeps its own best, and puts the other's aside") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "best.safetensors", aside = folder / "best_of_step_6.safetensors";
+  struct Part {
+    std::vector<bool> best;
+    std::string put_aside;
+  };
+  auto const train_to = [&](Index epochs, std::string const& judge_by) {
+    auto loader = line::loader(8, 4), again = line::loader(8, 4);
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest best(trainer, path);
+    FitOptions options{.epochs = epochs, .judge_by = judge_by};
+    options.checkpoints = {.folder = folder / "saved", .resume = train::newest_checkpoint(folder / "saved")};
+    options.observers = {&best};
+    Part part;
+    for (auto const& each : trainer.fit(loader, train::Evaluation{again, Distance{}}, options).evaluations)
+      part.best.push_back(each.best);
+    part.put_aside = best.put_aside();
+    return part;
+  };
+  CHECK(train_to(3, "distance").best == std::vector{true, true, true});
+  auto const of_distance = lockstep_test::read_file(path);
+  auto const by_loss = train_to(4, "loss");
+  CHECK(by_loss.best == std::vector{true, false, false, false});
+  CHECK(by_loss.put_aside == aside);
+  CHECK(lockstep_test::read_file(aside) == of_distance);
+  CHECK_FALSE(std::filesystem::exists(path));  // the first evaluation's parameters are nowhere
+  CHECK(train_to(5, "distance").best == std::vector(5, true));
+  auto const kept = lockstep_test::read_file(path);
+  CHECK(train_to(6, "distance").put_aside.empty());
+  CHECK(lockstep_test::read_file(path) != kept);
+  // What a later step left stays in its place until this run has something better.
+  std::filesystem::remove(folder / "saved/step_12.safetensors");
+  CHECK(train_to(6, "loss").put_aside.empty());
+}
+
+TEST_CASE("a name without a dot, in a folder with one, is put aside as well") {
+  lockstep_test::TemporaryFolder const folder;
+  for (auto const* name : {"v1.0/best", "v1.0/best.safetensors", "best"}) {
+    Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest earlier(trainer, folder / name), later(trainer, folder / name);
+    earlier.start({.steps = 10, .epochs = 1});
+    earlier.evaluation({.step = 3, .best = true});
+    later.start({.steps = 10, .epochs = 1, .resumed = 5, .best = 2});
+    CHECK(std::filesystem::exists(later.put_aside()));
+  }
+}
+
+TEST_CASE("a fit without evaluations is refused before its first step, a dry run too") {
+  lockstep_test::TemporaryFolder const folder;
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+  train::KeepBest best(trainer, folder / "of/best.safetensors");
+  char const* const sentence =
+      "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass one, "
+      "let evaluate_every_epochs be at least 1, or leave the observer out";
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, {.observers = {&best}}), sentence, ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, {.observers = {&best}, .dry_run = true}), sentence, ConfigError);
+  CHECK_THROWS_WITH_AS(
+      trainer.fit(loader, train::Evaluation{again}, {.evaluate_every_epochs = 0, .observers = {&best}}), sentence,
+      ConfigError);
+  CHECK(trainer.values()[0] == 0);
+  CHECK_FALSE(std::filesystem::exists(folder / "of"));
+}
+
+TEST_CASE("each new best is one line with value, step and path where a stream is given") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "best.safetensors", said = folder / "said.txt";
+  auto const lines_of = [&](std::string const& judge_by, std::vector<train::EvaluationReport> const& reports) {
+    std::FILE* const out = std::fopen(said.c_str(), "w");
+    Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest best(trainer, path, {}, out);
+    best.start({.steps = 30, .epochs = 1, .judge_by = judge_by});
+    for (auto const& report : reports) best.evaluation(report);
+    std::fclose(out);
+    return lockstep_test::read_file(said);
+  };
+  train::EvaluationReport const first{
+      .step = 10, .loss = 0.5, .metrics = {{"accuracy", 0.9}, {"f1", 0.25}}, .best = true},
+      second{.step = 20, .loss = 0.4, .metrics = {{"accuracy", 0.9}, {"f1", 0.2}}, .best = false},
+      third{.step = 30, .loss = 0.3, .metrics = {{"accuracy", 0.9}, {"f1", 0.81234}}, .best = true};
+  CHECK(lines_of("f1", {first, second, third}) ==
+        "new best f1 0.2500 at step 10, saved to " + path + "\nnew best f1 0.8123 at step 30, saved to " + path + "\n");
+  CHECK(lines_of("loss", {third}) == "new best loss 0.3000 at step 30, saved to " + path + "\n");
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/files/names_in_file.hpp>
+
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+TEST_CASE("all names, those with a prefix, a prefix that reads otherwise, or a function's") {
+  train::NamesInFile const all;
+  CHECK(all("head.weight") == "head.weight");
+  train::NamesInFile const part = "encoder.";
+  CHECK(part("encoder.0.weight") == "encoder.0.weight");
+  CHECK(part("head.weight").empty());
+  CHECK(part.none("head.weight") ==
+        "no name in the model begins with \"encoder.\"; its first parameter is \"head.weight\"");
+  train::NamesInFile const alone("encoder.", "");
+  CHECK(alone("encoder.0.weight") == "0.weight");
+  CHECK(alone("head.weight").empty());
+  std::string const prefix = "model.";
+  train::NamesInFile const renamed = [prefix](std::string_view name) { return prefix + std::string(name); };
+  train::NamesInFile const copy = renamed;
+  CHECK(copy("head.weight") == "model.head.weight");
+  CHECK(copy.none("w") ==
+        "the function of names returns no name for any parameter of the model; its first parameter is \"w\"");
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/metrics/best_evaluation.hpp>
+
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+/// Which of the evaluations were the best when they were made, and how many came after the last of these.
+struct Judged {
+  std::vector<bool> best;
+  Index since;
+};
+Judged judge(std::string by, std::vector<double> const& losses, std::vector<double> const& scores,
+             train::BestValue of_score = train::BestValue::largest) {
+  train::BestEvaluation best(std::move(by), of_score);
+  Judged out{{}, 0};
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    out.best.push_back(best.take({.loss = losses[i], .metrics = {{"other", 1.0}, {"score", scores[i]}}}));
+  out.since = best.since();
+  return out;
+}
+constexpr double none = std::numeric_limits<double>::quiet_NaN();
+}  // namespace
+
+TEST_CASE("the best is that of the least loss, or of a metric's largest or smallest value, and of equals the first") {
+  auto const by_loss = judge("loss", {3, 2, 2, 1, 4}, {1, 1, 1, 1, 9});
+  CHECK(by_loss.best == std::vector{true, true, false, true, false});
+  CHECK(by_loss.since == 1);
+  auto const by_score = judge("score", {1, 2, 3, 4, 5}, {-3, -1, -1, -2, -1.5});
+  CHECK(by_score.best == std::vector{true, true, false, false, false});
+  CHECK(by_score.since == 3);
+  auto const by_error = judge("score", {1, 1, 1, 1, 1}, {3, 1, 1, 2, 0.5}, train::BestValue::smallest);
+  CHECK(by_error.best == std::vector{true, true, false, false, true});
+  CHECK(judge("loss", {3, 2, 4}, {1, 2, 3}, train::BestValue::smallest).best == std::vector{true, true, false});
+}
+
+TEST_CASE("what is no number is never better, except than nothing, and anything is better than it") {
+  CHECK(judge("loss", {none, none, 7, none, 8}, {0, 0, 0, 0, 0}).best == std::vector{true, false, true, false, false});
+  CHECK(judge("score", {0, 0, 0}, {none, -1e300, none}).best == std::vector{true, true, false});
+  CHECK(judge("score", {0, 0, 0}, {none, 1e300, none}, train::BestValue::smallest).best ==
+        std::vector{true, true, false});
+}

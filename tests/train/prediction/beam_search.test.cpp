@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/data/collated.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/train/prediction/beam_search.hpp>
+
+#include "translator.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+using train::BeamSearchOptions;
+using train::Hypothesis;
+
+namespace {
+
+using Predictor = train::Predictor<TinyTranslator>;
+
+Predictor predictor() {
+  TinyTranslator model;
+  auto const values = translator_parameters(nn::ParameterLayout::of(model).size());
+  return {model, std::span(values)};
+}
+
+template <class Collate>
+auto batch(std::vector<Pair> const& all, Collate collate) {
+  return data::Collated{collate, all};
+}
+auto next(std::vector<std::int32_t> const& tokens) {
+  std::vector<Pair> rows;
+  for (auto const token : tokens) rows.push_back({{}, {token}});
+  return data::Collated{data::RaggedCollate{}, rows};
+}
+
+/// log p of each token behind the sequences' last ones, by a prediction of whole sequences.
+std::vector<double> log_shares(Predictor& predictor, Pair const& pair) {
+  auto const whole = batch(std::vector<Pair>{pair}, data::RaggedCollate{});
+  auto const logits = predictor.predict(whole.batch()).tokens.value;
+  auto const* const last = logits.data + (logits.extent[0] - 1) * target_tokens;
+  double sum = 0;
+  for (Index c = 0; c < target_tokens; ++c) sum += std::exp(static_cast<double>(last[c]));
+  std::vector<double> out;
+  for (Index c = 0; c < target_tokens; ++c) out.push_back(static_cast<double>(last[c]) - std::log(sum));
+  return out;
+}
+
+/// The best of all hypotheses, by enumeration.
+void enumerate(Predictor& predictor, Pair pair, double log_probability, BeamSearchOptions const& options,
+               Hypothesis& best) {
+  auto const length = std::ssize(pair.tokens);  // of the hypothesis with one token more
+  auto const shares = log_shares(predictor, pair);
+  for (std::int32_t token = 0; token < target_tokens; ++token) {
+    auto const sum = log_probability + shares[static_cast<std::size_t>(token)];
+    auto longer = pair;
+    if (token != end_token) longer.tokens.push_back(token);
+    if (token != end_token && length < options.max_length) {
+      enumerate(predictor, longer, sum, options, best);
+      continue;
+    }
+    auto const score = sum / std::pow(static_cast<double>(length), options.length_penalty);
+    if (best.score >= score) continue;
+    best = {{longer.tokens.begin() + 1, longer.tokens.end()}, sum, score, token == end_token};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a beam of all hypotheses finds the best by enumeration, padded and ragged") {
+  auto search = predictor(), whole = predictor();
+  int unfinished = 0, lengths[6] = {};
+  for (double const penalty : {0.0, 0.7, 1.0, 2.0}) {
+    BeamSearchOptions const options{.beam = 400, .length_penalty = penalty, .max_length = 4, .end = end_token};
+    auto const found = train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), options, next);
+    auto const padded = train::beam_search(search, batch(pairs(), data::PadCollate{}).batch(), options, next);
+    REQUIRE(found.size() == pairs().size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      Hypothesis best{.score = -HUGE_VAL};
+      enumerate(whole, pairs()[i], 0, options, best);
+      CAPTURE(i);
+      CHECK(found[i].tokens == best.tokens);
+      CHECK(found[i].ended == best.ended);
+      CHECK(found[i].log_probability == doctest::Approx(best.log_probability).epsilon(1e-6));
+      CHECK(found[i].score == doctest::Approx(best.score).epsilon(1e-6));
+      CHECK(padded[i].tokens == found[i].tokens);
+      unfinished += !best.ended;
+      ++lengths[best.tokens.size()];
+    }
+  }
+  CHECK(unfinished > 0);  // and the samples are not all alike
+  CHECK(std::count(std::begin(lengths), std::end(lengths), 0) < 4);
+}
+
+TEST_CASE("without a length penalty a beam that is wide enough loses nothing, and a narrow one ends soon") {
+  auto search = predictor(), whole = predictor();
+  for (Index const beam : {1, 2, 3, 8, 40}) {
+    BeamSearchOptions const options{.beam = beam, .length_penalty = 0, .max_length = 5, .end = end_token};
+    auto const found = train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), options, next);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      Hypothesis best{.score = -HUGE_VAL};
+      enumerate(whole, pairs()[i], 0, options, best);
+      CHECK(found[i].score <= best.score * (1 - 1e-6));  // which is negative
+      if (beam >= 40) CHECK(found[i].tokens == best.tokens);
+      Pair read = pairs()[i];  // its log probability is that of its tokens
+      double sum = 0;
+      for (auto const token : found[i].tokens) {
+        sum += log_shares(whole, read)[static_cast<std::size_t>(token)];
+        read.tokens.push_back(token);
+      }
+      if (found[i].ended) sum += log_shares(whole, read)[end_token];
+      CHECK(found[i].log_probability == doctest::Approx(sum).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("a beam of one writes the most likely token each time, and rows do not depend on each other") {
+  auto search = predictor(), whole = predictor();
+  BeamSearchOptions const options{.beam = 1, .max_length = 7, .end = end_token};
+  auto const found = train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), options, next);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    auto read = pairs()[i];
+    bool ended = false;
+    while (std::ssize(read.tokens) <= options.max_length) {
+      auto const shares = log_shares(whole, read);
+      auto const token = static_cast<std::int32_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+      if ((ended = token == end_token)) break;
+      read.tokens.push_back(token);
+    }
+    CHECK(found[i].tokens == std::vector<std::int32_t>(read.tokens.begin() + 1, read.tokens.end()));
+    CHECK(found[i].ended == ended);
+    auto const alone =
+        train::beam_search(search, batch(std::vector{pairs()[i]}, data::RaggedCollate{}).batch(), options, next);
+    CHECK(alone[0].tokens == found[i].tokens);
+    CHECK(alone[0].log_probability == found[i].log_probability);
+  }
+}
+
+TEST_CASE("longer prompts of one length are continued") {
+  auto search = predictor();
+  BeamSearchOptions const options{.beam = 3, .max_length = 4, .end = end_token};
+  auto const first = train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(),
+                                        {.beam = 1, .max_length = 1, .end = end_token}, next);
+  auto longer = pairs();
+  for (auto& pair : longer) pair.tokens.push_back(3);
+  auto const found = train::beam_search(search, batch(longer, data::RaggedCollate{}).batch(), options, next);
+  CHECK(found.size() == longer.size());
+  CHECK(std::all_of(first.begin(), first.end(), [](auto const& each) { return each.tokens.size() <= 1; }));
+}
+
+TEST_CASE("no rows, options out of range, and logits that are not finite") {
+  auto search = predictor();
+  CHECK(train::beam_search(search, batch(std::vector<Pair>{}, data::RaggedCollate{}).batch(), {}, next).empty());
+  auto const refuses = [&](BeamSearchOptions const& options, char const* what) {
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), options, next)),
+        doctest::Contains(what), ConfigError);
+  };
+  refuses({.beam = 0}, "beam is 0");
+  refuses({.max_length = 0}, "max_length is 0");
+  refuses({.length_penalty = -1}, "length_penalty is -1");
+  refuses({.end = -1}, "end is -1");
+  std::vector<float> const broken(static_cast<std::size_t>(search.layout().size()), std::nanf(""));
+  search.set(std::span(broken));
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), {}, next)),
+      doctest::Contains("not finite"), DataError);
+}

@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/prediction/predictor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <lockstep/data/collated.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/nn/attention/attention.hpp>
+#include <lockstep/nn/attention/relative_position_bias.hpp>
+#include <lockstep/nn/autograd/half_precision.hpp>
+#include <lockstep/nn/convolution/convolution.hpp>
+#include <lockstep/nn/elementwise/add.hpp>
+#include <lockstep/nn/elementwise/multiply.hpp>
+#include <lockstep/nn/elementwise/tanh.hpp>
+#include <lockstep/nn/embedding/fused_embedding.hpp>
+#include <lockstep/nn/linear/linear.hpp>
+#include <lockstep/nn/loss/cross_entropy.hpp>
+#include <lockstep/nn/module/encode_once.hpp>
+#include <lockstep/nn/normalization/rms_norm.hpp>
+#include <lockstep/nn/pooling/pooling.hpp>
+#include <lockstep/nn/random/dropout.hpp>
+#include <lockstep/nn/random/standard_normal.hpp>
+#include <lockstep/nn/recurrent/recurrent.hpp>
+#include <lockstep/nn/transformer/pre_norm.hpp>
+#include <lockstep/nn/transformer/transformer_decoder.hpp>
+#include <lockstep/nn/transformer/transformer_encoder.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trainer/trainer.hpp>
+
+#include "../temporary_folder.hpp"
+#include "train/line.hpp"
+#include "train/refused_elsewhere.hpp"
+#include "translator.hpp"
+
+using namespace lockstep;
+using line::Point;
+
+namespace {
+
+/// Dropout, so that prediction in training mode would show; a buffer, so that one must be loaded.
+class Model {
+ public:
+  explicit Model(Index hidden = 4) : first_(1, hidden), second_(hidden, 2) {}
+  void visit(auto&& each) {
+    each("first", first_);
+    each("second", second_);
+    each("shift", shift_);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = batch[&Point::x].values;
+    auto const hidden = first_.forward(context, context.input(x.reshape(Extents<2>{x.extent[0], 1})));
+    auto const logits = second_.forward(context, dropout_.forward(context, hidden, batch.positions()));
+    for (auto& logit : logits.value.span())
+      logit = static_cast<typename Context::Scalar>(logit + context.template value<1>(shift_)(0));
+    return logits;
+  }
+  template <class Context>
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Point::label]);
+  }
+
+ private:
+  nn::Linear first_, second_;
+  nn::Dropout dropout_{0.5};
+  nn::Buffer shift_{{1}, nn::Initializer::constant(0.25)};
+};
+
+/// Predicts noise.
+struct Noise {
+  void visit(auto&&) {}
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = batch[&Point::x].values;
+    return nn::standard_normal_like(context, context.input(x.reshape(Extents<2>{x.extent[0], 1})), batch.positions());
+  }
+};
+
+/// Runs something while it predicts.
+struct Meanwhile {
+  std::function<void()> const* run;
+  void visit(auto&&) {}
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    (*run)();
+    auto const x = batch[&Point::x].values;
+    return context.input(x.reshape(Extents<2>{x.extent[0], 1}));
+  }
+};
+
+/// Parts of the model, under two names, and the model as a part.
+struct Part {
+  nn::Linear layer{1, 4};
+  void visit(auto&& each) { each("layer", layer); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = batch[&Point::x].values;
+    return layer.forward(context, context.input(x.reshape(Extents<2>{x.extent[0], 1})));
+  }
+};
+struct First : Part {
+  void visit(auto&& each) { each("first", layer); }
+};
+struct Outer {
+  Model model = Model();
+  void visit(auto&& each) { each("inner", model); }
+  auto predict(auto& context, auto const& batch) const { return model.predict(context, batch); }
+  auto loss(auto& context, auto const& logits, auto const& batch) const { return model.loss(context, logits, batch); }
+};
+
+/// Keeps what the trainer's own evaluation predicts.
+struct Keep {
+  std::vector<float>* kept;
+  void add(auto const& prediction, auto const&) {
+    kept->assign(prediction.value.data, prediction.value.data + prediction.value.size());
+  }
+  std::span<double> totals() { return {}; }
+  double value() const { return 0; }
+  char const* name() const { return "keep"; }
+};
+
+}  // namespace
+
+TEST_CASE("parameters are taken under the names of others") {
+  lockstep_test::TemporaryFolder const folder;
+  Trainer trainer{Model{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}, 3};
+  trainer.save(folder / "p");
+  auto bytes = lockstep_test::read_file(folder / "p");
+  for (std::size_t at = 0; (at = bytes.find("\"first.", at)) != std::string::npos;) bytes.replace(at, 7, "\"input.");
+  lockstep_test::write_file(folder / "theirs", bytes);
+  auto const names = [](std::string_view name) {
+    return name.starts_with("first.") ? "input." + std::string(name.substr(6)) : std::string(name);
+  };
+  train::Predictor<Model> own(Model{}, folder / "p"), theirs(Model{}, folder / "theirs", names);
+  data::Collated const batch{data::PadCollate{}, line::points(5)};
+  CHECK(own.predict(batch.batch()).value.span()[3] == theirs.predict(batch.batch()).value.span()[3]);
+  CHECK_THROWS_WITH_AS(train::Predictor<Model>(Model{}, folder / "theirs"), doctest::Contains("\"first.weight\""),
+                       DataError);
+}
+
+TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or from arenas at hand") {
+  data::DataLoader loader{
+      data::InMemoryDataset{line::points(9)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 9}};
+  Trainer trainer{Model{}, optim::AdamW{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  trainer.fit(loader);
+  std::vector<float> expected;
+  static_cast<void>(trainer.evaluate(train::Evaluation{loader, Keep{&expected}}));
+  REQUIRE(expected.size() == 18);
+
+  lockstep_test::TemporaryFolder const folder;
+  train::save_parameters(folder / "line.safetensors", trainer.layout(), trainer.values(), {{"about", "a line"}},
+                         trainer.buffers());
+  train::Predictor loaded{Model{}, folder / "line.safetensors"};
+  train::Predictor copied{Model{}, trainer.values(), trainer.buffers(), 2};
+  CHECK(loaded.metadata() == train::Metadata{{"about", "a line"}});
+  CHECK(copied.metadata().empty());
+  data::Collated const batch{data::PadCollate{}, line::points(9)};
+  for (auto* predictor : {&loaded, &copied})
+    for (int again = 0; again < 2; ++again) {
+      auto const logits = predictor->predict(batch.batch());
+      CHECK(std::vector<float>(logits.value.data, logits.value.data + logits.value.size()) == expected);
+    }
+  train::Predictor low{nn::InBfloat16{Model{}}, folder / "line.safetensors"};
+  auto const rounded = low.predict(batch.batch());
+  // Three roundings to 8 bits on the way, of numbers of at most 4.
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(std::abs(static_cast<float>(rounded.value.data[i]) - expected[i]) <= 3 * 4 * 0x1p-8f);
+
+  auto const* const model = &loaded.model();
+  auto moved = std::move(loaded);
+  CHECK(&moved.model() == model);  // or what is kept for its layers would be made anew, and the old never given back
+  CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
+
+  // It follows a trainer that goes on.
+  trainer.step(batch.batch());
+  static_cast<void>(trainer.evaluate(train::Evaluation{loader, Keep{&expected}}));
+  REQUIRE(moved.predict(batch.batch()).value(3, 1) != expected[7]);
+  moved.set(trainer.values(), trainer.buffers());
+  CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
+  CHECK_THROWS_AS(moved.set(trainer.values()), ShapeError);  // without its buffers
+  CHECK_THROWS_AS(moved.set(trainer.values().first(1), trainer.buffers()), ShapeError);
+  CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
+  trainer.step(batch.batch());
+  moved.set(trainer);
+  train::Predictor<Model> by_name(Model{}, trainer);
+  CHECK(moved.predict(batch.batch()).value(3, 1) != expected[7]);
+  CHECK(by_name.predict(batch.batch()).value(3, 1) == moved.predict(batch.batch()).value(3, 1));
+}
+
+TEST_CASE("a predictor of a part takes it by name") {
+  Trainer trainer{Model{}, optim::AdamW{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  data::Collated const batch{data::PadCollate{}, line::points(3)};
+  train::Predictor first(First{}, trainer);
+  auto const weight = trainer.values().subspan(static_cast<std::size_t>(trainer.layout().entries()[0].offset));
+  auto const check = [&] {
+    auto const y = first.predict(batch.batch());
+    auto const bias = trainer.values()[static_cast<std::size_t>(trainer.layout().entries()[1].offset)];
+    CHECK(y.value(2, 0) == doctest::Approx(double{weight[0]} * line::points(3)[2].x + bias));
+  };
+  check();
+  trainer.step(batch);
+  first.set(trainer);
+  check();
+  CHECK_THROWS_WITH_AS(train::Predictor(Part{}, trainer), doctest::Contains("has no \"layer.weight\""), ConfigError);
+  Trainer outer{Outer{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}};
+  train::Predictor whole(Outer{}, outer);
+  train::Predictor part(Model{}, outer, "inner.");
+  CHECK(part.predict(batch.batch()).value(1, 1) == whole.predict(batch.batch()).value(1, 1));
+}
+
+TEST_CASE("a call that meets another one's is refused, and does the other no harm") {
+  data::Collated const batch{data::PadCollate{}, line::points(3)};
+  std::function<void()> meanwhile;
+  train::Predictor predictor(Meanwhile{&meanwhile}, std::span<float const>());
+  int refused = 0;
+  auto const refuses = [&](auto call) { refused += lockstep_test::refused_elsewhere(call, "one for each thread"); };
+  meanwhile = [&, met = false]() mutable {
+    if (std::exchange(met, true)) return;
+    refuses([&] { static_cast<void>(predictor.predict(batch.batch())); });
+    refuses([&] { static_cast<void>(predictor.begin(batch.batch())); });
+    refuses([&] { static_cast<void>(predictor.next(batch.batch())); });
+    refuses([&] { predictor.set(std::span<float const>()); });
+    refuses([&] { predictor.set(Trainer{Model{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}}); });
+  };
+  CHECK(predictor.predict(batch.batch()).value(2, 0) == line::points(3)[2].x);
+  CHECK(refused == 5);
+  meanwhile = [] { throw std::runtime_error("the model's own"); };
+  CHECK_THROWS_WITH(static_cast<void>(predictor.predict(batch.batch())), "the model's own");
+  meanwhile = [] {};
+  CHECK(predictor.predict(batch.batch()).value(2, 0) == line::points(3)[2].x);
+}
+
+TEST_CASE("what is drawn in a prediction differs from one to the next, and follows from the seed") {
+  data::Collated const batch{data::PadCollate{}, line::points(3)};
+  auto const draws = [&](auto... seed) {
+    train::Predictor predictor(Noise{}, std::span<float const>());
+    (predictor.set_seed(seed), ...);
+    std::vector<std::vector<float>> all;
+    for (int i = 0; i < 3; ++i) {
+      auto const made = predictor.predict(batch.batch()).value.span();
+      all.emplace_back(made.begin(), made.end());
+    }
+    return all;
+  };
+  auto const first = draws();
+  CHECK(first[0] != first[1]);
+  CHECK(first[1] != first[2]);
+  CHECK(draws() == first);
+  CHECK(draws(0u) == first);
+  CHECK(draws(1u) != first);
+}
+
+TEST_CASE("parameters of another model are refused") {
+  lockstep_test::TemporaryFolder const folder;
+  Model other(5);
+  auto const layout = nn::ParameterLayout::of(other);
+  std::vector<float> const values(static_cast<std::size_t>(layout.size())),
+      buffers(static_cast<std::size_t>(layout.buffer_size()));
+  train::save_parameters(folder / "other.safetensors", layout, values, {}, buffers);
+  CHECK_THROWS_WITH_AS((train::Predictor{Model{}, folder / "other.safetensors"}), doctest::Contains("first.weight"),
+                       DataError);
+  auto const some = [](std::string_view name) { return std::string(name.starts_with("first.") ? name : ""); };
+  CHECK_THROWS_WITH_AS((train::Predictor{Model(5), folder / "other.safetensors", some}),
+                       doctest::Contains("but a predictor needs all parameters"), ConfigError);
+  Model const large(500);
+  CHECK_THROWS_WITH_AS((train::Predictor{large, std::span<float const>(values)}),
+                       doctest::Contains("give those of the same model"), ShapeError);
+  CHECK_THROWS_AS((train::Predictor{Model{}, folder / "none.safetensors"}), DataError);
+}
+
+namespace {
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+};
+constexpr Index vocabulary = 17, longest = 9;
+
+/// Layers with a norm before each part and one that is used twice; and layers with a bias by distance.
+struct LanguageModel {
+  void visit(auto&& each) {
+    each("embedding", embedding), each("layers", layers), each("twice", twice);
+    each("bias", bias), each("attention", attention), each("head", head);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    x = twice.forward(context, twice.forward(context, layers.forward(context, x)));
+    return head.forward(context, attention.forward(context, x, bias.forward(context, x)));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .length = longest, .width = 8, .norm = nn::Norm::layer}};
+  nn::TransformerEncoder layers{
+      {.layers = 2, .width = 8, .heads = 2, .feed_forward = 12, .dropout = 0.5, .causal = true, .norm_first = true}};
+  nn::TransformerEncoderLayer twice{{.width = 8, .heads = 4, .feed_forward = 12, .causal = true}};
+  nn::RelativePositionBias bias{{.heads = 2, .buckets = 4, .farthest = 6, .causal = true}};
+  nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention> attention{
+      nn::RMSNorm(8), nn::MultiHeadAttention({.width = 8, .heads = 2, .causal = true}), 0.1};
+  nn::Linear head{8, vocabulary};
+};
+
+/// Layers that go from token to token.
+struct RecurrentModel {
+  void visit(auto&& each) { each("embedding", embedding), each("lstm", lstm), each("gru", gru), each("head", head); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    return head.forward(context, gru.forward(context, lstm.forward(context, x)));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
+  nn::LSTM lstm{8, 12};
+  nn::GRU gru{12, 8};
+  nn::Linear head{8, vocabulary};
+};
+
+/// Convolutions that see no later token, one of them of channels by themselves, over more than the texts begin with.
+struct CausalModel {
+  void visit(auto&& each) { each("embedding", embedding), each("wide", wide), each("deep", deep), each("head", head); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    auto const y = nn::tanh(context, wide.forward(context, x));
+    return head.forward(context, nn::tanh(context, deep.forward(context, y)));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
+  nn::Conv1d wide{8, 12, {.kernel = 2, .causal = true}},
+      deep{12, 12, {.kernel = 3, .dilation = 4, .groups = 12, .causal = true}};
+  nn::Linear head{12, vocabulary};
+};
+
+/// Positions by turning queries and keys, which heads share.
+struct RotaryModel {
+  void visit(auto&& each) { each("embedding", embedding), each("attention", attention), each("head", head); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    return head.forward(context, attention.forward(context, x));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
+  nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention> attention{
+      nn::RMSNorm(8),
+      nn::MultiHeadAttention({.width = 8, .heads = 4, .causal = true, .rotary_base = 10, .key_heads = 2})};
+  nn::Linear head{8, vocabulary};
+};
+
+template <class M>
+[[nodiscard]] std::vector<float> initial_values(M model) {
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()));
+  nn::initialize(layout, 3, values.data());
+  for (auto& value : values) value *= 2;  // so that each token tells
+  return values;
+}
+template <class M>
+[[nodiscard]] M make() {
+  if constexpr (std::is_default_constructible_v<M>)
+    return M{};
+  else
+    return []<class Inner>(std::type_identity<nn::InBfloat16<Inner>>) { return M(Inner{}); }(std::type_identity<M>{});
+}
+template <class M>
+[[nodiscard]] train::Predictor<M> predictor_of(M model, int threads = 1) {
+  auto const values = initial_values(model);
+  return train::Predictor<M>(model, std::span<float const>(values), {}, threads);
+}
+
+/// The tokens [from, to) of so many texts.
+[[nodiscard]] std::vector<Text> texts(Index rows, Index from, Index to) {
+  std::vector<Text> all(static_cast<std::size_t>(rows));
+  for (Index row = 0; row < rows; ++row)
+    for (Index i = from; i < to; ++i)
+      all[static_cast<std::size_t>(row)].tokens.push_back(
+          static_cast<std::int32_t>((5 * row + 3 * i + i * i) % vocabulary));
+  return all;
+}
+template <class Collate = data::PadCollate>
+[[nodiscard]] data::Collated<Collate, Text> batch_of(Index rows, Index from, Index to) {
+  return {Collate{}, texts(rows, from, to)};
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole sequences", M, LanguageModel,
+                   nn::InBfloat16<LanguageModel>, CausalModel, nn::InBfloat16<CausalModel>, RecurrentModel,
+                   nn::InBfloat16<RecurrentModel>, RotaryModel, nn::InBfloat16<RotaryModel>) {
+  M const model = make<M>();
+  auto whole = predictor_of(model), by_token = predictor_of(model, 2);
+  auto const check = [&]<class Collate>(Collate, Index rows, Index first) {
+    for (Index tokens = first; tokens <= longest; ++tokens) {
+      CAPTURE(rows);
+      CAPTURE(tokens);
+      auto const all = batch_of<Collate>(rows, 0, tokens);
+      auto const expected = whole.predict(all.batch()).tokens.value;
+      bool const begins = tokens == first;
+      auto const some = batch_of<Collate>(rows, begins ? 0 : tokens - 1, tokens);
+      auto const got = (begins ? by_token.begin(some.batch()) : by_token.next(some.batch())).tokens.value;
+      Index const here = begins ? tokens : 1;
+      REQUIRE(got.extent == Extents<2>{rows * here, vocabulary});
+      bool equal = true;
+      for (Index row = 0; row < rows; ++row)
+        for (Index i = 0; i < here * vocabulary; ++i)
+          equal = equal && got.data[row * here * vocabulary + i] ==
+                               expected.data[(row * tokens + tokens - here) * vocabulary + i];
+      CHECK(equal);
+      // What is predicted in between changes nothing.
+      CHECK(by_token.predict(all.batch()).tokens.value(0, 3) == expected(0, 3));
+    }
+  };
+  check(data::PadCollate{}, 1, 1);
+  check(data::PadCollate{}, 1, 4);
+  check(data::PadCollate{}, 3, 2);
+  constexpr bool convolves = std::is_same_v<M, CausalModel> || std::is_same_v<M, nn::InBfloat16<CausalModel>>;
+  if constexpr (!convolves) check(data::RaggedCollate{}, 3, 3);  // which a convolution does not take
+  check(data::PadCollate{}, 2, longest);
+}
+
+namespace {
+/// Judges a text by its last token.
+struct Judge : LanguageModel {
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    return nn::last_token(context, LanguageModel::predict(context, batch));
+  }
+};
+}  // namespace
+
+TEST_CASE("the last token of what goes on token by token is that of the whole sequence") {
+  auto whole = predictor_of(Judge{}), by_token = predictor_of(Judge{});
+  static_cast<void>(by_token.begin(batch_of(3, 0, 2).batch()));
+  for (Index tokens = 3; tokens <= longest; ++tokens) {
+    auto const expected = whole.predict(batch_of(3, 0, tokens).batch()).value;
+    auto const got = by_token.next(batch_of(3, tokens - 1, tokens).batch()).value;
+    CHECK(std::equal(expected.data, expected.data + expected.size(), got.data));
+  }
+}
+
+namespace {
+
+struct Translation {
+  std::vector<std::int32_t> source, tokens;
+};
+
+/// What reads the source, whole, may be anything; layers of each kind attend to it.
+struct Translator {
+  void visit(auto&& each) {
+    each("source", source), each("encoder", encoder), each("tokens", tokens), each("decoder", decoder);
+    each("bias", bias), each("distances", distances), each("attention", attention), each("memory", memory);
+    each("head", head);
+  }
+  auto predict(auto& context, auto const& batch) const {
+    auto const read = nn::encode_once(context, [&] {
+      auto const x = encoder.forward(context, source.forward(context, batch[&Translation::source], batch.positions()));
+      return nn::multiply(context, x, nn::mean_pool(context, x));
+    });
+    auto x = tokens.forward(context, batch[&Translation::tokens], batch.positions());
+    x = decoder.forward(context, x, read);
+    x = attention.forward(context, x, bias.forward(context, x));
+    x = memory.forward(context, x, read, distances.forward(context, x.layout, read.layout));
+    return head.forward(context, memory.forward(context, x, nn::encode_once(context, [&] { return read; })));
+  }
+
+  nn::FusedEmbedding source{{.vocabulary = vocabulary, .length = longest, .width = 8}};
+  nn::TransformerEncoder encoder{{.layers = 1, .width = 8, .heads = 2, .feed_forward = 12}};
+  nn::FusedEmbedding tokens{{.vocabulary = vocabulary, .length = longest, .width = 8}};
+  nn::TransformerDecoder decoder{{.layers = 2, .width = 8, .heads = 2, .feed_forward = 12, .norm_first = true}};
+  nn::RelativePositionBias bias{{.heads = 2, .buckets = 4, .farthest = 6, .causal = true}};
+  nn::RelativePositionBias distances{{.heads = 2, .buckets = 8, .farthest = 6}};
+  nn::MultiHeadAttention attention{{.width = 8, .heads = 2, .causal = true}};
+  nn::MultiHeadAttention memory{{.width = 8, .heads = 2}};
+  nn::Linear head{8, vocabulary};
+};
+
+/// The tokens [from, to) of so many translations, of sources of lengths that differ, or of none.
+template <class Collate>
+[[nodiscard]] data::Collated<Collate, Translation> translations(Index rows, Index from, Index to, bool with_source) {
+  std::vector<Translation> all;
+  for (auto& text : texts(rows, from, to)) {
+    Translation one{{}, std::move(text.tokens)};
+    auto const row = std::ssize(all);
+    for (Index i = 0; with_source && i < 1 + (3 * row + 4) % longest; ++i)
+      one.source.push_back(static_cast<std::int32_t>((i * i + row) % vocabulary));
+    all.push_back(std::move(one));
+  }
+  return {Collate{}, all};
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a decoder goes on token by token with a memory that was encoded once, with the same bits", M,
+                   Translator, nn::InBfloat16<Translator>) {
+  M const model = [] {
+    if constexpr (std::is_same_v<M, Translator>)
+      return M{};
+    else
+      return M(Translator{});
+  }();
+  auto whole = predictor_of(model), by_token = predictor_of(model, 2);
+  auto const check = [&]<class Collate>(Collate, Index rows, Index first) {
+    for (Index to = first; to <= longest; ++to) {
+      CAPTURE(rows);
+      CAPTURE(to);
+      bool const begins = to == first;
+      auto const all = translations<Collate>(rows, 0, to, true);
+      auto const expected = whole.predict(all.batch()).tokens.value;
+      auto const some = translations<Collate>(rows, begins ? 0 : to - 1, to, begins);
+      auto const got = (begins ? by_token.begin(some.batch()) : by_token.next(some.batch())).tokens.value;
+      Index const here = begins ? to : 1;
+      REQUIRE(got.extent == Extents<2>{rows * here, vocabulary});
+      bool equal = true;
+      for (Index row = 0; row < rows; ++row)
+        for (Index i = 0; i < here * vocabulary; ++i)
+          equal =
+              equal && got.data[row * here * vocabulary + i] == expected.data[(row * to + to - here) * vocabulary + i];
+      CHECK(equal);
+      CHECK(by_token.predict(all.batch()).tokens.value(0, 3) == expected(0, 3));
+    }
+  };
+  check(data::PadCollate{}, 1, 1);
+  check(data::PadCollate{}, 3, 4);
+  check(data::RaggedCollate{}, 3, 2);
+  check(data::RaggedCollate{}, 1, 1);
+}
+
+TEST_CASE("what goes on has as many sequences as the memory") {
+  auto predictor = predictor_of(Translator{});
+  static_cast<void>(predictor.begin(translations<data::PadCollate>(2, 0, 3, true).batch()));
+  CHECK_THROWS_AS(static_cast<void>(predictor.next(translations<data::PadCollate>(1, 3, 4, false).batch())),
+                  ShapeError);
+}
+
+TEST_CASE("what cannot go on token by token is refused, and does not go on after an error") {
+  auto predictor = predictor_of(LanguageModel{});
+  auto const refuses = [&]<class Error>(Error const&, auto const& f, char const* sentence) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(f()), doctest::Contains(sentence), Error);
+  };
+  auto const begin = [&](auto const& batch) { return predictor.begin(batch.batch()); };
+  auto const next = [&](auto const& batch) { return predictor.next(batch.batch()); };
+  auto const one = batch_of(1, 3, 4), three = batch_of(1, 0, 3);
+  refuses(
+      ConfigError(""), [&] { return next(one); }, "next continues the sequences of begin, but there are none");
+  auto unequal = texts(2, 0, 4);
+  unequal[1].tokens.pop_back();
+  data::Collated const differ{data::PadCollate{}, unequal};
+  refuses(
+      ShapeError(""), [&] { return begin(differ); }, "sequence 1 of the batch has 3 tokens and not 4");
+  refuses(
+      ConfigError(""), [&] { return begin(batch_of(0, 0, 3)); }, "this batch left no state to continue from");
+
+  static_cast<void>(begin(three));
+  refuses(
+      ShapeError(""), [&] { return next(batch_of(1, 3, 5)); }, "takes one token of each sequence, and the batch has 2");
+  refuses(
+      ConfigError(""), [&] { return next(one); }, "call begin first, and again after an error");
+  static_cast<void>(begin(three));
+  refuses(
+      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "continues 2 sequences of width 8");
+  static_cast<void>(begin(three));
+  std::vector<float> const others(static_cast<std::size_t>(predictor.layout().size()));
+  predictor.set(others);
+  refuses(
+      ConfigError(""), [&] { return next(one); }, "next continues the sequences of begin, but there are none");
+  auto recurrent = predictor_of(RecurrentModel{});
+  static_cast<void>(recurrent.begin(three.batch()));
+  refuses(
+      ShapeError(""), [&] { return recurrent.next(batch_of(2, 3, 4).batch()); },
+      "a recurrent layer continues 2 sequences, but the pass that began them had others; call Predictor::begin again");
+  static_cast<void>(begin(batch_of(1, 0, longest)));
+  refuses(
+      DataError(""), [&] { return next(one); }, "there are 9 positions, all used by tokens before this batch");
+}
+
+namespace {
+
+/// A model with `part(context, x, embedding, batch)` behind its embedding.
+template <class Part>
+struct Behind {
+  explicit Behind(Part p) : part(p) {}
+  void visit(auto&& each) {
+    each("embedding", embedding), each("attention", attention), each("causal", causal), each("backwards", backwards);
+  }
+  auto predict(auto& context, auto const& batch) const {
+    return part(context, embedding.forward(context, batch[&Text::tokens], batch.positions()), *this, batch);
+  }
+  Part part;
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .length = longest, .width = 8}};
+  nn::MultiHeadAttention attention{{.width = 8, .heads = 2}}, causal{{.width = 8, .heads = 2, .causal = true}};
+  nn::GRU backwards{8, 8, nn::Direction::backward};
+};
+
+}  // namespace
+
+TEST_CASE("layers that take whole sequences say so token by token") {
+  auto const batch = batch_of(1, 0, 3);
+  auto const refuses = [&](auto part, char const* sentence) {
+    auto predictor = predictor_of(Behind(part));
+    static_cast<void>(predictor.predict(batch.batch()));
+    CHECK_THROWS_WITH_AS(static_cast<void>(predictor.begin(batch.batch())), doctest::Contains(sentence), ConfigError);
+  };
+  refuses([](auto& context, auto x, auto const& model, auto const&) { return model.attention.forward(context, x); },
+          "attention: Predictor::begin and next predict token by token");
+  refuses(
+      [](auto& context, auto x, auto const& model, auto const&) {
+        auto const other = nn::add(context, x, x);
+        return model.attention.forward(context, x, other);
+      },
+      "and attention to a memory that nn::encode_once made");
+  refuses(
+      [](auto& context, auto x, auto const& model, auto const&) {
+        auto const memory = nn::encode_once(context, [&] { return nn::add(context, x, x); });
+        return model.causal.forward(context, x, memory);
+      },
+      "attention: Predictor::begin and next");
+  refuses([](auto& context, auto x, auto const& model, auto const&) { return model.backwards.forward(context, x); },
+          "GRU: Predictor::begin and next predict token by token");
+  refuses([](auto& context, auto x, auto const&, auto const&) { return nn::mean_pool(context, x); },
+          "mean_pool: Predictor::begin and next");
+  refuses([](auto& context, auto x, auto const&, auto const&) { return nn::first_token(context, x); },
+          "first_token: Predictor::begin and next");
+  refuses(
+      [](auto& context, auto, auto const& model, auto const& given) {
+        auto const& tokens = given[&Text::tokens];
+        return model.embedding.forward(context, nn::interleave(tokens, tokens), given.positions());
+      },
+      "FusedEmbedding of several segments: Predictor::begin and next");
+  refuses([](auto&, auto x, auto const&, auto const&) { return x; },
+          "the model has neither causal attention nor a recurrent layer");
+}
+
+TEST_CASE("selected rows continue as whole sequences would, with equal bits, padded and ragged") {
+  using namespace lockstep_test;
+  TinyTranslator model;
+  auto const values = translator_parameters(nn::ParameterLayout::of(model).size());
+  train::Predictor<TinyTranslator> predictor(model, std::span(values)), whole(model, std::span(values));
+  auto const check = [&](auto collate) {
+    auto all = pairs();
+    CHECK_THROWS_AS(predictor.select(std::vector<Index>{0}), ConfigError);
+    static_cast<void>(predictor.begin(data::Collated{collate, all}.batch()));
+    for (auto const& rows : std::vector<std::vector<Index>>{{0, 1, 2, 3, 4, 5},  // as they are
+                                                            {2, 2, 0, 5, 1, 4, 4, 4},
+                                                            {1, 0, 2, 3, 7},  // within memories, and fewer
+                                                            {4, 4, 0},
+                                                            {2}}) {
+      predictor.select(rows);
+      std::vector<Pair> chosen, last;
+      for (auto const row : rows) {
+        auto& pair = chosen.emplace_back(all[static_cast<std::size_t>(row)]);
+        pair.tokens.push_back(static_cast<std::int32_t>((std::ssize(chosen) * 3 + row) % target_tokens));
+        last.push_back({{}, {pair.tokens.back()}});
+      }
+      all = chosen;
+      data::Collated const next{collate, last}, expected{collate, chosen};
+      auto const got = predictor.next(next.batch()).tokens.value;
+      auto const want = whole.predict(expected.batch()).tokens.value;
+      auto const length = std::ssize(chosen[0].tokens);
+      REQUIRE(got.extent[0] == std::ssize(rows));
+      for (Index row = 0; row < std::ssize(rows); ++row)
+        CHECK(std::equal(got.data + row * target_tokens, got.data + (row + 1) * target_tokens,
+                         want.data + ((row + 1) * length - 1) * target_tokens));
+    }
+    CHECK_THROWS_WITH_AS(predictor.select(std::vector<Index>{1}), doctest::Contains("row 1 of 1"), ShapeError);
+    predictor.set(std::span(values));
+  };
+  check(data::RaggedCollate{});
+  check(data::PadCollate{});
+}
