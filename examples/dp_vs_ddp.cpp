@@ -20,7 +20,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/launch/options.hpp>
-#include <lockstep/launch/run_program.hpp>
+#include <lockstep/launch/run/run_program.hpp>
 #include <lockstep/scaling/compared_run.hpp>
 #include <lockstep/scaling/detail/rounded.hpp>
 #include <lockstep/scaling/speed_up.hpp>

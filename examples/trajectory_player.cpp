@@ -18,7 +18,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 
 #include "trajectory_transformer/model.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <lockstep/comm/nccl_communicator.cuh>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 #include <kernel/device_roof.cuh>
 #include <ratios.hpp>

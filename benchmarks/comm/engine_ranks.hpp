@@ -11,7 +11,7 @@
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/detail/group_memory.hpp>
 #include <lockstep/core/clock.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 #include <probe.hpp>
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 #include <rate.hpp>
 #include <ratios.hpp>

@@ -7,7 +7,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/core/mix.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/parallel/row_exchange.hpp>
 
 #include <rate.hpp>

@@ -240,11 +240,11 @@
 #include <lockstep/optim/step_scalars.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
-#include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/engine.hpp>
-#include <lockstep/launch/launcher.hpp>
+#include <lockstep/launch/environment/launcher.hpp>
 #include <lockstep/launch/options.hpp>
-#include <lockstep/launch/shared_segment.hpp>
+#include <lockstep/launch/shared_memory/control_page.hpp>
+#include <lockstep/launch/shared_memory/shared_segment.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 #include <lockstep/launch/world.hpp>
 

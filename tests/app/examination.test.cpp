@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/comm/thread_communicator.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>

@@ -9,7 +9,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/self_communicator.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 using namespace lockstep;
 

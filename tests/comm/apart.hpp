@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include <lockstep/launch/store.hpp>
-#include <lockstep/launch/store_server.hpp>
+#include <lockstep/launch/store/store.hpp>
+#include <lockstep/launch/store/store_server.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep_test {

@@ -5,7 +5,7 @@
 
 #include <lockstep/app/detail/nccl.hpp>
 #include <lockstep/kernel/elementwise/binary_operation.cuh>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/memory/cuda_graph.cuh>
 
 #include <atomic>

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 #include <algorithm>
 #include <atomic>

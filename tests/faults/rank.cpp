@@ -11,8 +11,8 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/store_communicator.hpp>
-#include <lockstep/launch/environment.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/environment/environment.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 using namespace lockstep;
 

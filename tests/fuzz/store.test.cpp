@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both ends of a run's store, and what a damaged or foreign other end may say.
-#include <lockstep/launch/store_server.hpp>
+#include <lockstep/launch/store/store_server.hpp>
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
-#include <lockstep/launch/store.hpp>
+#include <lockstep/launch/store/store.hpp>
 
 #include "fuzz/mutated.hpp"
 

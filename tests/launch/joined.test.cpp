@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include <lockstep/core/mix.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 #include <array>
 #include <map>
 #include <utility>
 
-#include "launch/ranks.hpp"
+#include "ranks.hpp"
 #include "python.hpp"
 #include "skip.hpp"
 

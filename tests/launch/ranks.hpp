@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 /// Ranks that are processes, for tests: copies of the test program that run one of its hidden cases.
 namespace lockstep_test {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/comm/connect.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 using namespace lockstep;
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include <lockstep/comm/connect.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 using namespace lockstep;
 

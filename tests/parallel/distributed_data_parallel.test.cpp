@@ -10,7 +10,7 @@
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/tree_sum.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>

@@ -9,7 +9,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/core/mix.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>

@@ -28,13 +28,13 @@ TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor
                                       "comm/self_communicator.hpp",
                                       "comm/store_communicator.hpp",
                                       "comm/thread_communicator.hpp",
-                                      "launch/environment.hpp",
-                                      "launch/run.hpp",
-                                      "launch/run_program.hpp",
+                                      "launch/environment/environment.hpp",
+                                      "launch/run/run.hpp",
+                                      "launch/run/run_program.hpp",
                                       "launch/stop_request.hpp",
-                                      "launch/store.hpp",
-                                      "launch/store_server.hpp",
-                                      "launch/supervisor.hpp"};
+                                      "launch/store/store.hpp",
+                                      "launch/store/store_server.hpp",
+                                      "launch/run/supervisor.hpp"};
   // What tells of a run, beyond what a trainer records.
   std::set<std::string> const of_reports{"scaling/compared_run.hpp",   "scaling/diagnosis.hpp",
                                          "scaling/fabric.hpp",         "scaling/prediction.hpp",

@@ -16,7 +16,7 @@
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
@@ -25,8 +25,8 @@
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-#include "parallel/farthest.hpp"
 #include "losses.hpp"
+#include "parallel/farthest.hpp"
 #include "text_classifier.hpp"
 
 using namespace lockstep;

@@ -13,7 +13,7 @@
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

@@ -17,7 +17,7 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/contrastive/logit_scale.hpp>
 #include <lockstep/nn/convolution/slice_channels.hpp>

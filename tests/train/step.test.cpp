@@ -20,7 +20,7 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/elementwise/relu.hpp>
 #include <lockstep/nn/linear/linear.hpp>

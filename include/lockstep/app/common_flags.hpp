@@ -12,7 +12,7 @@
 #include <lockstep/app/detail/hints.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {

@@ -23,8 +23,8 @@
 #include <lockstep/app/precision.hpp>
 #include <lockstep/app/save_dir.hpp>
 #include <lockstep/app/training.hpp>
-#include <lockstep/launch/environment.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/environment/environment.hpp>
+#include <lockstep/launch/run/run.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 namespace detail {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <lockstep/launch/engine.hpp>
-#include <lockstep/launch/shared_segment.hpp>
+#include <lockstep/launch/shared_memory/shared_segment.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {

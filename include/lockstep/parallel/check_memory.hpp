@@ -8,7 +8,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/free_memory.hpp>
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/policy.hpp>

@@ -10,7 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/processors.hpp>
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {

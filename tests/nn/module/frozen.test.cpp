@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/module/initialize.hpp>

@@ -14,7 +14,7 @@
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/recompute.hpp>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 #include <lockstep/nn/linear/linear.hpp>

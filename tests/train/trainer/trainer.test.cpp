@@ -20,7 +20,7 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>

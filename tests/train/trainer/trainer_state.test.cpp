@@ -9,7 +9,7 @@
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>

@@ -14,7 +14,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/launch/run.hpp>
+#include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/environment/environment.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 

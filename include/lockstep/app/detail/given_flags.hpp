@@ -9,7 +9,7 @@
 #include <lockstep/app/link_flags.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/data/data_loader_options.hpp>
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {

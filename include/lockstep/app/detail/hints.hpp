@@ -10,7 +10,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/free_memory.hpp>
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/memory/resource.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {

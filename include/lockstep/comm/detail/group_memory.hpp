@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <lockstep/comm/detail/rank_block.hpp>
-#include <lockstep/launch/shared_segment.hpp>
+#include <lockstep/launch/shared_memory/shared_segment.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 

@@ -18,7 +18,7 @@
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/store.hpp>
+#include <lockstep/launch/store/store.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {

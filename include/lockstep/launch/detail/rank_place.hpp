@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/detail/variables.hpp>
+#include <lockstep/launch/shared_memory/control_page.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 

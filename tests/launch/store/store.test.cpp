@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/launch/store/store.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/launch/store/store_server.hpp>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace lockstep;
+using launch::Store;
+using launch::StoreServer;
+using launch::detail::StoreCall;
+using launch::detail::StoreLine;
+using launch::detail::StoreLineKind;
+using launch::detail::StoreReply;
+
+namespace {
+
+Store::Options to(StoreServer const& server, int rank, int size, std::uint64_t job = 7) {
+  return {"localhost", server.port(), job, rank, size, 5, 5, 4};
+}
+
+launch::detail::File connected_to(StoreServer const& server) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(server.port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  launch::detail::File file(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::connect(file.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  return file;
+}
+
+/// Connects and writes these bytes; whether the server hangs up without a word.
+bool is_hung_up_on(StoreServer const& server, std::string const& bytes) {
+  auto const file = connected_to(server);
+  REQUIRE(::send(file.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+  char answer = 0;
+  return ::recv(file.get(), &answer, 1, 0) <= 0;
+}
+
+std::string hello_of(std::uint64_t magic, std::uint32_t version, std::uint64_t job, int rank = 0, int size = 2) {
+  launch::detail::StoreHello hello;
+  hello.magic = magic;
+  hello.version = version;
+  hello.job = job;
+  hello.rank = rank;
+  hello.size = size;
+  return {reinterpret_cast<char const*>(&hello), sizeof hello};
+}
+
+/// "1 ended, 2 lost, ": what a line for news brings until it tells of this rank.
+std::string news_until(StoreLine& line, int rank) {
+  std::string out;
+  for (int last = -1; last != rank;) {
+    auto const message = line.wait(deadline_in(5));
+    REQUIRE(message);
+    last = message->rank;
+    out += std::to_string(last) + (message->what == StoreReply::rank_ended ? " ended, " : " lost, ");
+  }
+  return out;
+}
+void end(StoreLine& line, int exit_code) {
+  line.send(StoreCall::ended, {}, launch::detail::store_bytes(launch::detail::StoreEnd{exit_code, 0, "no disk"}));
+}
+
+/// Stands where a store might.
+struct OtherServer {
+  launch::detail::File door{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+
+  OtherServer() {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(door.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
+    REQUIRE(::listen(door.get(), 1) == 0);
+  }
+  [[nodiscard]] std::uint16_t port() const {
+    sockaddr_in name{};
+    socklen_t bytes = sizeof name;
+    REQUIRE(::getsockname(door.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+    return ntohs(name.sin_port);
+  }
+};
+
+/// The descriptor of this process that a connection's other end has.
+int other_end_of(int file) {
+  sockaddr_storage mine{}, theirs{};
+  socklen_t bytes = sizeof mine;
+  REQUIRE(::getsockname(file, reinterpret_cast<sockaddr*>(&mine), &bytes) == 0);
+  auto const port_of = [](sockaddr_storage const& name) {
+    return reinterpret_cast<sockaddr_in6 const&>(name).sin6_port;  // where an IPv4 address has it too
+  };
+  for (int other = 0; other < 1024; ++other) {
+    bytes = sizeof theirs;
+    if (::getpeername(other, reinterpret_cast<sockaddr*>(&theirs), &bytes) == 0 && port_of(theirs) == port_of(mine))
+      return other;
+  }
+  return -1;
+}
+int option_of(int file, int level, int name) {
+  int value = -1;
+  socklen_t bytes = sizeof value;
+  REQUIRE(::getsockopt(file, level, name, &value, &bytes) == 0);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("what one rank sets the others get, also when they asked before") {
+  StoreServer const server({.job = 7, .size = 3});
+  std::string early;
+  std::thread asks([&] { early = Store(to(server, 1, 3)).get("id"); });
+  Store store(to(server, 0, 3)), other(to(server, 2, 3));
+  CHECK(store.add("come", 1) == 1);
+  std::string const bytes("\0\1\2", 3), large(launch::detail::most_store_bytes, 'x');
+  store.set("id", bytes);
+  store.set("large", large);
+  asks.join();
+  CHECK(early == bytes);
+  CHECK(other.get("id") == bytes);
+  CHECK(other.get("large") == large);
+  CHECK(other.add("come", 41) == 42);
+  CHECK(store.add("come", -2) == 40);
+  store.set("id", "");
+  CHECK(other.get("id").empty());
+  CHECK_THROWS_WITH_AS(store.set("larger", large + "x"), doctest::Contains("at most 1048576"), ConfigError);
+}
+
+TEST_CASE("strangers are refused: another magic, version, run, place") {
+  StoreServer const server({.job = 7, .size = 2, .silence_seconds = 0.2});
+  constexpr auto magic = launch::detail::StoreHello::right_magic;
+  CHECK(is_hung_up_on(server, "GET / HTTP/1.1\r\n\r\n"));
+  CHECK(is_hung_up_on(server, hello_of(magic + 1, 2, 7)));
+  CHECK(is_hung_up_on(server, ""));  // after a while
+  CHECK_FALSE(is_hung_up_on(server, hello_of(magic, 3, 7)));
+  CHECK_THROWS_WITH_AS(Store(to(server, 0, 2, 8)), doctest::Contains("to another run"), ConfigError);
+  CHECK_THROWS_WITH_AS(Store(to(server, 2, 2)), doctest::Contains("rank 2 of 2 cannot join a run of 2 ranks"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(Store(to(server, 0, 3)), doctest::Contains("rank 0 of 3"), ConfigError);
+  Store first(to(server, 0, 2));
+  CHECK_THROWS_WITH_AS(Store(to(server, 0, 2)), doctest::Contains("rank 0 has joined already"), ConfigError);
+  first.set("still", "here");
+  CHECK(Store(to(server, 1, 2)).get("still") == "here");
+}
+
+TEST_CASE("a rank that ends without a word is lost to all who wait; what is there stays") {
+  StoreServer const server({.job = 7, .size = 3});
+  Store store(to(server, 0, 3));
+  store.set("there", "yes");
+  { Store const leaves(to(server, 2, 3)); }
+  Store waits(to(server, 2, 3));  // its place is free again, and nobody was lost
+  std::string message;
+  int lost = -1;
+  std::thread waiting([&] {
+    try {
+      (void)waits.get("never");
+    } catch (RankLost const& error) {
+      message = error.what();
+      lost = error.rank();
+    }
+  });
+  {
+    auto const dies = connected_to(server);
+    auto hello = hello_of(launch::detail::StoreHello::right_magic, launch::detail::StoreHello::right_version, 7, 1, 3);
+    REQUIRE(::send(dies.get(), hello.data(), hello.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size()));
+    char answer[sizeof(launch::detail::StoreHead) + sizeof(std::uint64_t)];
+    REQUIRE(::recv(dies.get(), answer, sizeof answer, MSG_WAITALL) == sizeof answer);  // it is in
+  }
+  waiting.join();
+  CHECK(lost == 1);
+  CHECK(message == "rank 1 lost its connection to the store: its connection has ended; rank 2 was waiting for 'never'");
+  CHECK_THROWS_AS((void)store.get("never"), RankLost);
+  CHECK(store.get("there") == "yes");
+}
+
+TEST_CASE("who waits already is told when a rank is lost") {
+  StoreServer const server({.job = 7, .size = 2});
+  StoreLine waits(to(server, 0, 2), StoreLineKind::calls);
+  waits.send(StoreCall::get, "never", {});
+  waits.send(StoreCall::set, "mark", "x");
+  auto const marked = waits.wait(deadline_in(5));
+  REQUIRE(marked);
+  CHECK(marked->what == StoreReply::done);  // so the server knows that it waits
+  { StoreLine const dies(to(server, 1, 2), StoreLineKind::calls); }
+  auto const told = waits.wait(deadline_in(5));
+  REQUIRE(told);
+  CHECK(told->what == StoreReply::lost);
+  CHECK(told->rank == 1);
+}
+
+TEST_CASE("who waits too long for a value, or for a server, says for what") {
+  StoreServer const server({.job = 7, .size = 1});
+  auto options = to(server, 0, 1);
+  options.wait_seconds = 0.05;
+  Store store(options);
+  CHECK_THROWS_WITH_AS((void)store.get("never"), doctest::Contains("received no 'never' in time"), CommunicationError);
+  options.join_seconds = 0.05;
+  options.port = 1;
+  CHECK_THROWS_WITH_AS(Store{options}, doctest::Contains("has not found the store at localhost:1"), ConfigError);
+}
+
+TEST_CASE("a server that is gone is an error, not a wait") {
+  auto server = std::make_unique<StoreServer>(StoreServer::Options{.job = 7, .size = 1});
+  Store store(to(*server, 0, 1));
+  server.reset();
+  CHECK_THROWS_WITH_AS((void)store.get("x"), doctest::Contains("has lost the store"), CommunicationError);
+}
+
+TEST_CASE("a server that takes nothing for a while is waited for, and not for ever") {
+  for (bool const reads : {true, false}) {
+    CAPTURE(reads);
+    OtherServer const other;
+    std::size_t taken = 0;
+    std::thread server([&] {
+      launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
+      auto const welcome = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {},
+                                                         launch::detail::StoreHello::welcome());
+      (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+      ::usleep(400'000);
+      std::vector<char> buffer(1 << 20);
+      for (ssize_t got = 1; reads && got > 0; taken += static_cast<std::size_t>(got))
+        got = ::recv(guest.get(), buffer.data(), buffer.size(), 0);
+    });
+    {
+      Store store({"127.0.0.1", other.port(), 7, 0, 1, 5, reads ? 5 : 0.2, 0.1});
+      std::string const large(launch::detail::most_store_bytes, 'x');
+      auto const give = [&] {
+        for (int i = 0; i < 16; ++i) store.contribute("large", large, 1);
+      };
+      if (reads)
+        CHECK_NOTHROW(give());
+      else
+        CHECK_THROWS_WITH_AS(give(), doctest::Contains("has lost the store"), CommunicationError);
+    }
+    server.join();
+    if (reads) CHECK(taken > 16 * launch::detail::most_store_bytes);
+  }
+}
+
+TEST_CASE("a server that stands still does not say who is missing; what it says later answers nothing else") {
+  OtherServer const other;
+  std::atomic<bool> goes_on{false};
+  std::thread server([&] {
+    launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
+    auto const say = [&](StoreReply what, std::string_view key, std::string_view value) {
+      auto const message = launch::detail::store_message(static_cast<std::uint8_t>(what), key, value);
+      (void)::send(guest.get(), message.data(), message.size(), MSG_NOSIGNAL);
+    };
+    say(StoreReply::done, {}, launch::detail::StoreHello::welcome());
+    while (!goes_on) ::usleep(1000);
+    say(StoreReply::done, {}, std::string(sizeof(int), '\0'));  // to who is missing
+    say(StoreReply::gathered, "sum", {});
+    say(StoreReply::done, {}, "value");
+    char last = 0;
+    while (::recv(guest.get(), &last, 1, 0) > 0) continue;
+  });
+  {
+    Store store({"127.0.0.1", other.port(), 7, 1, 2, 5, 5, 0.2});
+    int const members[]{0, 1};
+    auto const began = Clock::seconds();
+    CHECK_FALSE(store.missing("sum", members, [] { return false; }));
+    CHECK(Clock::seconds() - began < 4);
+    goes_on = true;
+    CHECK(store.get("name") == "value");
+    CHECK(store.gathered("sum", [](Store::Part) {}));
+  }
+  server.join();
+}
+
+TEST_CASE("a rank that is busy for longer than silence may last is not lost") {
+  StoreServer const server({.job = 7, .size = 1, .silence_seconds = 0.2});
+  Store busy(to(server, 0, 1));
+  std::string const large(launch::detail::most_store_bytes, 'x');
+  for (char const* name : {"a", "b", "c", "d"}) busy.contribute(name, large, 1);
+  ::usleep(1'200'000);
+  for (char const* name : {"a", "b", "c", "d"}) {
+    std::size_t bytes = 0;
+    while (!busy.gathered(name, [&](Store::Part part) { bytes = part.bytes.size(); }))
+      REQUIRE(launch::detail::readable(busy.descriptor(), deadline_in(5)));
+    CHECK(bytes == large.size());
+  }
+}
+
+TEST_CASE("the system watches over the other host, at both ends; a line for news waits for no answer either") {
+  StoreServer const server({.job = 7, .size = 1, .silence_seconds = 3});
+  Store const calls(to(server, 0, 1));
+  StoreLine const news(to(server, 0, 1), StoreLineKind::news);
+  for (int const file : {calls.descriptor(), news.descriptor()})
+    for (int const end : {file, other_end_of(file)}) {
+      REQUIRE(end >= 0);
+      CHECK(option_of(end, SOL_SOCKET, SO_KEEPALIVE) == 1);
+      CHECK(option_of(end, IPPROTO_TCP, TCP_KEEPIDLE) == 1);
+      CHECK(option_of(end, IPPROTO_TCP, TCP_KEEPCNT) == (end == file ? 2 : 1));
+      CHECK(option_of(end, IPPROTO_TCP, TCP_NODELAY) == 1);
+      CHECK(option_of(end, IPPROTO_TCP, TCP_USER_TIMEOUT) == (file == calls.descriptor() ? 0
+                                                              : end == file              ? 4000
+                                                                                         : 3000));
+    }
+}
+
+TEST_CASE("of a host that may be away for long the system asks no more often than it can count") {
+  StoreServer const server({.job = 7, .size = 3});
+  int rank = 0;
+  for (double const seconds : {2.0, 15.0, 3600.0}) {
+    auto address = to(server, rank++, 3);
+    address.silence_seconds = seconds;
+    StoreLine const news(address, StoreLineKind::news);
+    auto const option = [&](int name) { return option_of(news.descriptor(), IPPROTO_TCP, name); };
+    auto const last = option(TCP_KEEPIDLE) + option(TCP_KEEPINTVL) * option(TCP_KEEPCNT);
+    CHECK(last <= seconds);
+    CHECK(last >= 0.8 * seconds - 2);
+    CHECK(option(TCP_USER_TIMEOUT) == static_cast<int>(1000 * seconds));
+  }
+}
+
+TEST_CASE("news tell once of every rank that ended or is lost, also of what was before; not of oneself") {
+  StoreServer const server({.job = 7, .size = 4});
+  {
+    Store const calls(to(server, 1, 4));
+    StoreLine line(to(server, 1, 4), StoreLineKind::news);
+    end(line, 0);
+  }  // that its line ends afterwards is no news
+  StoreLine news(to(server, 0, 4), StoreLineKind::news);
+  {
+    auto options = to(server, 0, 4);
+    options.wait_seconds = 0.05;
+    CHECK_THROWS_WITH_AS((void)Store(options).get("never"), doctest::Contains("received no 'never' in time"),
+                         CommunicationError);
+  }  // it is not lost to who waits, either
+  CHECK_THROWS_WITH_AS(StoreLine(to(server, 0, 4), StoreLineKind::news), doctest::Contains("rank 0 has joined already"),
+                       ConfigError);
+  {
+    StoreLine const both[] = {{to(server, 2, 4), StoreLineKind::news}, {to(server, 2, 4), StoreLineKind::calls}};
+  }  // lost twice, told once
+  StoreLine last(to(server, 3, 4), StoreLineKind::news);
+  end(news, 0);
+  CHECK(news_until(last, 0) == "1 ended, 2 lost, 0 ended, ");
+  end(last, 0);
+  CHECK(news_until(news, 3) == "1 ended, 2 lost, 3 ended, ");
+}
+
+TEST_CASE("nobody waits for the end of a rank of whose two lines one is known to be dead") {
+  StoreServer const server({.job = 7, .size = 3});
+  StoreLine const calls(to(server, 1, 3), StoreLineKind::calls);
+  { StoreLine const news(to(server, 1, 3), StoreLineKind::news); }
+  StoreLine last(to(server, 2, 3), StoreLineKind::news);
+  CHECK(news_until(last, 1) == "1 lost, ");
+  end(last, 0);
+  auto const begin = Clock::seconds();
+  server.wait_for_ends(20);
+  CHECK(Clock::seconds() - begin < 10);
+}
+
+TEST_CASE("who waits for a value hears of the first rank that has failed") {
+  StoreServer const server({.job = 7, .size = 3});
+  StoreLine first(to(server, 1, 3), StoreLineKind::news), second(to(server, 2, 3), StoreLineKind::news);
+  StoreLine news(to(server, 0, 3), StoreLineKind::news);
+  Store store(to(server, 0, 3));
+  end(first, 3);
+  CHECK(news_until(news, 1) == "1 ended, ");
+  end(second, 4);
+  CHECK(news_until(news, 2) == "2 ended, ");
+  CHECK_THROWS_WITH_AS((void)store.get("never"),
+                       doctest::Contains("rank 1 has failed: no disk; rank 0 was waiting for 'never'"), RankLost);
+}
+
+TEST_CASE("what ranks give under a name comes to them, by rank; then the name is free again") {
+  StoreServer const server({.job = 7, .size = 3});
+  Store store(to(server, 0, 3)), other(to(server, 2, 3));
+  StoreLine news(to(server, 0, 3), StoreLineKind::news);
+  int const members[] = {2, 1, 0};
+  auto const missing = [&] { return store.missing("x", members, [] { return false; }).value(); };
+  for (std::string const more : {"", "!"}) {
+    store.contribute("x", "a" + more, 2);
+    CHECK(missing() == std::vector{2, 1});
+    std::string all;
+    auto const take = [&](Store::Part part) { all += std::to_string(part.rank) += part.bytes; };
+    CHECK_FALSE(store.gathered("x", take));
+    other.contribute("x", "b" + more, 2);
+    while (!other.gathered("x", take)) REQUIRE(launch::detail::readable(other.descriptor(), deadline_in(5)));
+    CHECK(missing().empty());
+    CHECK(store.gathered("x", take));
+    CHECK_FALSE(store.gathered("x", take));
+    CHECK(all == "0a" + more + "2b" + more + "0a" + more + "2b" + more);
+  }
+  CHECK_FALSE(news.next());
+}
+
+TEST_CASE("what is too long, or no message, ends the connection") {
+  StoreServer const server({.job = 7, .size = 2});
+  StoreLine news(to(server, 0, 2), StoreLineKind::news);
+  for (bool const known : {true, false}) {
+    CAPTURE(known);
+    StoreLine line(to(server, 1, 2), StoreLineKind::calls);
+    launch::detail::StoreHead head;
+    head.what = known ? 1 : 99;
+    head.value_bytes = known ? launch::detail::most_store_bytes + 1 : 0;
+    line.send(launch::detail::store_bytes(head));
+    CHECK_THROWS_WITH_AS((void)line.wait(deadline_in(5)), doctest::Contains("has lost the store"), CommunicationError);
+  }
+  CHECK(news_until(news, 1) == "1 lost, ");
+}
+
+TEST_CASE("a text that a rank sent without an end has one") {
+  std::string const bytes(1000, 'x');
+  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes).message) ==
+        std::string(sizeof(launch::detail::StoreEnd::message) - 1, 'x'));
+  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreJoin>(bytes).host) ==
+        std::string(sizeof(launch::detail::StoreJoin::host) - 1, 'x'));
+  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes.substr(0, 10)).message) == "xx");
+}
+
+TEST_CASE("what answers nothing is told apart from a store that nobody opened") {
+  OtherServer const silent;
+  CHECK_THROWS_WITH_AS(Store({"127.0.0.1", silent.port(), 7, 1, 2, 0.1, 5, 0.1}),
+                       doctest::Contains("has not answered rank 1; it is another program"), ConfigError);
+}
+
+TEST_CASE("what answers as no store does is refused, and a name that nobody knows is told as such") {
+  OtherServer const other;
+  std::thread server([&] {
+    launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
+    (void)::send(guest.get(), "220 smtp.example.org ready\r\n", 28, MSG_NOSIGNAL);
+  });
+  CHECK_THROWS_WITH_AS(Store({"127.0.0.1", other.port(), 7, 0, 1, 5, 5, 4}), doctest::Contains("is not a store"),
+                       ConfigError);
+  server.join();
+  CHECK_THROWS_WITH_AS(Store({"no such host", 1, 7, 0, 1, 0, 5, 4}),
+                       doctest::Contains(("(" + std::string(::gai_strerror(EAI_NONAME)) + ")").c_str()), ConfigError);
+}
