@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::mpi: dependencies of `lockstep/comm/mpi_communicator.hpp`.
+# lockstep::mpi: dependencies of `lockstep/comm/mpi/mpi_communicator.hpp`.
 set(lockstep_mpi_missing "")
 if(DEFINED LOCKSTEP_MPI AND NOT LOCKSTEP_MPI)
   set(lockstep_mpi_missing "LOCKSTEP_MPI is off")

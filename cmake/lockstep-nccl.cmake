@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::nccl: dependencies of `lockstep/comm/nccl_communicator.cuh`. Include after lockstep-cuda.cmake.
+# lockstep::nccl: dependencies of `lockstep/comm/nccl/nccl_communicator.cuh`. Include after lockstep-cuda.cmake.
 set(lockstep_nccl_missing "")
 if(NOT TARGET lockstep::cuda)
   set(lockstep_nccl_missing "it needs lockstep::cuda")

@@ -36,7 +36,7 @@ COMPONENTS = [
     ("image input", ["kernel/convolution/image_input"]),
     ("`parallel::OnCuda` around", ["parallel/(cuda|passes)", "single", "dp2"]),
     ("`parallel::Reproducible`", ["equal: reproducible"]),
-    ("`comm::NcclCommunicator`", ["comm/nccl_communicator", "nccl1", "nccl2", "equal: two replicas"]),
+    ("`comm::NcclCommunicator`", ["comm/nccl/nccl_communicator", "nccl1", "nccl2", "equal: two replicas"]),
     ("bfloat16 and float16", ["nn/autograd/half_precision", "bf16"]),
     ("prefetch to the device", ["memory/cuda_inbox"]),
     ("CUDA graphs", ["memory/cuda_(graph|recordings)", "parallel/passes"]),

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/comm/all_reduce.hpp>
-#include <lockstep/comm/connect.hpp>
-#include <lockstep/comm/detail/group_memory.hpp>
+#include <lockstep/comm/collectives/all_reduce.hpp>
+#include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/comm/shared_memory/detail/group_memory.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/launch/run/run.hpp>
 

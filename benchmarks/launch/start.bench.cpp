@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 
 #include <rate.hpp>

@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/comm/engine/self_communicator.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// Includes every public header that needs nvcc.
-#include <lockstep/comm/nccl_communicator.cuh>
+#include <lockstep/comm/nccl/nccl_communicator.cuh>
 #include <lockstep/kernel/attention/attention.cuh>
 #include <lockstep/kernel/attention/relative_bias.cuh>
 #include <lockstep/kernel/attention/rotary.cuh>

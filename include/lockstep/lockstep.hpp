@@ -248,13 +248,13 @@
 #include <lockstep/launch/wait_limits.hpp>
 #include <lockstep/launch/world.hpp>
 
-#include <lockstep/comm/all_gather.hpp>
-#include <lockstep/comm/all_reduce.hpp>
-#include <lockstep/comm/any_communicator.hpp>
-#include <lockstep/comm/broadcast.hpp>
+#include <lockstep/comm/collectives/all_gather.hpp>
+#include <lockstep/comm/collectives/all_reduce.hpp>
+#include <lockstep/comm/collectives/broadcast.hpp>
+#include <lockstep/comm/collectives/reduce_scatter.hpp>
 #include <lockstep/comm/communicator.hpp>
-#include <lockstep/comm/piece.hpp>
-#include <lockstep/comm/reduce_scatter.hpp>
+#include <lockstep/comm/engine/any_communicator.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/comm/work.hpp>
 
 #include <lockstep/parallel/agreement.hpp>

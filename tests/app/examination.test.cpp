@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/thread_communicator.hpp>
+#include <lockstep/comm/shared_memory/thread_communicator.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

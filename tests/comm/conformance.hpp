@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/core/error.hpp>
 
 /// What every engine promises, checked by each rank for itself: run by the tests of all engines. Throws at the first

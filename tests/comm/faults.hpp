@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include <lockstep/comm/all_gather.hpp>
-#include <lockstep/comm/connect.hpp>
-#include <lockstep/comm/detail/group_memory.hpp>
-#include <lockstep/comm/reduce_scatter.hpp>
+#include <lockstep/comm/collectives/all_gather.hpp>
+#include <lockstep/comm/collectives/reduce_scatter.hpp>
+#include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/comm/shared_memory/detail/group_memory.hpp>
 
 /// What can go wrong between ranks, for the tests of all engines.
 namespace lockstep_test {

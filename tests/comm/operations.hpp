@@ -6,12 +6,12 @@
 #include <thread>
 #include <vector>
 
-#include <lockstep/comm/all_gather.hpp>
-#include <lockstep/comm/all_reduce.hpp>
-#include <lockstep/comm/broadcast.hpp>
-#include <lockstep/comm/reduce_scatter.hpp>
+#include <lockstep/comm/collectives/all_gather.hpp>
+#include <lockstep/comm/collectives/all_reduce.hpp>
+#include <lockstep/comm/collectives/broadcast.hpp>
+#include <lockstep/comm/collectives/reduce_scatter.hpp>
 
-#include "comm/conformance.hpp"
+#include "conformance.hpp"
 
 /// What every engine promises of its operations: of all kinds, types and combinations, and of groups that were split.
 namespace lockstep_test {

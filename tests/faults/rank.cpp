@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
-#include <lockstep/comm/connect.hpp>
-#include <lockstep/comm/store_communicator.hpp>
+#include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/comm/store/store_communicator.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/run/run.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/comm/engine/self_communicator.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/optim/adamw.hpp>

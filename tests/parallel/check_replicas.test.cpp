@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 
 using namespace lockstep;

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/data_loader.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 
 /// A rank whose all-reduces take start_seconds + bytes * byte_seconds of a clock of its own, one at a time, in the
 /// order in which they were started, and no time of whoever computes meanwhile. Sums nothing.

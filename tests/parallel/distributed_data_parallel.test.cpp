@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/launch/run/run.hpp>

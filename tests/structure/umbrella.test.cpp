@@ -22,12 +22,12 @@ TEST_CASE("two translation units share one library") {
 // What one kind of data or of order needs is included by the programs that read it, so that the others need not compile
 // it. And what starts and joins ranks, by the file with main; an engine that needs a library, by who has it.
 TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor by floor") {
-  std::set<std::string> const of_main{"comm/connect.hpp",
-                                      "comm/mpi_communicator.hpp",
-                                      "comm/process_communicator.hpp",
-                                      "comm/self_communicator.hpp",
-                                      "comm/store_communicator.hpp",
-                                      "comm/thread_communicator.hpp",
+  std::set<std::string> const of_main{"comm/engine/connect.hpp",
+                                      "comm/mpi/mpi_communicator.hpp",
+                                      "comm/shared_memory/process_communicator.hpp",
+                                      "comm/engine/self_communicator.hpp",
+                                      "comm/store/store_communicator.hpp",
+                                      "comm/shared_memory/thread_communicator.hpp",
                                       "launch/environment/environment.hpp",
                                       "launch/run/run.hpp",
                                       "launch/run/run_program.hpp",

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/data_loader.hpp>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/data_loader.hpp>

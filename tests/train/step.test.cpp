@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
-#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/comm/engine/self_communicator.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 #include <concepts>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/memory/resource.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 

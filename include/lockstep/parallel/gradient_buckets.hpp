@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>

@@ -2,7 +2,7 @@
 // CASE bare: Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel
 // CASE world: Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel
 // CASE options: Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel
-#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/comm/engine/self_communicator.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/loss/named_loss.hpp>
 #include <lockstep/optim/sgd.hpp>

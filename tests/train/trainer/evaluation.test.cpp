@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/sgd.hpp>

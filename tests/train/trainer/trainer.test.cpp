@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
-#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/comm/engine/connect.hpp>
+#include <lockstep/comm/engine/self_communicator.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>

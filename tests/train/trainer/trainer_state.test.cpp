@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/launch/run/run.hpp>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/averaged.hpp>

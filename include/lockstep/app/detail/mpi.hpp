@@ -3,13 +3,13 @@
 #include <exception>
 #include <string>
 
-#include <lockstep/comm/any_communicator.hpp>
-#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/engine/any_communicator.hpp>
+#include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/world.hpp>
 
 #if defined(LOCKSTEP_MPI)
-#include <lockstep/comm/mpi_communicator.hpp>
+#include <lockstep/comm/mpi/mpi_communicator.hpp>
 #endif
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/error.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {

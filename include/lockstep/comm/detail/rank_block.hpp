@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/wait.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {

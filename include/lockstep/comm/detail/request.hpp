@@ -5,7 +5,7 @@
 #include <span>
 
 #include <lockstep/comm/detail/rank_block.hpp>
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/mix.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tree_sum.hpp>
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/kernel/embedding/nonzero_rows.cuh>
 #include <lockstep/kernel/embedding/touched_rows.hpp>

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/parallel/detail/copied_rows.hpp>
 #include <lockstep/parallel/detail/device.hpp>

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/cuda.cuh>

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 

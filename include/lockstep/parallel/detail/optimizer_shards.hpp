@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>

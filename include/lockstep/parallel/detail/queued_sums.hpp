@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <lockstep/comm/piece.hpp>
+#include <lockstep/comm/operation.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>

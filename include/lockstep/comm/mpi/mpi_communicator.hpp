@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <lockstep/comm/communicator.hpp>
+#include <lockstep/comm/mpi/detail/rank_mpi.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/wait_limits.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
+
+#if defined(LOCKSTEP_MPI)
+
+/// Connects the ranks of an MPI communicator, on one host or several. Use
+/// `comm::AnyCommunicator{comm::MpiCommunicator{}}` between MPI_Init and MPI_Finalize. A rank that waits keeps a core
+/// busy. Not thread-safe: the calling thread calls MPI. `allocate` returns memory of this rank only. MPI's launcher
+/// handles lost ranks; errors do not name a rank that stalls.
+/// @determinism bitwise, equal to all other engines except NCCL
+class MpiCommunicator {
+ public:
+  /// @collective   @throws ConfigError before MPI_Init or after MPI_Finalize
+  explicit MpiCommunicator(MPI_Comm group = MPI_COMM_WORLD, launch::WaitLimits limits = {},
+                           std::function<void(std::string const&)> warn = {})
+      : self_(std::make_unique<detail::RankMpi>(copy(group), limits, std::move(warn))) {}
+
+  [[nodiscard]] int rank() const noexcept { return self_->rank(); }
+  [[nodiscard]] int size() const noexcept { return self_->size(); }
+  [[nodiscard]] char const* name() const noexcept { return "mpi"; }
+  [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
+  /// @throws ConfigError if no engine can run it
+  void start(Piece& piece) { self_->start(piece); }
+  void progress() { self_->progress(); }
+  /// @throws RankStalled, CollectiveMismatch, CommunicationError
+  void wait(Piece const& piece) { self_->wait(piece); }
+  /// @throws RankStalled, CollectiveMismatch, CommunicationError
+  void finish() { self_->finish(); }
+  /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.
+  /// @param color 0 or more   @collective
+  [[nodiscard]] MpiCommunicator split(int color, int key) {
+    return MpiCommunicator(std::make_unique<detail::RankMpi>(self_->split(color, key), self_->limits(), self_->warn()));
+  }
+
+ private:
+  explicit MpiCommunicator(std::unique_ptr<detail::RankMpi> self) : self_(std::move(self)) {}
+  /// Duplicates the communicator, so that this engine's messages do not match the program's own MPI calls.
+  static MPI_Comm copy(MPI_Comm group) {
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun), MPI_Finalized(&ended);
+    if (!begun || ended)
+      throw ConfigError("MpiCommunicator: made " + std::string(begun ? "after MPI_Finalize" : "before MPI_Init") +
+                        "; call MPI_Init first, and MPI_Finalize when no communicator is left");
+    MPI_Comm out = MPI_COMM_NULL;
+    if (MPI_Comm_dup(group, &out) != MPI_SUCCESS) throw CommunicationError("MpiCommunicator: MPI_Comm_dup failed");
+    return out;
+  }
+
+  std::unique_ptr<detail::RankMpi> self_;
+};
+static_assert(Communicator<MpiCommunicator>);
+
+#else
+
+template <bool linked = false>
+class MpiCommunicator {
+  static_assert(linked, "Lockstep: MpiCommunicator needs the target lockstep::mpi (Debian: libopenmpi-dev)");
+};
+
+#endif
+
+}}}  // namespace lockstep::comm

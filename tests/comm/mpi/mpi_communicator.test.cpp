@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/mpi/mpi_communicator.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "comm/faults.hpp"
+#include "comm/operations.hpp"
+#include "launch/ranks.hpp"
+
+using namespace lockstep_test;
+
+namespace {
+
+/// What a real mpirun makes of `n` ranks that run one of this program's hidden cases.
+int mpirun(int n, std::string const& rank_case) {
+  auto const program = std::filesystem::read_symlink("/proc/self/exe").string();
+  auto const command = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
+                       std::to_string(n) + " '" + program + "' '--test-case=" + rank_case +
+                       "' --no-skip=true >/dev/null 2>&1";
+  auto const status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/// The body of a hidden case: what goes wrong is written down, and ends all ranks.
+void be_mpi_rank(std::function<void(comm::AnyCommunicator&)> const& body, launch::WaitLimits limits = {}) {
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return;
+  MPI_Init(nullptr, nullptr);
+  int code = 0;
+  try {
+    comm::AnyCommunicator c(comm::MpiCommunicator(MPI_COMM_WORLD, limits));
+    body(c);
+  } catch (std::exception const& error) {
+    Scratch::write("error", error.what());
+    code = 1;
+  }
+  MPI_Finalize();
+  std::_Exit(code);
+}
+
+}  // namespace
+
+TEST_CASE("rank: conformance" * doctest::skip()) {
+  be_mpi_rank([](comm::AnyCommunicator& c) {
+    keeps_its_promises(c);
+    has_every_operation(c);
+  });
+}
+
+TEST_CASE("MPI keeps what every engine promises") {
+  Scratch const scratch;
+  for (int const n : {1, 2, 3, 4}) {
+    CAPTURE(n);
+    CHECK(mpirun(n, "rank: conformance") == 0);
+    CHECK(Scratch::read("error").empty());
+  }
+}
+
+TEST_CASE("rank: digest" * doctest::skip()) {
+  be_mpi_rank([](comm::AnyCommunicator& c) {
+    auto const text = digest(c);
+    if (c.rank() == 0) Scratch::write("mpi", text);
+  });
+}
+
+TEST_CASE("threads and MPI give equal bits") {
+  Scratch const scratch;
+  std::string threads;
+  CHECK(launch::run({.threads = 3}, [&](launch::World& world) {
+          auto c = comm::connect(world);
+          auto const text = digest(c);
+          if (world.rank == 0) threads = text;
+          return 0;
+        }) == 0);
+  CHECK(mpirun(3, "rank: digest") == 0);
+  CHECK(threads.size() > 100);
+  CHECK(threads == Scratch::read("mpi"));
+}
+
+TEST_CASE("rank: disagrees" * doctest::skip()) {
+  be_mpi_rank([](comm::AnyCommunicator& c) {
+    int told = 0;
+    for (int kind = 0; kind <= 8; ++kind) {
+      auto group = c.split(0, 0);  // the one that disagreed is of no use any more
+      try {
+        disagree(group, kind);
+      } catch (lockstep::CollectiveMismatch const& error) {
+        told += contains(error.what(), disagreement(kind, false)) && contains(error.what(), disagreement(kind, true));
+      }
+    }
+    require(told == 9, "every rank hears of every disagreement, with both sides");
+  });
+}
+
+TEST_CASE("ranks of MPI that disagree learn it all") {
+  Scratch const scratch;
+  CHECK(mpirun(3, "rank: disagrees") == 0);
+  CHECK(Scratch::read("error").empty());
+}
+
+TEST_CASE("rank: late" * doctest::skip()) {
+  be_mpi_rank(
+      [](comm::AnyCommunicator& c) {
+        if (c.rank() == 1) {
+          while (Scratch::read("stalled").empty()) ::usleep(1000);
+          c.barrier();
+          return;
+        }
+        try {
+          c.barrier();
+          fail("nobody was missed");
+        } catch (lockstep::RankStalled const& error) {
+          Scratch::write("stalled", error.what());
+        }
+        std::_Exit(0);  // the launcher ends the other
+      },
+      {.warn_seconds = 0.05, .stall_seconds = 0.2});
+}
+
+TEST_CASE("who waits too long is told so, though not for whom") {
+  Scratch const scratch;
+  (void)mpirun(2, "rank: late");
+  CHECK(contains(Scratch::read("stalled"), "in operation 0 (barrier) for another rank; which one is not determined"));
+}
