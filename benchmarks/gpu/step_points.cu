@@ -13,7 +13,7 @@
 
 #include <lockstep/cuda.cuh>
 #include <lockstep/nn/autograd/half_precision.hpp>
-#include <lockstep/parallel/optimizer_state.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
 
 #include <gpu/points.cuh>
 #include <train/classifier.hpp>

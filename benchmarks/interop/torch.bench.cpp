@@ -15,7 +15,7 @@
 
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 
 #include <rate.hpp>
 #include <ratios.hpp>

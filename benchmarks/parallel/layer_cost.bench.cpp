@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include <lockstep/comm/engine/self_communicator.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 
 #include <ratios.hpp>
 #include <train/classifier.hpp>

@@ -16,9 +16,9 @@
 
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 
 #include <peer.hpp>
 #include <python_peer.hpp>

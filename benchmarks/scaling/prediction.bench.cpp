@@ -12,8 +12,8 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/scaling/prediction.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/train/logs/run_json.hpp>

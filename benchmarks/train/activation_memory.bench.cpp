@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 
 #include <python_peer.hpp>
 #include <ratios.hpp>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <lockstep/cuda.cuh>
-#include <lockstep/parallel/optimizer_state.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
 
 #include <kernel/device_roof.cuh>
 #include <rate.hpp>

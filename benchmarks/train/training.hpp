@@ -12,8 +12,8 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/replica.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 
 #include <python_peer.hpp>
 #include <rate.hpp>

@@ -54,4 +54,4 @@
 #include <lockstep/memory/cuda_graph.cuh>
 #include <lockstep/memory/cuda_inbox.cuh>
 #include <lockstep/memory/cuda_recordings.cuh>
-#include <lockstep/parallel/cuda.cuh>
+#include <lockstep/parallel/policy/cuda.cuh>

@@ -259,21 +259,21 @@
 
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
-#include <lockstep/parallel/check_memory.hpp>
-#include <lockstep/parallel/check_replicas.hpp>
-#include <lockstep/parallel/collective_cost.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/check/check_memory.hpp>
+#include <lockstep/parallel/check/check_replicas.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/device_work.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/gradient_buckets.hpp>
-#include <lockstep/parallel/on_cuda.hpp>
-#include <lockstep/parallel/optimizer_state.hpp>
+#include <lockstep/parallel/gradients/collective_cost.hpp>
+#include <lockstep/parallel/gradients/gradient_buckets.hpp>
+#include <lockstep/parallel/gradients/row_exchange.hpp>
 #include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/replica.hpp>
-#include <lockstep/parallel/reproducible.hpp>
-#include <lockstep/parallel/row_exchange.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/on_cuda.hpp>
+#include <lockstep/parallel/policy/reproducible.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
 #include <lockstep/train/checkpoint/checkpoint.hpp>

@@ -11,9 +11,9 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep_test {

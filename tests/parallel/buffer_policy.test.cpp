@@ -5,8 +5,8 @@
 
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 
 #include "session_cases.hpp"
 

@@ -27,7 +27,7 @@
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-#include "parallel/farthest.hpp"
+#include "farthest.hpp"
 #include "train/losses.hpp"
 
 /// A model in whose passes all replicas meet: statistics over all their samples, and a loss over pairs of these.

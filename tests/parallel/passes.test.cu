@@ -11,10 +11,10 @@
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/cuda.cuh>
 #include <lockstep/parallel/device_work.hpp>
-#include <lockstep/parallel/optimizer_state.hpp>
-#include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/policy/cuda.cuh>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 
 #include <doctest/doctest.h>
 

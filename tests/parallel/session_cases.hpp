@@ -8,7 +8,7 @@
 
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 
 #include "nn/toy.hpp"
 

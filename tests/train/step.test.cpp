@@ -30,10 +30,10 @@
 #include <lockstep/nn/random/dropout.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/reproducible.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/reproducible.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 

@@ -13,7 +13,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/environment/environment.hpp>
-#include <lockstep/parallel/reproducible.hpp>
+#include <lockstep/parallel/policy/reproducible.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 

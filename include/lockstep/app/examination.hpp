@@ -8,7 +8,7 @@
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/block.hpp>
-#include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/parallel/gradients/collective_cost.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/train/logs/run_record.hpp>
 #include <lockstep/train/trainer/trainer.hpp>

@@ -27,11 +27,11 @@
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/on_cuda.hpp>
-#include <lockstep/parallel/reproducible.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/on_cuda.hpp>
+#include <lockstep/parallel/policy/reproducible.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/checkpoint/keep_best.hpp>
 #include <lockstep/train/files/safetensors.hpp>

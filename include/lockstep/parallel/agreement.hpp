@@ -11,7 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/sha256.hpp>
-#include <lockstep/parallel/detail/of_bytes.hpp>
+#include <lockstep/parallel/detail/bytes_of.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 

@@ -9,7 +9,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
-#include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/parallel/gradients/collective_cost.hpp>
 #include <lockstep/scaling/detail/device_limit.hpp>
 #include <lockstep/scaling/detail/remedy.hpp>
 #include <lockstep/scaling/step_profile.hpp>

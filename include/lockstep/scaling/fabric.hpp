@@ -5,7 +5,7 @@
 #include <optional>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/parallel/gradients/collective_cost.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/parallel/collective_cost.hpp>
-#include <lockstep/parallel/gradient_buckets.hpp>
+#include <lockstep/parallel/gradients/collective_cost.hpp>
+#include <lockstep/parallel/gradients/gradient_buckets.hpp>
 #include <lockstep/scaling/fabric.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {

@@ -11,7 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
 
 #include "nn/toy.hpp"
 

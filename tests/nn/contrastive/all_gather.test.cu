@@ -8,10 +8,10 @@
 
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/launch/run/run.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/on_cuda.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/on_cuda.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 
 #include "memory/device.hpp"
 #include "parallel/meeting_model.hpp"

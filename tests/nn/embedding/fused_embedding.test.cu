@@ -18,9 +18,9 @@
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/cuda.cuh>
-#include <lockstep/parallel/optimizer_state.hpp>
-#include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/policy/cuda.cuh>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 
 #include "memory/device.hpp"
 

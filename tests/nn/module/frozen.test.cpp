@@ -17,10 +17,10 @@
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/nn/normalization/batch_norm.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/reproducible.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/reproducible.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 

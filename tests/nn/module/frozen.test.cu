@@ -11,8 +11,8 @@
 #include <lockstep/nn/loss/cross_entropy.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/optimizer_state.hpp>
-#include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 
 #include "memory/device.hpp"
 

@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include "../temporary_folder.hpp"

@@ -16,7 +16,7 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/checkpoint/keep_best.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trainer/averages.hpp>

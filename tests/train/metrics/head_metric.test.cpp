@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/metrics/confusion_matrix.hpp>
 #include <lockstep/train/trainer/trainer.hpp>

@@ -9,9 +9,9 @@
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/loss/named_loss.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 

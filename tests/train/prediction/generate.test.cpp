@@ -15,9 +15,9 @@
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/prediction/generate.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 

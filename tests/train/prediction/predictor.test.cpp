@@ -33,7 +33,7 @@
 #include <lockstep/nn/transformer/transformer_decoder.hpp>
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include "../temporary_folder.hpp"

@@ -23,10 +23,10 @@
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/nn/transformer/transformer_encoder.hpp>
 #include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/reproducible.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/data_parallel.hpp>
+#include <lockstep/parallel/policy/distributed_data_parallel.hpp>
+#include <lockstep/parallel/policy/reproducible.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trace/detail/named_spans.hpp>
 #include <lockstep/train/trace/layer_times.hpp>
 #include <lockstep/train/trainer/trainer.hpp>

@@ -7,7 +7,7 @@
 
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 #include "train/line.hpp"

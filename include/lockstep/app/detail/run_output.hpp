@@ -19,7 +19,7 @@
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
-#include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/parallel/gradients/collective_cost.hpp>
 #include <lockstep/scaling/diagnosis.hpp>
 #include <lockstep/scaling/fabric.hpp>
 #include <lockstep/scaling/profile_of.hpp>

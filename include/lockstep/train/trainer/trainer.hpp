@@ -15,9 +15,9 @@
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
-#include <lockstep/parallel/check_memory.hpp>
+#include <lockstep/parallel/check/check_memory.hpp>
 #include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/detail/one_thread.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>

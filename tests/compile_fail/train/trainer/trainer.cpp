@@ -21,7 +21,7 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/optim/sgd.hpp>
-#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 using namespace lockstep;

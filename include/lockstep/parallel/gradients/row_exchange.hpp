@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include <lockstep/comm/operation.hpp>
+#include <lockstep/core/clock.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/parallel/detail/arena_ranges.hpp>
+#include <lockstep/parallel/detail/bytes_of.hpp>
+#include <lockstep/parallel/detail/gradient_wire.hpp>
+#include <lockstep/parallel/policy.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+
+/// Sums gradients by rows over ranks. Ranks touch different rows, so they first compute the union of all touched rows.
+/// Each copies these rows to the front of the table's gradient, where one operation sums them, and then back. Untouched
+/// rows are not sent. The only extra memory is a bit per row and rank.
+class RowExchange {
+ public:
+  /// @param tables equal on all ranks, with contiguous bits, in the arena's order; their bits must outlive this object
+  RowExchange(std::span<kernel::TouchedRows const> tables, int ranks)
+      : tables_(tables.begin(), tables.end()), rows_(tables.size()), pieces_(tables.size()) {
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      words_ += tables_[i].bits().size();
+      rows_[i].reserve(static_cast<std::size_t>(tables_[i].rows));
+    }
+    all_.resize(words_ * static_cast<std::size_t>(ranks));
+  }
+
+  /// Sums the gradients of all tables. Afterwards every rank has the sums, and the union of touched rows.
+  /// @collective   @determinism bitwise, and equal to the sum of dense gradients
+  template <class Communicator>
+  void sum(Communicator& communicator, float* gradients) {
+    sum(communicator, gradients, detail::InPlace{gradients});
+  }
+  /// Sums as above, in the memory and type of `wire`. Rounded sums equal rounded sums of dense gradients.
+  template <class Communicator, class Wire>
+  void sum(Communicator& communicator, float* gradients, Wire const& wire) {
+    ready_ = Clock::seconds();
+    sends_ = communicator.size() > 1 || wire.rounds();
+    if (tables_.empty() || !sends_) return;
+    detail::all_gather_bytes(communicator, tables_[0].words, all_.data(), words_ * sizeof(std::uint64_t));
+    for (std::size_t at = words_; at < all_.size(); ++at) all_[at % words_] |= all_[at];
+    auto const* united = all_.data();
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      auto const& table = tables_[i];
+      gather(table, united, rows_[i], gradients);
+      united += table.bits().size();
+      pieces_[i] = {.type = wire.type(), .data = wire.at(table.offset), .count = std::ssize(rows_[i]) * table.width};
+      wire.round(front(i));
+      communicator.start(pieces_[i]);
+    }
+    communicator.finish();
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      wire.widen(front(i));
+      scatter(tables_[i], rows_[i], gradients);
+    }
+  }
+
+  /// Adds one entry per table, for the last sum.
+  void add_times(std::vector<BucketTimes>& times) const {
+    if (!sends_) return add_times(times, tables_, ready_);
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+      times.push_back({static_cast<std::size_t>(pieces_[i].count) * size_of(pieces_[i].type), ready_,
+                       pieces_[i].started_seconds, pieces_[i].finished_seconds, bytes(tables_[i], pieces_[i].type)});
+  }
+  /// Adds entries for a rank without peers, whose backward ended at `ready`.
+  static void add_times(std::vector<BucketTimes>& times, std::span<kernel::TouchedRows const> tables, double ready) {
+    for (auto const& table : tables)
+      times.push_back(
+          {static_cast<std::size_t>(table.count() * table.width) * sizeof(float), ready, 0, 0, bytes(table)});
+  }
+
+ private:
+  [[nodiscard]] static std::size_t bytes(kernel::TouchedRows const& table,
+                                         ElementType type = ElementType::float32) noexcept {
+    return static_cast<std::size_t>(table.rows * table.width) * size_of(type);
+  }
+  /// Returns the range of a table's rows during the sum.
+  [[nodiscard]] detail::ArenaPart front(std::size_t i) const noexcept {
+    return {tables_[i].offset, tables_[i].offset + pieces_[i].count};
+  }
+
+  /// Copies the rows of the union to the front, in order, with zeros for rows that this rank has not touched. Row k of
+  /// the list is at k or later, so no row is overwritten before its copy. `scatter` copies them back in reverse order.
+  static void gather(kernel::TouchedRows const& table, std::uint64_t const* united, std::vector<std::int32_t>& rows,
+                     float* gradients) {
+    auto const mine = table.bits();
+    auto const* const base = gradients + table.offset;
+    auto* to = gradients + table.offset;
+    rows.clear();
+    for (std::size_t word = 0; word < mine.size(); ++word) {
+      for (auto left = united[word]; left != 0; left &= left - 1, to += table.width) {
+        auto const row = static_cast<Index>(word) * 64 + std::countr_zero(left);
+        if (!table.contains(row))
+          std::fill_n(to, table.width, 0.0f);
+        else if (row != std::ssize(rows))
+          std::copy_n(base + row * table.width, table.width, to);
+        rows.push_back(static_cast<std::int32_t>(row));
+      }
+      mine[word] = united[word];
+    }
+  }
+  static void scatter(kernel::TouchedRows const& table, std::vector<std::int32_t> const& rows, float* gradients) {
+    auto* const base = gradients + table.offset;
+    for (auto k = std::ssize(rows); k-- > 0;)
+      if (auto const row = rows[static_cast<std::size_t>(k)]; row != k)
+        std::copy_n(base + k * table.width, table.width, base + row * table.width);
+  }
+
+  std::vector<kernel::TouchedRows> tables_;
+  std::vector<std::vector<std::int32_t>> rows_;  // rows of each table that any rank touched
+  std::vector<comm::Piece> pieces_;
+  std::vector<std::uint64_t> all_;  // bits of all tables, rank by rank
+  std::size_t words_ = 0;           // words of one rank
+  double ready_ = 0;
+  bool sends_ = false;
+};
+
+}}}  // namespace lockstep::parallel

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
+#include <lockstep/parallel/buffer_policy.hpp>
+#include <lockstep/parallel/check/check_replicas.hpp>
+#include <lockstep/parallel/detail/replica_groups.hpp>
+#include <lockstep/parallel/device_threads.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/policy/detail/ready_parts.hpp>
+#include <lockstep/parallel/policy/detail/replica_sum.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+
+/// Trains on several devices of one process, with a replica on each. Every step computes one batch per device in
+/// parallel and sums the gradients on the first device. That device updates the parameters, which are then copied to
+/// the others. The first device needs more memory, since it alone holds the optimizer's state.
+/// @determinism bitwise, and equal to DistributedDataParallel with the same number of ranks
+struct DataParallel {
+  int devices = 2;
+  int threads = 0;  ///< threads of each device; 0 shares the cores equally
+  BufferPolicy buffers = BufferPolicy::first;
+
+  [[nodiscard]] int shards() const noexcept { return devices; }
+  [[nodiscard]] int first_shard() const noexcept { return 0; }
+  [[nodiscard]] int all_shards() const noexcept { return devices; }
+  [[nodiscard]] int threads_each() const { return threads_per_device(threads, devices); }
+  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "dp"; }
+  [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
+
+  template <class Model, class Optimizer, class Space = HostSpace>
+  class Session {
+   public:
+    using DeviceReplica = Replica<Model, Space>;
+    static constexpr bool update_makes_alike = true;  ///< every device then has the first device's parameters
+
+    /// Creates the replicas. `policy` is a DataParallel, or a policy derived from it.
+    /// @shape values [layout.size()], the whole arena
+    /// @throws ConfigError if the policy has no device
+    template <class Policy>
+    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+        : layout_(layout),
+          buffer_policy_(policy.buffers),
+          threads_(checked(policy.devices)),
+          replicas_(replicas(policy, model, layout, values)),
+          parts_(first()),
+          sum_(threads_, replicas_),
+          state_(layout),
+          busy_(replicas_.size()),
+          meeting_(policy.devices) {
+      groups_.reserve(replicas_.size());
+      for (int device = 0; device < policy.devices; ++device) {
+        auto& replica = *replicas_[static_cast<std::size_t>(device)];
+        replica.join(groups_.emplace_back(detail::ByThreads(meeting_, device), replica.device()));
+      }
+    }
+
+    template <class Batch>
+    void micro_step(std::span<Batch const> batches, MicroStep const& step) {
+      auto const begin = Clock::seconds();
+      meeting_.begin();
+      threads_.run([&](int device) {
+        auto const at = static_cast<std::size_t>(device);
+        auto const count = static_cast<std::size_t>(replicas_[at]->shards());
+        auto const own = batches.subspan(at * count, count);
+        try {
+          if (device == 0)
+            parts_.run(own, step);
+          else
+            replicas_[at]->run_shards(own, step);
+        } catch (...) {
+          meeting_.leave(std::current_exception());
+          throw;
+        }
+        meeting_.leave();
+        busy_[at] += Clock::seconds() - begin;
+      });
+      stops_ = step.stop;
+    }
+
+    nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
+      auto& device = first().device();
+      auto const begin = device.now();
+      nn::Loss<Space> const loss = sum_.gather(layout_.learned_size());
+      auto const reduced = device.now();
+      device.begin_read(loss);
+      state_.update(optimizer, first(), loss, settings);
+      auto const updated = device.now();
+      sum_.spread(optim::leaves_untouched_rows(optimizer));
+      device.took(&PhaseSeconds::communication, begin, reduced);
+      device.took(&PhaseSeconds::optimizer, reduced, updated);
+      device.took(&PhaseSeconds::communication, updated, device.now());
+      return device.end_read();
+    }
+
+    [[nodiscard]] bool stops() const noexcept { return stops_; }
+    [[nodiscard]] bool skipped() { return state_.skipped(first().device()); }
+    [[nodiscard]] double gradient_norm() { return state_.gradient_norm(first().device()); }
+
+    template <class F>
+    void each(F&& f) {
+      on_devices([&](int device, DeviceReplica& replica) { replica.for_shards(device, f); });
+    }
+    void all_reduce(std::span<double>) {}
+
+    /// Compares the bits of all devices' parameters, before an update. Only the first device has optimizer state.
+    /// @throws CollectiveMismatch if they differ, with the first parameter that differs, and the devices
+    void check_replicas(Index step) {
+      auto const each_has = layout_.entries().size();
+      std::vector<Checksum> all(replicas_.size() * each_has);
+      on_devices([&](int device, DeviceReplica& replica) {
+        replica.device().enter();
+        auto const mine = detail::checksums(layout_, ReplicaArenas(1, replica.values().data()));
+        std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
+      });
+      detail::refuse_parted(layout_, all, replicas_.size(), "device", "a device's parameters were changed separately",
+                            step);
+    }
+
+    /// Makes the buffers of all replicas equal, according to the policy.
+    void share_buffers() {
+      auto all = replicas_[0]->buffers();
+      if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
+      if (buffer_policy_ == BufferPolicy::mean) {
+        std::vector<float*> means;
+        for (auto const& replica : replicas_) {
+          replica->device().enter();
+          means.push_back(replica->mean_buffers().data());
+        }
+        first().device().enter();
+        tree_sum_into_first<float>(means, 0, std::ssize(all));
+        all = {means[0], all.size()};
+        for (float& sum : all) sum /= static_cast<float>(replicas_.size());
+      }
+      on_devices([&](int, DeviceReplica& replica) {
+        replica.device().enter();
+        replica.set_buffers(all);
+      });
+    }
+    [[nodiscard]] std::span<float const> buffers() const { return replicas_[0]->buffers(); }
+
+    [[nodiscard]] std::span<float const> values() const { return replicas_[0]->values(); }
+    [[nodiscard]] float const* moment(std::size_t i) { return state_.moment(i, first().device()).data(); }
+    void restore(SessionState& state) {
+      on_devices([&](int device, DeviceReplica& replica) {
+        replica.device().enter();
+        replica.set_values(state.values());
+        replica.set_buffers(state.buffers());
+        if (device == 0) state_.set_moments(state, replica.device());
+      });
+    }
+    /// Returns the first device's phases. Its wait for slower devices counts as communication.
+    [[nodiscard]] PhaseSeconds take_phases() {
+      auto phases = first().device().take_phases();
+      phases.communication += *std::max_element(busy_.begin(), busy_.end()) - busy_[0];
+      std::fill(busy_.begin(), busy_.end(), 0.0);
+      return phases;
+    }
+    [[nodiscard]] SessionReport report() const {
+      SessionReport report;
+      report.buckets = parts_.times();
+      std::vector<double> used(replicas_[0]->used().size());
+      for (auto const& replica : replicas_) {
+        report.peak_bytes_per_device.push_back(replica->bytes());
+        for (std::size_t i = 0; i < used.size(); ++i) used[i] += replica->used()[i];
+      }
+      report.unused_parameters = replicas_[0]->unused(used);
+      report.peak_bytes_per_device[0] += state_.bytes();
+      return report;
+    }
+
+   private:
+    static int checked(int devices) {
+      if (devices < 1) throw ConfigError("DataParallel: " + std::to_string(devices) + " devices; at least 1 is needed");
+      return devices;
+    }
+    using Replicas = std::vector<std::unique_ptr<DeviceReplica>>;
+    template <class Policy>
+    Replicas replicas(Policy& policy, Model const& model, nn::ParameterLayout const& layout,
+                      std::span<float const> values) {
+      Replicas all(static_cast<std::size_t>(policy.devices));
+      threads_.run([&](int device) {  // each device's own thread touches its memory first
+        auto& replica = all[static_cast<std::size_t>(device)];
+        replica = std::make_unique<DeviceReplica>(model, layout, policy.place(device));
+        replica->set_values(values);
+      });
+      return all;
+    }
+    [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
+    /// Calls f(device, replica) for each device, on its own thread.
+    template <class F>
+    void on_devices(F const& f) {
+      threads_.run([&](int device) { f(device, *replicas_[static_cast<std::size_t>(device)]); });
+    }
+
+    nn::ParameterLayout const& layout_;
+    BufferPolicy buffer_policy_;
+    DeviceThreads threads_;
+    Replicas replicas_;
+    detail::ReadyParts<DeviceReplica> parts_;
+    detail::ReplicaSum<DeviceReplica> sum_;
+    OptimizerState<Optimizer, Space> state_;
+    bool stops_ = false;
+    std::vector<double> busy_;  // seconds in micro-steps, per device
+    detail::Meeting meeting_;
+    std::vector<detail::ReplicaGroup<detail::ByThreads, detail::Device<Space>, Space::host_accessible>> groups_;
+  };
+};
+static_assert(ParallelPolicy<DataParallel>);
+
+}}}  // namespace lockstep::parallel

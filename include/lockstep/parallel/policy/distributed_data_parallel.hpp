@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/communicator.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/timeline.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/parallel/agreement.hpp>
+#include <lockstep/parallel/buffer_policy.hpp>
+#include <lockstep/parallel/check/check_replicas.hpp>
+#include <lockstep/parallel/detail/bytes_of.hpp>
+#include <lockstep/parallel/detail/gradient_wire.hpp>
+#include <lockstep/parallel/detail/replica_groups.hpp>
+#include <lockstep/parallel/detail/space_of.hpp>
+#include <lockstep/parallel/gradients/collective_cost.hpp>
+#include <lockstep/parallel/gradients/gradient_buckets.hpp>
+#include <lockstep/parallel/gradients/row_exchange.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/policy/detail/common_agreement.hpp>
+#include <lockstep/parallel/policy/detail/copied_rows.hpp>
+#include <lockstep/parallel/policy/detail/copied_sums.hpp>
+#include <lockstep/parallel/policy/detail/optimizer_shards.hpp>
+#include <lockstep/parallel/policy/detail/queued_sums.hpp>
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
+#include <lockstep/parallel/wire_format.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+
+/// Trains with one device per rank. Every rank computes its own batch. Buckets of gradients are summed over ranks while
+/// backward still runs, and every rank makes the same update. The policy owns the communicator.
+/// @collective the Session constructor, micro_step with `last`, update, all_reduce and share_buffers, on all ranks in
+/// equal order
+/// @determinism bitwise, and in float32 equal to DataParallel with the same number of devices
+template <class Communicator>
+struct DistributedDataParallel {
+  static_assert(comm::Communicator<Communicator>,
+                "Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel{"
+                "comm::connect(world)}, in the function that launch::run calls; see docs/reference/parallel.md");
+  Communicator communicator;
+  std::size_t bucket_bytes = 0;  ///< bucket size; 0 measures the best. The first takes a quarter, to start early
+  int threads = 0;               ///< threads of this rank; 0 shares the cores with the other ranks of this host
+  BufferPolicy buffers = BufferPolicy::first;
+  /// Shards the optimizer state: each of n ranks keeps the moments of an equal part of the parameters and updates only
+  /// these. The updated parameters are then all-gathered. Optimizer memory shrinks to 1 / n per rank, with
+  /// bit-identical results. Over NCCL, more than two ranks may add gradients in another order than without it.
+  bool shard_optimizer = false;
+  /// Element type in which gradients are sent. Losses, values and buffers are sent unchanged. A single rank rounds,
+  /// too.
+  WireFormat gradient_wire = WireFormat::float32;
+
+  [[nodiscard]] int shards() const noexcept { return 1; }
+  [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
+  [[nodiscard]] int all_shards() const noexcept { return communicator.size(); }
+  [[nodiscard]] int threads_each() const { return threads_per_rank(threads, communicator.size()); }
+  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "ddp"; }
+  [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }
+
+  template <class Model, class Optimizer, class Space = HostSpace>
+  class Session {
+    /// Gradients are summed in place, unless a device's replica uses a communicator of the host: then copies are
+    /// summed.
+    static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
+    static constexpr bool on_device = in_place && !Space::host_accessible, copies = !in_place;
+    using Wire = std::conditional_t<in_place, detail::GradientWire<Space>, detail::InPlace>;
+    static_assert(in_place || !Space::host_accessible,
+                  "Lockstep: this communicator sums on GPUs: put parallel::OnCuda around the policy");
+
+   public:
+    using DeviceReplica = Replica<Model, Space>;
+    using Shards = detail::OptimizerShards<Communicator, DeviceReplica>;
+    using Exchange = typename Shards::Exchange;
+    struct Nothing {};
+    using CopiedRows = std::conditional_t<copies, detail::CopiedRows<Space>, Nothing>;
+    static constexpr bool update_makes_alike = false;  ///< every rank updates its own replica
+
+    /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
+    /// @shape values [layout.size()], the whole arena
+    /// @throws CollectiveMismatch if a rank has other parameters, activations, buckets, backend, build or instructions,
+    /// with the rank and both values; ConfigError for a wire format that does not fit
+    template <class Policy>
+    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+        : communicator_(agreed(policy, layout)),
+          layout_(layout),
+          buffer_policy_(policy.buffers),
+          summed_(communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
+          summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
+          replica_(model, layout, policy.place(0), own_gradients(), own_values(policy.shard_optimizer)),
+          wire_(wire(policy.gradient_wire)),
+          bucket_(static_cast<Index>(bucket_bytes(policy.bucket_bytes) / size_of(wire_.type()))),
+          dealt_to_(policy.shard_optimizer ? communicator_.size() : 1),
+          exchange_(exchange()),
+          copied_rows_(copied_rows()),
+          shards_(communicator_, replica_, exchange_, tables(), dealt_to_, bucket_),
+          state_(layout, shards_.parts()),
+          buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, tables(),
+                   communicator_.rank(), dealt_to_, Shards::block(layout.size())),
+          rows_(replica_.touched(), communicator_.size()),
+          group_(detail::ByRanks(communicator_), replica_.device()) {
+      replica_.join(group_);
+      if constexpr (on_device) {
+        if (communicator_.gpu() != replica_.device().gpu())
+          throw ConfigError("DistributedDataParallel: the communicator is on GPU " +
+                            std::to_string(communicator_.gpu()) + ", and OnCuda puts the replica on GPU " +
+                            std::to_string(replica_.device().gpu()) + "; give both the same GPU, or give OnCuda none");
+        queued_.emplace(communicator_, replica_, buckets_, wire_);
+        replica_.set_values(values);
+        detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
+      } else {
+        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, copied_rows_, exchange_);
+        std::vector<float> start(values.begin(), values.end());
+        detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
+        replica_.set_values(start);
+      }
+    }
+
+    /// Aborts sums that are incomplete after an exception, since freeing their memory would wait for them.
+    ~Session() {
+      if constexpr (on_device) communicator_.abandon();
+    }
+
+    template <class Batch>
+    void micro_step(std::span<Batch const> batches, MicroStep const& step) {
+      buckets_.rider()[2] = step.stop ? 1 : 0;
+      if constexpr (on_device)
+        if (step.last) return queued_->run(batches[0], step);
+      if (!copies && step.last) buckets_.begin_step();
+      group_.begin_pass();
+      if constexpr (copies)
+        if (step.last) return queued_->run(batches, step);
+      if (!step.last || !Space::host_accessible) return static_cast<void>(replica_.run_shards(batches, step));
+      replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
+                          {[](void* self, Index offset, Index count) {
+                             auto& session = *static_cast<Session*>(self);
+                             if (session.group_.has_met()) return;  // else the order differs if ranks skip layers
+                             session.buckets_.ready(session.communicator_, offset, count, session.wire_);
+                           },
+                           this});
+    }
+
+    nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
+      nn::Loss<HostSpace> loss;
+      if constexpr (on_device) loss = sum_on_device();
+      if constexpr (copies) loss = sum_copies();
+      if constexpr (in_place && !on_device) loss = sum_over_host();
+      auto& device = replica_.device();
+      auto const reduced = device.now();
+      bool const apart = step(optimizer, loss, settings);
+      device.took(&PhaseSeconds::optimizer, reduced, device.now());
+      if (apart) hand_round();
+      if (timeline_) write_buckets();
+      return loss;
+    }
+
+    [[nodiscard]] bool stops() noexcept { return buckets_.rider()[2] > 0; }
+    [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
+    [[nodiscard]] double gradient_norm() { return state_.gradient_norm(replica_.device()); }
+    /// Records in `timeline` the waits for sums and the times of each bucket; null ends the recording.
+    void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
+
+    template <class F>
+    void each(F&& f) {
+      replica_.for_shards(0, f);
+    }
+    void all_reduce(std::span<double> numbers) {
+      comm::Piece piece{
+          ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Operation::sum, {}};
+      communicator_.start(piece);
+      communicator_.finish();
+    }
+
+    /// Copies the string of rank `root` to all ranks.   @collective
+    void broadcast(std::string& text, int root) {
+      auto size = communicator_.rank() == root ? static_cast<double>(text.size()) : 0;
+      all_reduce(std::span(&size, 1));
+      text.resize(static_cast<std::size_t>(size));
+      detail::broadcast_bytes(communicator_, text.data(), text.size(), root);
+    }
+
+    /// @collective   @throws CollectiveMismatch on all ranks if one of them has another value
+    void agree(Agreement const& agreement) { agreement.check(communicator_); }
+
+    /// Compares the bits of all ranks' parameters and optimizer moments. Does not compare sharded moments.
+    /// @collective   @throws CollectiveMismatch as parallel::check_replicas
+    void check_replicas(Index step) {
+      ReplicaArenas arenas{replica_.values().data()};
+      for (std::size_t i = 0; i < Optimizer::states && !shards_.deals(); ++i) arenas.push_back(moment(i));
+      parallel::check_replicas(communicator_, layout_, arenas, step);
+    }
+
+    /// Makes the buffers of all ranks equal, according to the policy.   @collective
+    void share_buffers() {
+      auto buffers = replica_.buffers();
+      if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
+      if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
+      comm::Piece piece{ElementType::float32, buffers.data(), std::ssize(buffers), comm::Operation::average, {}};
+      if (buffer_policy_ == BufferPolicy::first) piece.collective = comm::Collective::broadcast;
+      communicator_.start(piece);
+      communicator_.finish();
+      replica_.set_buffers(buffers);
+    }
+    [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
+
+    [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
+    /// Returns whether a whole moment needs all ranks.
+    [[nodiscard]] bool shards_moments() const noexcept { return shards_.deals(); }
+    /// Returns the optimizer's moment i, on the host, valid until the next call or step.   @collective if
+    /// shards_moments()
+    [[nodiscard]] float const* moment(std::size_t i) {
+      if (!shards_.deals()) return state_.moment(i, replica_.device()).data();
+      if constexpr (copies) {
+        state_.write_parts(i, replica_.device(), summed_in_.data());
+        shards_.gather_on_host();
+        return summed_in_.data();
+      } else {
+        auto* const whole = replica_.gradient_data();  // unused between steps
+        state_.copy_parts(i, replica_.stream(), whole);
+        shards_.gather(whole);
+        if constexpr (Space::host_accessible) {
+          return whole;
+        } else {
+          moment_.resize(summed_in_.size());
+          replica_.device().read(whole, moment_);
+          return moment_.data();
+        }
+      }
+    }
+    /// Resumes all ranks from rank 0's state, and copies it to `state` on all ranks.   @collective
+    void restore(SessionState& state) {
+      detail::broadcast_bytes(communicator_, state.numbers().data(), state.numbers().size_bytes());
+      detail::broadcast_bytes(communicator_, state.text.data(), state.text.size());
+      replica_.set_values(state.values());
+      replica_.set_buffers(state.buffers());
+      state_.set_moments(state, replica_.device());
+    }
+    /// Returns the phases. Communication inside backward counts as communication.
+    [[nodiscard]] PhaseSeconds take_phases() {
+      auto phases = replica_.device().take_phases();
+      auto const inside = buckets_.take_seconds_in_backward();
+      phases.communication += inside + std::exchange(waited_seconds_, 0.0);
+      phases.backward -= inside;
+      return phases;
+    }
+    [[nodiscard]] SessionReport report() {
+      std::vector<double> peak(static_cast<std::size_t>(communicator_.size()), 0.0);
+      peak[static_cast<std::size_t>(communicator_.rank())] =
+          static_cast<double>(replica_.bytes() + state_.bytes() + wire_.bytes());
+      all_reduce(peak);
+      auto used = replica_.used();
+      all_reduce(used);
+      SessionReport report{{}, {}, replica_.unused(used)};
+      add_times(report.buckets);
+      for (auto bytes : peak) report.peak_bytes_per_device.push_back(static_cast<std::size_t>(bytes));
+      return report;
+    }
+
+   private:
+    [[nodiscard]] memory::Block own_gradients() noexcept {
+      if constexpr (in_place) {
+        return std::move(summed_);
+      } else {
+        return {};
+      }
+    }
+    /// @throws ConfigError for a format that this session cannot use
+    Wire wire(WireFormat format) {
+      bool const rounds = format != WireFormat::float32;
+      if constexpr (!in_place) {
+        if (rounds)
+          throw ConfigError(std::string("DistributedDataParallel: gradient_wire ") + parallel::name(format) +
+                            " with OnCuda over a host engine, which copies gradients from the GPU and sums them in "
+                            "float32; leave it out, or use comm::NcclCommunicator");
+        return {summed_in_.data()};
+      } else {
+        if (format == WireFormat::float16 && !DeviceReplica::scales_loss)
+          throw ConfigError(
+              "DistributedDataParallel: gradient_wire fp16 with activations that are not fp16: without a loss scale "
+              "gradients leave float16's range; use bf16, or nn::InFloat16 (--precision fp16)");
+        auto const type = element_type(format);
+        return {type, summed_in_.data(),
+                rounds ? communicator_.allocate(summed_in_.size() * size_of(type)) : memory::Block(),
+                replica_.stream()};
+      }
+    }
+    /// Returns memory for the values: from the communicator if other ranks read them.
+    [[nodiscard]] memory::Block own_values(bool shared) {
+      if (copies || !shared || communicator_.size() == 1) return {};
+      return communicator_.allocate(summed_in_.size_bytes());
+    }
+    [[nodiscard]] CopiedRows copied_rows() const {
+      if constexpr (copies)
+        return CopiedRows(layout_, communicator_.size(), bucket_);
+      else
+        return {};
+    }
+    /// Returns the tables that are summed by rows, in the arena's order.
+    [[nodiscard]] std::span<kernel::TouchedRows const> tables() const noexcept {
+      if constexpr (copies)
+        return copied_rows_.tables();
+      else
+        return replica_.touched();
+    }
+    [[nodiscard]] auto exchange() {
+      if constexpr (copies)
+        return Exchange(summed_in_);
+      else
+        return Exchange();
+    }
+    /// @returns whether each rank has updated only its part of the values
+    bool step(Optimizer const& optimizer, nn::Loss<HostSpace> const& loss, UpdateSettings const& settings) {
+      if (!shards_.deals()) return state_.update(optimizer, replica_, summed_loss(loss), settings), false;
+      typename Shards::Norm norm{};
+      if (state_.measures(optimizer, replica_, settings)) norm = shards_.norm();
+      return state_.update(optimizer, replica_, summed_loss(loss), settings, norm);
+    }
+    void hand_round() {
+      auto const begin = Clock::seconds();
+      shards_.gather(replica_.value_data());
+      waited_since(begin);
+    }
+    [[nodiscard]] nn::Loss<Space> summed_loss(nn::Loss<HostSpace> const& loss) {
+      if constexpr (Space::host_accessible) {
+        return loss;
+      } else {
+        auto const& device = replica_.device();
+        return on_device ? device.summed() : device.write_sum(loss);
+      }
+    }
+    nn::Loss<HostSpace> sum_over_host() {
+      replica_.stream().synchronize();
+      auto const begin = Clock::seconds();
+      replica_.zero_unused();
+      buckets_.finish(communicator_, wire_);
+      rows_.sum(communicator_, replica_.gradient_data(), wire_);
+      waited_since(begin);
+      return {buckets_.rider()[0], buckets_.rider()[1]};
+    }
+    nn::Loss<HostSpace> sum_copies() {
+      waited_since(queued_->finish());
+      return {buckets_.rider()[0], buckets_.rider()[1]};
+    }
+    void waited_since(double begin) {
+      auto const end = Clock::seconds();
+      waited_seconds_ += end - begin;
+      if (timeline_) timeline_->add({.name = name_of(&PhaseSeconds::communication), .begin = begin, .end = end});
+    }
+    void add_times(std::vector<BucketTimes>& times) const {
+      buckets_.add_times(times);
+      if constexpr (copies)
+        copied_rows_.add_times(times);
+      else
+        rows_.add_times(times);
+    }
+    void write_buckets() {
+      times_.clear();
+      add_times(times_);
+      for (std::size_t i = 0; i < times_.size(); ++i) {
+        auto const& bucket = times_[i];
+        if (bucket.start == 0) continue;  // nothing to send it to
+        Span span{.name = "sum", .begin = bucket.start, .end = bucket.end, .kind = Span::Kind::bucket};
+        span.number = static_cast<Index>(i);
+        span.amount = static_cast<Index>(bucket.bytes);
+        timeline_->add(span);
+        span.name = "bucket";
+        span.begin = bucket.ready;
+        timeline_->add(span);
+      }
+    }
+
+    nn::Loss<HostSpace> sum_on_device() {
+      queued_->start_rest();
+      auto const begin = Clock::seconds();
+      communicator_.finish();
+      waited_since(begin);
+      queued_->widen();
+      return replica_.device().read(replica_.device().summed());
+    }
+
+    /// Returns `asked`, or a size by rank 0's measurement of the communicator. Small models have one bucket.
+    std::size_t bucket_bytes(std::size_t asked) {
+      constexpr auto least = CollectiveCost::least_bucket;
+      auto const all = summed_in_.size() * size_of(wire_.type());
+      if (asked > 0 || communicator_.size() == 1 || all <= least) return asked > 0 ? asked : 4 * least;
+      auto chosen = CollectiveCost::measure(communicator_, summed_in_, wire_.type()).bucket_bytes(all);
+      detail::broadcast_bytes(communicator_, &chosen, sizeof chosen);
+      return chosen;
+    }
+    void loss_is_known() {
+      auto const loss = replica_.read_loss();
+      buckets_.rider()[0] = loss.sum;
+      buckets_.rider()[1] = loss.weight;
+    }
+
+    /// Returns the communicator after a check that all ranks use it in the same way.
+    template <class Policy>
+    static Communicator& agreed(Policy& policy, nn::ParameterLayout const& layout) {
+      auto agreement = detail::common_agreement<Model>(layout, Space::name, policy.bucket_bytes);
+      agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
+      agreement.add("shards of a micro-step", Index{policy.all_shards()});
+      agreement.add("sharded optimizer", Index{policy.shard_optimizer});
+      agreement.add("gradient wire", parallel::name(policy.gradient_wire));
+      agreement.check(policy.communicator);
+      return policy.communicator;
+    }
+
+    Communicator& communicator_;
+    nn::ParameterLayout const& layout_;
+    BufferPolicy buffer_policy_;
+    memory::Block summed_;  // the communicator's memory, unless the replica owns it
+    std::span<float> summed_in_;
+    DeviceReplica replica_;
+    Wire wire_;
+    Index bucket_;  // elements
+    int dealt_to_;  // number of ranks that share the optimizer state
+    Exchange exchange_;
+    CopiedRows copied_rows_;
+    Shards shards_;
+    OptimizerState<Optimizer, Space> state_;
+    GradientBuckets buckets_;
+    RowExchange rows_;
+    detail::ReplicaGroup<detail::ByRanks<Communicator>, detail::Device<Space>, in_place> group_;
+    using OnDevice = std::conditional_t<copies, std::optional<detail::CopiedSums<Communicator, DeviceReplica>>,
+                                        std::optional<detail::QueuedSums<Communicator, DeviceReplica>>>;
+    std::conditional_t<Space::host_accessible, Nothing, OnDevice> queued_;
+    std::vector<float> moment_;  // a whole one, from a device
+    double waited_seconds_ = 0;
+    Timeline* timeline_ = nullptr;
+    std::vector<BucketTimes> times_;
+  };
+};
+template <class C, class... Option>
+DistributedDataParallel(C, Option...) -> DistributedDataParallel<C>;
+DistributedDataParallel()->DistributedDataParallel<std::nullptr_t>;  // selects the static_assert above
+
+}}}  // namespace lockstep::parallel

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/embedding/touched_rows.hpp>
+#include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/rate_rule.hpp>
+#include <lockstep/parallel/detail/arena_ranges.hpp>
+#include <lockstep/parallel/detail/device.hpp>
+#include <lockstep/parallel/detail/step_scalars.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/replica/detail/arena.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+
+/// Moments of an optimizer, in arenas of the parameters' layout or of parts of it. Updates only these parts.
+template <class Optimizer, class Space = HostSpace>
+class OptimizerState {
+ public:
+  /// Allocates on the device that the thread has entered. The layout must outlive the state.
+  explicit OptimizerState(nn::ParameterLayout const& layout)
+      : OptimizerState(layout, std::vector<detail::ArenaPart>(1, {0, layout.size()})) {}
+  /// Holds only these parts, which must be in order.
+  OptimizerState(nn::ParameterLayout const& layout, std::vector<detail::ArenaPart> parts)
+      : layout_(&layout), parts_(std::move(parts)) {
+    for (auto const& part : parts_) size_ += part.end - part.begin;
+    for (std::size_t i = 0; i < Optimizer::states; ++i) arenas_.emplace_back(size_);
+  }
+
+  /// Applies one step to a replica's values. The optimizer gets the gradients of the sum `loss`, divided by the loss's
+  /// weight and the replica's loss scale, and clipped. Updates the loss scale.
+  template <class Replica>
+  void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
+              UpdateSettings const& settings) {
+    measures(optimizer, replica, settings);
+    step_all(optimizer, replica,
+             make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
+                           replica.touched(), replica.loss_scale().data()));
+  }
+  /// Returns whether the step needs a gradient norm. If so, zeroes the gradients of parameters whose rate is 0 in this
+  /// optimizer, for example frozen ones, so that they do not count. Frozen gradients that were never written are
+  /// already zero.
+  template <class Replica>
+  bool measures(Optimizer const& optimizer, Replica& replica, UpdateSettings const& settings) const {
+    if (settings.clip_norm == 0 && !Replica::scales_loss) return false;
+    auto const& entries = layout_->entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      bool const written = !entries[i].frozen || entries[i].offset < layout_->learned_size() || replica.used()[i] != 0;
+      if (written && optim::rate_of(optimizer, entries[i]) == 0)
+        replica.device().zero(replica.gradient_data() + entries[i].offset, entries[i].size);
+    }
+    return true;
+  }
+  /// Applies one step with a given norm of all gradients, which is used if the settings clip or the loss is scaled. For
+  /// sharded gradients.   @returns whether the step changes anything; always true on a device, which alone knows
+  template <class Replica>
+  bool update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss, UpdateSettings const& settings,
+              typename detail::MakeStepScalars<Space>::Norm const& norm) {
+    auto const* const scalars =
+        make_scalars_.complete(replica.stream(), settings, loss, norm, replica.loss_scale().data());
+    step_all(optimizer, replica, scalars);
+    return scalars != nullptr;
+  }
+  /// Returns whether the last update was skipped because a required norm was not finite. Waits for the device.
+  [[nodiscard]] bool skipped(detail::Device<Space> const& device) const { return make_scalars_.skipped(device); }
+  /// Returns the norm of the last update's mean gradient before clipping, or 0 if it was not measured. Waits for the
+  /// device.
+  [[nodiscard]] double gradient_norm(detail::Device<Space> const& device) const {
+    return make_scalars_.gradient_norm(device);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
+  }
+  /// Returns a moment on the host, as concatenated parts, valid until the next call. Waits for the device.
+  [[nodiscard]] std::span<float const> moment(std::size_t i, detail::Device<Space> const& device) const {
+    return arenas_[i].on_host(device);
+  }
+  /// Writes a moment's parts to their offsets in an arena of the layout in host memory. Waits for the device.
+  void write_parts(std::size_t i, detail::Device<Space> const& device, float* arena) const {
+    auto const* from = moment(i, device).data();
+    for (auto const& part : parts_) {
+      std::copy_n(from, part.end - part.begin, arena + part.begin);
+      from += part.end - part.begin;
+    }
+  }
+  /// Queues the same for an arena in this state's space.
+  void copy_parts(std::size_t i, memory::Stream<Space> stream, float* arena) const {
+    float const* from = arenas_[i].data();
+    for (auto const& part : parts_) {
+      kernel::Move<Space>::template run<float>(stream, from, arena + part.begin, part.end - part.begin);
+      from += part.end - part.begin;
+    }
+  }
+  void set_moments(SessionState& state, detail::Device<Space> const& device) {
+    for (std::size_t i = 0; i < arenas_.size(); ++i) {
+      auto* to = arenas_[i].data();
+      for (auto const& part : parts_) {
+        auto const count = part.end - part.begin;
+        device.write(state.moments(i).subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(count)),
+                     to);
+        to += count;
+      }
+    }
+  }
+
+ private:
+  /// Elements [begin, end) of the arena that one call can update: of one parameter group, and dense or of one table.
+  struct Range {
+    Index begin = 0, end = 0;
+    double rate = 1;
+    double decays = 1;
+    kernel::TouchedRows table = {};
+  };
+
+  /// Splits the arena into as few ranges as possible, in order.
+  template <class F>
+  void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, F&& f) const {
+    Range range;
+    auto const& entries = layout_->entries();
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+      double decays = 1;
+      if constexpr (requires { optimizer.decays; }) decays = optimizer.decays(entry->name, entry->shape);
+      auto const rate = optim::rate_of(optimizer, *entry);
+      bool const is_table = !tables.empty() && tables[0].offset == entry->offset && entry->size > 0;
+      if (is_table || decays != range.decays || rate != range.rate) {
+        if (range.begin < range.end) f(std::as_const(range));
+        range = {entry->offset, entry->offset, rate, decays, {}};
+      }
+      range.end = entry->offset + nn::ParameterLayout::padded(entry->size);
+      if (!is_table) continue;
+      f(Range{entry->offset, entry->offset + entry->size, rate, decays, tables[0]});
+      range.begin = range.end;
+      tables = tables.subspan(1);
+    }
+    if (range.begin < range.end) f(std::as_const(range));
+  }
+
+  template <class Replica>
+  void step_all(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars) {
+    if (!scalars) return;
+    auto part = parts_.begin();
+    Index at = 0;  // offset of the part in the arenas
+    for_ranges(optimizer, replica.touched(), [&](Range const& range) {
+      for (; part != parts_.end() && part->begin < range.end; at += part->end - part->begin, ++part) {
+        auto stepped = range;
+        stepped.begin = std::max(range.begin, part->begin), stepped.end = std::min(range.end, part->end);
+        if (stepped.begin < stepped.end) step(optimizer, replica, scalars, stepped, at + stepped.begin - part->begin);
+        if (part->end > range.end) break;
+      }
+    });
+  }
+
+  /// Updates a range whose moments begin at `at`. Skips ranges with rate 0.
+  template <class Replica>
+  void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars, Range const& range,
+            Index at) {
+    if (range.rate == 0) return;
+    auto* const gradients = replica.gradient_data() + range.begin;
+    std::array<float*, Optimizer::states> states{};
+    for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + at;
+    auto const to = replica.stepped();
+    optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
+                                     states.data()};
+    slice.shadow = to.shadow + range.begin;
+    slice.rate = range.rate;
+    slice.decays = range.decays;
+    if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; })
+      slice.touched = range.table;
+    else if (Space::host_accessible && range.table.words != nullptr)
+      zero_untouched(range, gradients);
+    optimizer.step(replica.stream(), slice, scalars);
+  }
+  /// Zeroes untouched rows, for optimizers without support for rows.
+  static void zero_untouched(Range const& range, float* gradients) {
+    auto const& table = range.table;
+    table.for_runs((range.begin - table.offset) / table.width, (range.end - table.offset - 1) / table.width + 1,
+                   [&](Index first, Index last, bool touched) {
+                     auto const begin = std::max(range.begin, table.offset + first * table.width),
+                                end = std::min(range.end, table.offset + last * table.width);
+                     if (!touched) std::fill_n(gradients + (begin - range.begin), end - begin, 0.0f);
+                   });
+  }
+
+  nn::ParameterLayout const* layout_;
+  std::vector<detail::ArenaPart> parts_;
+  Index size_ = 0;  // elements of all parts
+  std::vector<detail::Arena<Space>> arenas_;
+  detail::MakeStepScalars<Space> make_scalars_;
+};
+
+}}}  // namespace lockstep::parallel

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/gradients/collective_cost.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "parallel/delayed_communicator.hpp"
+
+using namespace lockstep;
+using parallel::CollectiveCost;
+
+TEST_CASE("what a communicator takes per start and per byte is found") {
+  std::vector<float> zeros(CollectiveCost::large / sizeof(float));
+  for (double start : {0.0, 2e-6, 50e-6})
+    for (double byte : {1e-10, 1e-9}) {
+      DelayedCommunicator communicator{start, byte};
+      communicator.first_takes = 1e-3;
+      auto const cost = CollectiveCost::measure(communicator, zeros);
+      // Times near 1 s are multiples of 2^-52; each result is the difference of a few of them.
+      CHECK(cost.start_seconds == doctest::Approx(start).epsilon(1e-6).scale(1e-6));
+      CHECK(cost.byte_seconds == doctest::Approx(byte).epsilon(1e-6));
+    }
+  CHECK(zeros == std::vector<float>(zeros.size()));
+}
+
+TEST_CASE("a communicator that is too fast to measure gets the largest buckets") {
+  DelayedCommunicator communicator{0, 0};
+  std::vector<float> zeros(CollectiveCost::large / sizeof(float));
+  CHECK(CollectiveCost::measure(communicator, zeros).bucket_bytes(1 << 30) == CollectiveCost::largest_bucket);
+}
+
+TEST_CASE("buckets are as large as costs ask for, a power of two, within bounds") {
+  CollectiveCost const cost{16e-6, 1e-9};
+  // n = sqrt(all 16000): 4 MiB = 2^22 for all = 2^44 / 16000
+  auto const mean = std::size_t{1099511627};
+  CHECK(cost.bucket_bytes(mean) == std::size_t{4} << 20);
+  CHECK(cost.bucket_bytes(mean * 4) == std::size_t{8} << 20);
+  CHECK(cost.bucket_bytes(mean / 4) == std::size_t{2} << 20);
+  CHECK(cost.bucket_bytes(0) == CollectiveCost::least_bucket);
+  CHECK(cost.bucket_bytes(std::size_t{1} << 50) == CollectiveCost::largest_bucket);
+  CHECK(CollectiveCost{0, 1e-9}.bucket_bytes(mean) == CollectiveCost::least_bucket);
+}
+
+TEST_CASE("no other power of two makes the starts and the last bucket cheaper") {
+  for (double start : {5e-6, 40e-6, 300e-6})
+    for (std::size_t all : {std::size_t{50} << 20, std::size_t{400} << 20, std::size_t{3} << 30}) {
+      CollectiveCost const cost{start, 2e-10};
+      auto const takes = [&](std::size_t bytes) {
+        return static_cast<double>(all) / static_cast<double>(bytes) * start + static_cast<double>(bytes) * 2e-10;
+      };
+      auto const chosen = cost.bucket_bytes(all);
+      for (auto n = CollectiveCost::least_bucket; n <= CollectiveCost::largest_bucket; n *= 2)
+        CHECK(takes(chosen) <= takes(n) * (1 + 1e-12));
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/replica/optimizer_state.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
+
+#include "nn/toy.hpp"
+
+using namespace lockstep;
+
+namespace {
+/// The first parameter's value after one SGD step of rate 1 from 0, with gradient (3, 4, 0) of a sum of weight 2.
+float stepped(double clip_norm, float third = 0, double weight = 2) {
+  toy::Model model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<toy::Model> replica(model, layout, {.threads = 1});
+  auto* gradient = replica.gradient_data() + layout.entries()[0].offset;
+  gradient[0] = 3, gradient[1] = 4, gradient[2] = third;
+  parallel::OptimizerState<optim::SGD> state(layout);
+  state.update(optim::SGD{.learning_rate = 1}, replica, {0, weight},
+               {.step = 1, .learning_rate = 1, .clip_norm = clip_norm});
+  return replica.values()[static_cast<std::size_t>(layout.entries()[0].offset)];
+}
+}  // namespace
+
+TEST_CASE("the optimizer sees the gradient of the mean, clipped to the norm asked for") {
+  CHECK(stepped(0) == -1.5f);      // 3 / 2; the mean's norm is 5 / 2
+  CHECK(stepped(2.5) == -1.5f);    // just allowed
+  CHECK(stepped(1.25) == -0.75f);  // halved
+}
+
+TEST_CASE("a step without weight, or with a gradient that is not finite while clipping, changes nothing") {
+  CHECK(stepped(0, 0, 0) == 0);
+  CHECK(stepped(1, std::numeric_limits<float>::infinity()) == 0);
+  CHECK(stepped(1, std::numeric_limits<float>::quiet_NaN()) == 0);
+}
+
+TEST_CASE("the loss scale is taken out with the weight and moves on with every step that has one") {
+  using State = optim::LossScaler::State;
+  parallel::detail::MakeStepScalars<HostSpace> make;
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const stream(pool);
+  optim::LossScaler const scaler{.growth_interval = 2};
+  State expected{1024, 0, 3}, state = expected;
+  for (double const squares : {4.0, 4.0, std::numeric_limits<double>::infinity(), std::nan(""), 4.0}) {
+    auto const scale = static_cast<double>(expected.scale);
+    // The mean's norm is 2 / 8 / scale.
+    auto const* const made = make.complete(stream, {.step = 9, .clip_norm = 0x1p-3 / scale, .loss_scaler = scaler},
+                                           {0, 8}, {squares}, &state);
+    REQUIRE((made != nullptr) == std::isfinite(squares));
+    if (made) {
+      CHECK(made->step == 9 - static_cast<double>(expected.skipped));
+      CHECK(made->clip == 0.5);
+      CHECK(made->gradient_scale() == 0.5 / 8 / scale);
+    }
+    expected = scaler.after(expected, std::isfinite(squares));
+    CHECK(state == expected);
+  }
+  CHECK(expected == State{512, 1, 5});
+  CHECK(make.complete(stream, {.step = 9, .loss_scaler = scaler}, {0, 0}, {0}, &state) ==
+        nullptr);  // nobody had a sample
+  CHECK(state == expected);
+}
+
+namespace {
+/// Parameters of either group, in turns.
+struct Mixed {
+  nn::Parameter table{{3, 5}, {}}, bias{{4}, {}}, weight{{2, 8}, {}}, scale{{16}, {}}, shift{{16}, {}},
+      last{{4, 4}, {}};
+  void visit(auto&& each) {
+    each("embedding.token", table);
+    each("bias", bias);
+    each("weight", weight);
+    each("scale", scale);
+    each("shift", shift);
+    each("last", last);
+  }
+};
+
+/// Which parameters a step with gradient zero shrinks: those that decay.
+template <class Optimizer>
+std::string shrunk(Optimizer const& optimizer) {
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<Mixed> replica(model, layout, {.threads = 1});
+  for (auto& value : replica.values()) value = 1;
+  parallel::OptimizerState<Optimizer> state(layout);
+  state.update(optimizer, replica, {0, 1}, {.step = 1, .learning_rate = 0.5});
+  std::string names;
+  for (auto const& entry : layout.entries()) {
+    auto const value = replica.values().subspan(static_cast<std::size_t>(entry.offset));
+    for (Index i = 1; i < entry.size; ++i) CHECK(value[static_cast<std::size_t>(i)] == value[0]);
+    if (value[0] != 1) names += entry.name + " ";
+    CHECK((value[0] == 1 || value[0] == doctest::Approx(0.95)));
+  }
+  return names;
+}
+}  // namespace
+
+TEST_CASE("weight decay applies to the parameters that the rule names, to all by default") {
+  optim::SGD sgd{.weight_decay = 0.1};
+  optim::AdamW adamw{.weight_decay = 0.1};
+  CHECK(shrunk(sgd) == "embedding.token bias weight scale shift last ");
+  CHECK(shrunk(adamw) == "embedding.token bias weight scale shift last ");
+  sgd.decays = adamw.decays = optim::DecayRule::matrices;
+  CHECK(shrunk(sgd) == "embedding.token weight last ");
+  CHECK(shrunk(adamw) == "embedding.token weight last ");
+  sgd.decays = [](std::string_view name, std::span<Index const> shape) {
+    return shape.size() >= 2 && !name.starts_with("embedding.");
+  };
+  CHECK(shrunk(sgd) == "weight last ");
+  sgd.decays = [](std::string_view, std::span<Index const>) { return false; };
+  CHECK(shrunk(sgd).empty());
+  sgd.weight_decay = 0.05, adamw.weight_decay = 0.2;  // the rule makes it 0.1
+  sgd.decays = [](std::string_view name, std::span<Index const>) { return name == "scale" ? 2.0 : 0.0; };
+  adamw.decays = [](std::string_view name, std::span<Index const>) { return name == "scale" ? 0.5 : 0.0; };
+  CHECK(shrunk(sgd) == "scale ");
+  CHECK(shrunk(adamw) == "scale ");
+}
+
+namespace {
+/// What a step with gradient 1 makes of each parameter that was 1, and of its first moment.
+template <class Optimizer>
+std::string moved(Optimizer const& optimizer, std::vector<parallel::detail::ArenaPart> parts) {
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<Mixed> replica(model, layout, {.threads = 1});
+  for (auto& value : replica.values()) value = 1;
+  std::fill_n(replica.gradient_data(), layout.size(), 1.0f);
+  parallel::OptimizerState<Optimizer> state(layout, std::move(parts));
+  state.update(optimizer, replica, {0, 1}, {.step = 1, .learning_rate = 0.25});
+  std::vector<float> moment(static_cast<std::size_t>(layout.size()));
+  state.write_parts(0, replica.device(), moment.data());
+  std::string out;
+  for (auto const& entry : layout.entries()) {
+    auto const at = static_cast<std::size_t>(entry.offset);
+    for (Index i = 1; i < entry.size; ++i)
+      CHECK(replica.values()[at + static_cast<std::size_t>(i)] == replica.values()[at]);
+    out += entry.name + " " + std::to_string(replica.values()[at]).substr(0, 5) + (moment[at] == 0 ? " 0, " : ", ");
+  }
+  return out;
+}
+}  // namespace
+
+TEST_CASE("rates multiply the learning rate of the parameters that the rule names; 0 leaves all of them as it is") {
+  Mixed model;
+  auto const size = nn::ParameterLayout::of(model).size();
+  optim::SGD sgd{.momentum = 0.5, .weight_decay = 1};
+  optim::AdamW adamw{.weight_decay = 1};
+  auto const rule = [](std::string_view name, std::span<Index const> shape) {
+    return name.starts_with("embedding.") || name == "scale" ? 0.0 : shape.size() > 1 ? 0.5 : 2.0;
+  };
+  for (auto const& parts : {std::vector<parallel::detail::ArenaPart>{{0, size}}, {{0, 8}, {8, 40}, {40, size}}}) {
+    sgd.rates = adamw.rates = optim::RateRule::same;
+    CHECK(moved(sgd, parts) ==
+          "embedding.token 0.500, bias 0.500, weight 0.500, scale 0.500, shift 0.500, last 0.500, ");
+    sgd.rates = adamw.rates = rule;
+    // SGD: 1 - rate (1 + 1); AdamW: 1 - rate - rate, where its first step is a whole rate.
+    for (auto const& out : {moved(sgd, parts), moved(adamw, parts)})
+      CHECK(out == "embedding.token 1.000 0, bias 0.000, weight 0.750, scale 1.000 0, shift 0.000, last 0.750, ");
+  }
+}
