@@ -16,8 +16,8 @@
 #include <vector>
 
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 

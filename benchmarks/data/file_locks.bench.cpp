@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include <lockstep/core/mix.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/data/source/folder_dataset.hpp>
 
 #include <answer.hpp>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/source/array_dataset.hpp>
 #include <lockstep/data/source/open_raw.hpp>
 

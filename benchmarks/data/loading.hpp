@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <string>
 
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 
 #include <rate.hpp>
 

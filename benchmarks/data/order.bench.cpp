@@ -12,12 +12,12 @@
 #include <sys/resource.h>
 
 #include <lockstep/core/keyed_permutation.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/data/sampler/length_bucketed_sampler.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
 
 #include <data/samples.hpp>
 #include <rate.hpp>

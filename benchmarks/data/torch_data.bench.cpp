@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/source/array_dataset.hpp>
 #include <lockstep/data/source/open_raw.hpp>
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 
 #include "../examples/trajectory_transformer/data.hpp"
 #include "../examples/trajectory_transformer/synthetic.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
 

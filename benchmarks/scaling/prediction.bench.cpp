@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 
 #include "../examples/activity_classification/data.hpp"
 #include "../examples/activity_classification/model.hpp"

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>

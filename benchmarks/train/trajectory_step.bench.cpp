@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 
 #include "../examples/trajectory_transformer/model.hpp"
 #include <ratios.hpp>

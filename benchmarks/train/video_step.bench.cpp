@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 
 #include "../examples/video_classification/model.hpp"
 #include <ratios.hpp>

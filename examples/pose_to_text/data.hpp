@@ -16,15 +16,15 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/progress.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/data/data_loader_options.hpp>
-#include <lockstep/data/hold_out.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/combine/hold_out.hpp>
+#include <lockstep/data/combine/subset.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
 #include <lockstep/data/source/open_npy.hpp>
-#include <lockstep/data/subset.hpp>
 #include <lockstep/interop/sentencepiece.hpp>
 
 #include "model.hpp"

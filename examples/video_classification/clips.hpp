@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <lockstep/core/progress.hpp>
-#include <lockstep/data/class_names.hpp>
+#include <lockstep/data/classes/class_names.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
 #include <lockstep/data/source/npy_files.hpp>

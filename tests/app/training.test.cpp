@@ -20,11 +20,11 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/optim/sgd.hpp>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 
 using namespace lockstep;
 

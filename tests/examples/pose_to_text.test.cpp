@@ -19,9 +19,9 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/write_npy.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/source/write_npy.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/train/files/safetensors.hpp>

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/loader_state.hpp>
+#include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
 #include <lockstep/data/source/detail/decompress_zstd.hpp>

@@ -57,7 +57,7 @@ TEST_CASE("tables of options name all fields, in the order in which C++ wants th
   CHECK(names_in("reference/trainer.md", "| field of `FitOptions` |") ==
         fields_of("train/trainer/fit_options.hpp", "FitOptions"));
   CHECK(names_in("reference/data-loader.md", "| option | default |") ==
-        fields_of("data/data_loader_options.hpp", "DataLoaderOptions"));
+        fields_of("data/loader/data_loader_options.hpp", "DataLoaderOptions"));
   CHECK(names_in("reference/data-loader.md", "| option | default |").size() > 5);
   CHECK(names_in("reference/launch.md", "| field of `launch::Options` |") ==
         fields_of("launch/options.hpp", "Options"));

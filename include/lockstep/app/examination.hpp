@@ -5,7 +5,7 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/parallel/gradients/collective_cost.hpp>

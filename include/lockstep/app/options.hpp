@@ -9,7 +9,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/parallel.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/schedule.hpp>

@@ -23,7 +23,7 @@
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
-#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>

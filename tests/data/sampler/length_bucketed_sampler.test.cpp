@@ -11,10 +11,10 @@
 
 #include <doctest/doctest.h>
 #include <lockstep/core/philox.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 
 using namespace lockstep;
 

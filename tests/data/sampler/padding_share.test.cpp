@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/data/sampler/length_bucketed_sampler.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 
 using namespace lockstep;
 

@@ -9,9 +9,9 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
 
 using namespace lockstep;
 

@@ -10,9 +10,9 @@
 
 #include <doctest/doctest.h>
 #include <lockstep/core/philox.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 
 using namespace lockstep;
 

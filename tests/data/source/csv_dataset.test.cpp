@@ -16,7 +16,7 @@
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
-#include <lockstep/data/concat.hpp>
+#include <lockstep/data/combine/concat.hpp>
 
 #include "../../skip.hpp"
 #include "../../temporary_folder.hpp"

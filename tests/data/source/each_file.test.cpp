@@ -4,7 +4,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/concat.hpp>
+#include <lockstep/data/combine/concat.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
 #include "../../temporary_folder.hpp"

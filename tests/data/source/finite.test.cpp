@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
 
 #include "data/read_by_workers.hpp"
 

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 
 #include "../../temporary_folder.hpp"
 #include "../../unprivileged.hpp"

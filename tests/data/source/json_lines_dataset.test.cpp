@@ -4,7 +4,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/transform.hpp>
+#include <lockstep/data/combine/transform.hpp>
 
 #include "../../temporary_folder.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/hold_out.hpp>
+#include <lockstep/data/combine/hold_out.hpp>
 
 #include "../../temporary_folder.hpp"
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/combine/transform.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/source/finite.hpp>
-#include <lockstep/data/transform.hpp>
 
 using namespace lockstep;
 

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
+#include <lockstep/data/combine/transform.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/data/source/array_dataset.hpp>
 #include <lockstep/data/source/folder_dataset.hpp>
 #include <lockstep/data/source/mapped_reads.hpp>
 #include <lockstep/data/source/open_npy.hpp>
 #include <lockstep/data/source/tar_dataset.hpp>
-#include <lockstep/data/transform.hpp>
 
 #include "../../skip.hpp"
 #include "../../temporary_folder.hpp"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <lockstep/core/mix.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
 #include <lockstep/data/text/token_counts.hpp>
 #include <lockstep/data/text/word_tokenizer.hpp>
 

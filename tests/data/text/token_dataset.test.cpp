@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/data/text/token_cache.hpp>
 #include <lockstep/data/text/word_tokenizer.hpp>
 

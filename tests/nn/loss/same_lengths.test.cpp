@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence_of.hpp>
 #include <lockstep/nn/loss/cross_entropy.hpp>

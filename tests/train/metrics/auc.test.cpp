@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <lockstep/core/philox.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/layout_of.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
 

@@ -7,9 +7,9 @@
 
 #include <doctest/doctest.h>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 
 using namespace lockstep;

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/train/prediction/beam_search.hpp>
 

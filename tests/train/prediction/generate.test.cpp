@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/data_parallel.hpp>

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/collate/ragged_collate.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/nn/attention/attention.hpp>
 #include <lockstep/nn/attention/relative_position_bias.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>

@@ -17,9 +17,9 @@
 
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/comm/engine/self_communicator.hpp>
-#include <lockstep/data/collated.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/linear/linear.hpp>

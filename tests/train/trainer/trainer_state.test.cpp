@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/optim/adam.hpp>

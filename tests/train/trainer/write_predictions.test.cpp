@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <lockstep/comm/engine/connect.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/launch/run/run.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/sgd.hpp>

@@ -8,7 +8,7 @@
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/link_flags.hpp>
 #include <lockstep/app/options.hpp>
-#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 

@@ -15,7 +15,7 @@
 #include <lockstep/app/precision.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/loader_stats.hpp>
+#include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>

@@ -11,7 +11,7 @@
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/detail/samples_by_class.hpp>
-#include <lockstep/data/sampler.hpp>
+#include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 

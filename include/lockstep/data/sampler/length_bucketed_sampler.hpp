@@ -12,7 +12,7 @@
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/detail/recent.hpp>
-#include <lockstep/data/sampler.hpp>
+#include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 

@@ -14,7 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
-#include <lockstep/data/sampler.hpp>
+#include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 

@@ -14,7 +14,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/data/detail/recent.hpp>
-#include <lockstep/data/sampler.hpp>
+#include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 

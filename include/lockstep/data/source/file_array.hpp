@@ -14,7 +14,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/widen.hpp>
 #include <lockstep/data/column.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/source/detail/file_mapping.hpp>
 #include <lockstep/data/source/mapped_reads.hpp>
 

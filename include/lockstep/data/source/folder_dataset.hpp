@@ -19,9 +19,9 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/descriptor.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
-#include <lockstep/data/source/detail/descriptor.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {

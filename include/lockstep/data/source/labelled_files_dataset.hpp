@@ -15,7 +15,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/source/detail/descriptor.hpp>
+#include <lockstep/data/detail/descriptor.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {

@@ -16,7 +16,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/source/detail/mds_file.hpp>
 #include <lockstep/data/source/mds_sample.hpp>
 

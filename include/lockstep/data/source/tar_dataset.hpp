@@ -17,8 +17,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
-#include <lockstep/data/source/detail/partial_path.hpp>
+#include <lockstep/data/detail/data_file.hpp>
+#include <lockstep/data/detail/partial_path.hpp>
 #include <lockstep/data/source/detail/tar_index.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {

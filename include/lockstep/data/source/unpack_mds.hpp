@@ -5,7 +5,7 @@
 #include <string>
 
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/source/detail/decompress_zstd.hpp>
 #include <lockstep/data/source/detail/mds_file.hpp>
 

@@ -27,9 +27,9 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/progress.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
-#include <lockstep/data/source/detail/descriptor.hpp>
-#include <lockstep/data/source/detail/partial_path.hpp>
+#include <lockstep/data/detail/data_file.hpp>
+#include <lockstep/data/detail/descriptor.hpp>
+#include <lockstep/data/detail/partial_path.hpp>
 #include <lockstep/data/source/labelled_files_dataset.hpp>
 #include <lockstep/data/text/detail/cache_lock.hpp>
 #include <lockstep/data/text/detail/token_builder.hpp>

@@ -13,7 +13,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/text/detail/each_word_utf8proc.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 

@@ -20,7 +20,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
-#include <lockstep/data/loader_state.hpp>
+#include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/loss_scaler.hpp>

@@ -11,7 +11,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/prediction/beam_search.hpp>

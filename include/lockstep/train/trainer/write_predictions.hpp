@@ -8,7 +8,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/logs/observer.hpp>

@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
-#include <lockstep/data/concat.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/combine/concat.hpp>
+#include <lockstep/data/combine/subset.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
 #include <lockstep/data/source/streamed.hpp>
 #include <lockstep/data/source/unpack_mds.hpp>
-#include <lockstep/data/subset.hpp>
 
 using namespace lockstep;
 

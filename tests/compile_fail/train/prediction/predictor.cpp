@@ -3,8 +3,8 @@
 // samples}
 #include <vector>
 
-#include <lockstep/data/collated.hpp>
-#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/collate/collated.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 
 using namespace lockstep;

@@ -16,10 +16,10 @@
 #include <array>
 #include <span>
 
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/collate/in_memory_dataset.hpp>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
-#include <lockstep/data/source/detail/partial_path.hpp>
+#include <lockstep/data/detail/data_file.hpp>
+#include <lockstep/data/detail/partial_path.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

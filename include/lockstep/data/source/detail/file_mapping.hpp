@@ -18,8 +18,8 @@
 #include <string>
 #include <utility>
 
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/detail/stream_copy.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

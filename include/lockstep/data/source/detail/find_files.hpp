@@ -15,7 +15,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/source/detail/descriptor.hpp>
+#include <lockstep/data/detail/descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

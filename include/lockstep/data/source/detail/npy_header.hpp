@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/file_array.hpp>
 

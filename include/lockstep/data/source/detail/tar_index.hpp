@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

@@ -14,7 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/detail/content_hash.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/source/detail/text_window.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {

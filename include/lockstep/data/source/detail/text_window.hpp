@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <lockstep/data/source/detail/descriptor.hpp>
+#include <lockstep/data/detail/descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

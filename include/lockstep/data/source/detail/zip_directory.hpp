@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

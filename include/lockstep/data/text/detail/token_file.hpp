@@ -22,7 +22,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/progress.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/timeline.hpp>
-#include <lockstep/data/loader_state.hpp>
+#include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/split.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {

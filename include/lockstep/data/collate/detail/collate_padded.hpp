@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/collate/detail/collate_rules.hpp>
+#include <lockstep/data/collate/slab.hpp>
+#include <lockstep/data/detail/stream_copy.hpp>
+#include <lockstep/data/detail/zeros.hpp>
+#include <lockstep/data/row.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+
+/// Returns the smallest bucket that holds `longest`: multiples of 8 up to 64, of 16 up to 128, of 32 up to 256 and so
+/// on.
+inline Index bucket_of(Index longest) noexcept {
+  Index step = 8;
+  while (8 * step < longest) step *= 2;
+  return (longest + step - 1) / step * step;
+}
+
+/// Returns the length that rows are padded to. @throws DataError if a sample is longer than the fixed length
+inline Index padded_length(CollateRules const& rules, Index longest, Index longest_row) {
+  if (rules.length == 0) {
+    auto const length = std::max(longest, std::min(bucket_of(longest), rules.largest_bucket));
+    return (length + rules.multiple - 1) / rules.multiple * rules.multiple;
+  }
+  if (longest <= rules.length) return rules.length;
+  throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(longest_row) + " has length " +
+                  std::to_string(longest) + ", and rows are padded to " + std::to_string(rules.length) +
+                  "; shorten the samples or raise `length`");
+}
+
+/// Rows of at least this size are worth tracking which of their bytes are already zero.
+inline constexpr Index worth_knowing_bytes = Index{1} << 12;
+
+template <Number T>
+bool all_bytes_zero(T value) noexcept {
+  using Bytes = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<Bytes>(value) == Bytes{};
+}
+
+template <Number T, std::size_t N, class Sample>
+void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
+             CollateRules const& rules) {
+  auto const value = padding_as<T>(rules);  // throws here, before any row is written
+  auto* const out = slab.template take_elements<std::int32_t>(rows);
+  Index longest = 0, longest_row = 0;
+  lengths.take(rules, [&](Index row, Index length) {
+    out[row] = static_cast<std::int32_t>(length);
+    if (length > longest) longest = length, longest_row = row;
+  });
+  auto const length = padded_length(rules, longest, longest_row);
+  column.lengths = {out, {rows}};
+  column.side = rules.side;
+  column.values.extent[0] = rows;
+  column.values.extent[1] = length;
+  if constexpr (N != 0) column.values.extent[2] = static_cast<Index>(N);
+  column.values.data = slab.template take_elements<T>(column.values.size());
+  column.zeros = nullptr;
+  if (all_bytes_zero(value) && length * element_width<N> * static_cast<Index>(sizeof(T)) >= worth_knowing_bytes) {
+    column.zeros = &slab.zeros();
+    column.first_run = slab.zeros().reserve(rows);
+  }
+  if (rules.mask == Mask::build) column.mask = {slab.template take_elements<bool>(rows * length), {rows, length}};
+}
+
+template <Number T, std::size_t N>
+void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateRules const& rules) {
+  auto const used = cell(column, row);
+  auto const length = column.values.extent[1];
+  auto* const begin = writable(column.values) + row * length * element_width<N>;
+  auto* const end = begin + length * element_width<N>;
+  if (column.zeros != nullptr) {
+    auto const run = column.first_run + row;
+    column.side == Side::end ? column.zeros->fill(run, used.data() + used.size(), end)
+                             : column.zeros->fill(run, begin, used.data());
+  } else {
+    auto const value = padding_as<T>(rules);
+    stream_fill(begin, used.data(), value);
+    stream_fill(used.data() + used.size(), end, value);
+  }
+  if (column.mask.data == nullptr) return;
+  auto* const mask = writable(column.mask) + row * length;
+  auto const first = (used.data() - begin) / element_width<N>, count = static_cast<Index>(column.lengths(row));
+  std::fill(mask, mask + first, false);
+  std::fill(mask + first, mask + first + count, true);
+  std::fill(mask + first + count, mask + length, false);
+}
+
+template <Number T, std::size_t N, class Element>
+void put(PaddedColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
+         CollateRules const& rules) {
+  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
+  auto const to = cell(column, row);
+  check_length(rules, values.size(), to.size() / element_width<N>, row);
+  stream_copy(to.data(), values.data(), to.size_bytes());
+}
+
+template <Number T, std::size_t N>
+void finish(PaddedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules const& rules) {
+  if constexpr (std::same_as<T, std::int32_t> && N == 0) {
+    if (rules.segment_plans == SegmentPlans::none) return;
+    auto const slots = column.values.size();
+    auto* const ids = slab.template take_elements<std::int32_t>(slots);
+    std::fill_n(ids, slots, -1);  // a plan leaves out negative ids
+    for (Index row = 0; row < column.values.extent[0]; ++row) {
+      auto const used = cell(column, row);
+      std::copy(used.begin(), used.end(), ids + (used.data() - column.values.data));
+    }
+    auto& plan = slab.take_segment_plan();
+    plan.build({ids, static_cast<std::size_t>(slots)});
+    column.plan = &plan;
+  }
+}
+
+}}}  // namespace lockstep::data::detail

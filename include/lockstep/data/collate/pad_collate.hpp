@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/collate/collate.hpp>
+#include <lockstep/data/collate/detail/collate_column.hpp>
+#include <lockstep/data/columns.hpp>
+#include <lockstep/data/row.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
+
+/// Makes a batch of any aggregate: one column per member (column.hpp lists the kinds). Variable-length members are
+/// padded to one length. The columns are in one slab, each aligned to 64 bytes. Allocates nothing once the largest
+/// batch has been seen.
+/// @cost one copy per byte, and writing the padding, except padding bytes that are zero since the previous batch
+/// @throws ConfigError from `plan` if `value` is not a value of a padded member's type, or another option is out of
+/// range
+/// @throws DataError if a sample's length differs from the announced length, or is above `length`
+struct PadCollate {
+  /// Value of padding and of absent optionals.
+  double value = 0;
+  Index multiple = 1;  ///< rows are as long as the longest sample, rounded up to a
+                       ///< multiple of this
+  Index length = 0;    ///< fixed length of rows; 0: as above
+  /// Rows are as long as one of few lengths up to this: multiples of 8 up to 64, of 16 up to 128, of 32 up to 256 and
+  /// so on. Batches then have few shapes, and a GPU replays their passes. 0: as above.
+  Index largest_bucket = 0;
+  Side side = Side::end;                            ///< where the padding is
+  Mask mask = Mask::none;                           ///< `column.mask` in addition to `column.lengths`
+  SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
+
+  template <class D, class Space>
+  using Batch = Columns<SampleOf<D>, Space>;
+
+  /// Checks whether a sample fits before its batch is laid out, so that only this sample fails or is skipped.
+  /// @throws DataError if a sample's length is above `length`
+  template <std::size_t count>
+  void check(std::array<Index, count> const& lengths) const {
+    for (auto const each : lengths)
+      if (length > 0 && each > length)
+        throw DataError("PadCollate: the sample has length " + std::to_string(each) + ", and rows are padded to " +
+                        std::to_string(length) + "; shorten the samples or raise `length`");
+  }
+
+  /// Lays out a batch in memory of `slab`, which is rewound.
+  template <class Sample>
+  [[nodiscard]] Columns<Sample, HostSpace> plan(BatchPlan<Sample> const& plan, Slab& slab) const {
+    constexpr Index most = std::numeric_limits<std::int32_t>::max();
+    require(multiple >= 1 && multiple <= most, "multiple", multiple, "at least 1 and below 2^31");
+    require(length >= 0 && length <= most, "length", length,
+            "at least 0 and below 2^31; 0 means the longest sample of the batch");
+    require(largest_bucket >= 0 && largest_bucket <= most, "largest_bucket", largest_bucket,
+            "at least 0 and below 2^31; 0 means no buckets");
+    require(length % multiple == 0, "length", length, "a multiple of `multiple`");
+    return detail::plan_columns<Sequences::padded>(plan, slab, rules());
+  }
+
+  /// Copies a sample into its row. Several threads may write different rows at once.
+  template <class Sample>
+  void row(Columns<Sample, HostSpace> const& batch, Index row, Sample const& sample) const {
+    auto const told = rules();
+    detail::pad(batch, row, told);
+    detail::put(batch, row, sample, told);
+  }
+
+  /// Returns a row for a dataset to fill. Its padding is written, the rest is unchanged.
+  template <class Sample>
+  [[nodiscard]] Row<Sample> open_row(Columns<Sample, HostSpace> const& batch, Index row) const {
+    detail::pad(batch, row, rules());
+    return {batch, row};
+  }
+
+  /// Adds segment plans, which need all rows.
+  template <class Sample>
+  void finish(Columns<Sample, HostSpace>& batch, Slab& slab) const {
+    detail::finish(batch, slab, rules());
+  }
+
+ private:
+  [[nodiscard]] detail::CollateRules rules() const noexcept {
+    return {"PadCollate", value, multiple, length, largest_bucket, side, mask, segment_plans};
+  }
+  static void require(bool holds, char const* what, Index is, char const* rule) {
+    if (!holds) {
+      throw ConfigError(std::string("PadCollate: ") + what + " is " + std::to_string(is) + "; it must be " + rule);
+    }
+  }
+};
+
+}}}  // namespace lockstep::data

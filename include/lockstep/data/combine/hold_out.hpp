@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/keyed_permutation.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/combine/subset.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/samples_by_class.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
+
+/// Result of `hold_out`.
+template <Dataset D>
+struct HeldOut {
+  Subset<D> training;
+  Subset<D> evaluation;
+};
+
+namespace detail {
+inline void check_fraction(double fraction) {
+  if (!(fraction > 0 && fraction < 1))
+    throw ConfigError("hold_out: the fraction is " + std::to_string(fraction) + "; it must be between 0 and 1");
+}
+
+/// Chooses which of `units` units are held out: ceil(fraction * units), but never all.
+inline std::vector<bool> drawn(Index units, double fraction, std::uint64_t key) {
+  constexpr double but_for_rounding = 1 - 1e-12;  // rounding tolerance: 0.07 of 100 is 7
+  auto const wanted = static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * but_for_rounding));
+  KeyedPermutation const shuffled(units, key);
+  std::vector<bool> held(static_cast<std::size_t>(units));
+  for (Index i = 0; i < std::min(wanted, units - 1); ++i) held[static_cast<std::size_t>(shuffled(i))] = true;
+  return held;
+}
+
+template <Dataset D, class IsHeld>
+HeldOut<D> part_by(D const& dataset, IsHeld const& is_held) {
+  std::vector<Index> training, evaluation;
+  for (Index i = 0; i < dataset.size(); ++i) (is_held(i) ? evaluation : training).push_back(i);
+  return {{dataset, std::move(training)}, {dataset, std::move(evaluation)}};
+}
+}  // namespace detail
+
+/// Splits a dataset at random, determined by the seed alone: ceil(fraction * size) samples for evaluation, the rest for
+/// training. Both parts keep the dataset's order. A dataset with groups is split by group: ceil(fraction * groups)
+/// whole groups are held out, not counting groups without samples.
+/// @throws ConfigError unless 0 < fraction < 1
+/// @throws DataError if there are fewer than two samples, or groups, to split
+template <Dataset D>
+[[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed) {
+  detail::check_fraction(fraction);
+  Index units = dataset.size();
+  std::vector<Index> number;  // of each group among those with samples; -1 without
+  if constexpr (GroupedDataset<D>) {
+    number.assign(static_cast<std::size_t>(dataset.groups()), -1);
+    for (Index i = 0; i < dataset.size(); ++i) number[static_cast<std::size_t>(dataset.group(i))] = 0;
+    units = 0;
+    for (auto& each : number)
+      if (each == 0) each = units++;
+  }
+  if (units < 2) {
+    throw DataError("hold_out: nothing can be held out of " + std::to_string(units) +
+                    (GroupedDataset<D> ? " group" : " sample") + "; give separate evaluation data, or at least two");
+  }
+  auto const held = detail::drawn(units, fraction, mix(mix("lockstep.data.hold_out"), seed));
+  return detail::part_by(dataset, [&](Index i) {
+    if constexpr (GroupedDataset<D>)
+      return held[static_cast<std::size_t>(number[static_cast<std::size_t>(dataset.group(i))])];
+    else
+      return held[static_cast<std::size_t>(i)];
+  });
+}
+
+/// Splits each class separately (stratified), so that both parts have rare classes too: holds out ceil(fraction * its
+/// samples). A class of one sample is used for training. `classes` holds the class of each sample, as for
+/// ClassBalancedSampler. Rejects datasets with groups, which it would divide.
+/// @throws ConfigError unless 0 < fraction < 1, if classes and samples differ in number, or if a class is negative
+/// @throws DataError if no class has two samples
+template <Dataset D>
+requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed,
+                                                               std::vector<std::int32_t> const& classes) {
+  detail::check_fraction(fraction);
+  std::vector<bool> held(classes.size());
+  std::size_t most = 0;
+  for (auto const& members : detail::samples_by_class("hold_out", classes, dataset.size())) {
+    auto const key = mix(mix("lockstep.data.hold_out"), seed, static_cast<std::uint64_t>(members.front()));
+    auto const drawn = detail::drawn(std::ssize(members), fraction, key);
+    for (std::size_t k = 0; k < members.size(); ++k) held[static_cast<std::size_t>(members[k])] = drawn[k];
+    most = std::max(most, members.size());
+  }
+  if (most < 2)
+    throw DataError(
+        "hold_out: no class has two samples, one for each part; leave the classes out, or give separate evaluation "
+        "data");
+  return detail::part_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
+}
+/// Rejects a dataset with groups at compile time.
+template <GroupedDataset D>
+HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed, std::vector<std::int32_t> const&) {
+  static_assert(!GroupedDataset<D>,
+                "Lockstep: hold_out per class would split the dataset's groups; leave the classes out, and "
+                "groups are held out whole");
+  return hold_out(dataset, fraction, seed);
+}
+
+}}}  // namespace lockstep::data

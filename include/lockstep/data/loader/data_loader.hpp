@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/timeline.hpp>
+#include <lockstep/data/collate/collate.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
+#include <lockstep/data/loader/detail/loader_core.hpp>
+#include <lockstep/data/loader/fingerprint.hpp>
+#include <lockstep/data/loader/loader_state.hpp>
+#include <lockstep/data/loader/loader_stats.hpp>
+#include <lockstep/data/sampler/sampler.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
+#include <lockstep/data/split.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
+
+/// Valid template arguments of a DataLoader.
+template <class D, class S, class C>
+concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
+
+/// Makes batches of a dataset in the sampler's order, and prefetches them. Worker threads live as long as the loader
+/// and continue across epoch boundaries. Batches arrive in order and are equal for any number of workers. A batch in
+/// use is never overwritten. Each micro-step delivers one separately collated batch per shard of this process's Split.
+///
+/// An exception from a sample arrives as a DataError, with the original nested, at the batch that holds the sample. The
+/// next call delivers the next batch. OnFailure skips or substitutes the sample instead. Call `start` and `next` from
+/// one thread at a time. A sample that hangs cannot be interrupted: a deadline names it, and the destructor waits for
+/// it.
+/// @cost no allocation per batch once the largest has been seen, if the dataset's `get` does not allocate
+/// @determinism bitwise, for any number of workers
+template <class D, class S, class C>
+class DataLoader {
+  static_assert(!detail::ReadsForward<D> || std::is_same_v<S, SequentialSampler>,
+                "Lockstep: a stream has its own sample order; its sampler is SequentialSampler");
+  using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
+  using Core = detail::LoaderCore<D, OrderType, C>;
+
+ public:
+  using Sample = SampleOf<D>;
+  using Batch = typename C::template Batch<D, HostSpace>;
+
+  /// Holds the batches of one micro-step until destroyed. They stay valid if the loader is restarted or destroyed.
+  class [[nodiscard]] Held {
+   public:
+    Held(Held&& other) noexcept = default;
+    Held& operator=(Held&& other) noexcept {
+      Held taken(std::move(other));
+      core_.swap(taken.core_);
+      slot_.swap(taken.slot_);
+      return *this;
+    }
+    ~Held() {
+      if (slot_) core_->release(slot_.get());
+    }
+
+    /// Returns the number of samples in the batches.
+    [[nodiscard]] Index rows() const noexcept {
+      Index rows = 0;
+      for (auto const& shard : slot_->shards) rows += shard.rows;
+      return rows;
+    }
+    /// Returns one batch per shard of the Split, in the shards' order.
+    [[nodiscard]] std::span<Batch const> batches() const noexcept { return slot_->batches; }
+    /// Returns the numbers, in the dataset, of the samples in the rows of one batch.
+    [[nodiscard]] std::span<Index const> samples(std::size_t shard) const noexcept {
+      auto const& of = slot_->shards[shard];
+      return std::span(of.indices).first(static_cast<std::size_t>(of.rows));
+    }
+    [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
+    /// Returns the name of the row with this position, for messages: "sample 17 (clips/17.npy)". Empty if no row has
+    /// it.
+    [[nodiscard]] std::string name_at(Index position) const {
+      for (auto const& shard : slot_->shards)
+        for (std::size_t k = 0; k < static_cast<std::size_t>(shard.rows); ++k)
+          if (shard.positions[k] == position) return detail::name_of(core_->dataset(), shard.indices[k]);
+      return {};
+    }
+    [[nodiscard]] Index step() const noexcept { return slot_->step; }
+    /// Returns the split that the loader was started with.
+    [[nodiscard]] Split const& split() const noexcept { return slot_->split; }
+
+   private:
+    friend DataLoader;
+    Held(std::shared_ptr<Core> core, std::shared_ptr<typename Core::Slot> slot) noexcept
+        : core_(std::move(core)), slot_(std::move(slot)) {}
+
+    std::shared_ptr<Core> core_;
+    std::shared_ptr<typename Core::Slot> slot_;
+  };
+
+  /// @throws ConfigError if an option is out of range
+  DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
+    require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
+            "within [1, 2^31)");
+    require(options.workers >= 0 && options.workers <= most_threads, "workers", options.workers,
+            "within [0, 1024]; with 0 the caller makes the batches");
+    require(options.prefetch >= 0 && options.prefetch <= most_slots, "prefetch", options.prefetch, "within [0, 1024]");
+    require(options.max_workers >= 0 && options.max_workers <= most_threads, "max_workers", options.max_workers,
+            "within [0, 1024]");
+    require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 means no limit");
+    require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
+            "at least 0; 0 means no deadline");
+    auto const samples = static_cast<Index>(dataset.size());
+    require(samples >= 0, "the dataset's size()", samples, "at least 0");
+    auto order = sampler.over(dataset);
+    if constexpr (BatchOrder<OrderType>) {
+      require(options.batch_size == 1, "batch_size", options.batch_size,
+              "left at 1 if the sampler chooses how many samples a batch has");
+      options.batch_size = order.max_rows();
+      if (order.size() != order.batches() * order.max_rows())
+        throw ConfigError("DataLoader: the sampler's order has size() " + std::to_string(order.size()) +
+                          "; it must be batches() * max_rows(), " + std::to_string(order.batches()) + " * " +
+                          std::to_string(order.max_rows()));
+    } else {
+      static_assert(!(
+                        requires { &OrderType::batches; } || requires { &OrderType::max_rows; } ||
+                        requires { &OrderType::rows; }),
+                    "Lockstep: the sampler's order lacks some functions of an order by batches: samples(), batches(), "
+                    "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
+    }
+    if (detail::ReadsForward<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
+      throw ConfigError(
+          "DataLoader: a stream has no other samples for padding or replacement, and no number of "
+          "samples of which some could be dropped; leave tail at exact and on_failure at raise or skip");
+    replay_ = options.replay;
+    size_ = samples;
+    core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
+  }
+  DataLoader(DataLoader&&) noexcept = default;
+  DataLoader& operator=(DataLoader&& other) noexcept {
+    leave();
+    core_ = std::move(other.core_);
+    process_ = other.process_;
+    fingerprint_ = std::move(other.fingerprint_);
+    size_ = other.size_;
+    replay_ = other.replay_;
+    taker_ = other.taker_;
+    return *this;
+  }
+  ~DataLoader() { leave(); }
+
+  [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
+  /// Returns the number of samples in an epoch.
+  [[nodiscard]] Index samples() const { return detail::samples_of(core_->order()); }
+  /// Returns the number of micro-steps in an epoch, equal on all ranks: ceil(samples / (batch_size * split.all)), or
+  /// the floor for Tail::drop. For a BatchOrder: ceil(batches / split.all).
+  [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split, 0).steps(); }
+
+  /// Sets the memory resource of batches from the next start on, such as page-locked memory for copies to a device.
+  void use(memory::AnyHostResource memory) { core_->use(memory); }
+
+  /// Sets whether batches are made, from the next start on. Overrides the option.
+  void replay(Replay replay) noexcept { replay_ = replay; }
+  /// Records the jobs of workers in `timeline`, and the number of ready batches at each `next`. Holds the loader's lock
+  /// while it records. Null stops recording; `timeline` is not written after the call.
+  void trace(Timeline* timeline) { core_->trace(timeline); }
+
+  /// Starts delivery at a micro-step of an epoch, until the end of the epoch before `last_epoch`. Drops batches that
+  /// were prefetched under an earlier start; held batches stay valid. Waits for samples that are being read. The thread
+  /// that calls `start` must also call `next`.
+  /// @throws ConfigError if the micro-step does not exist, or the dataset's size has changed
+  /// @throws ConfigError if the sampler's order is for another batch size or number of shards
+  /// @throws ConfigError in a fork of the process that made the loader
+  void start(Split split, Index epoch, Index step, Index last_epoch) {
+    check(split, epoch, last_epoch);
+    require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
+    taker_ = std::this_thread::get_id();
+    core_->start(split, epoch, 0, step, last_epoch, replay_);
+  }
+
+  /// Returns the state before a micro-step of an epoch.
+  [[nodiscard]] LoaderState state_before(Split const& split, Index epoch, Index step) const {
+    return {epoch, core_->layout(split, epoch).begin(step), samples(), fingerprint()};
+  }
+  /// Returns the state from which to resume after a micro-step. For a BatchOrder, the position counts batches: another
+  /// number of ranks can share them, and their content is equal.
+  [[nodiscard]] LoaderState state_after(Held const& held) const {
+    LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
+    if (held.step() + 1 >= held.slot_->layout.steps()) {
+      ++out.epoch;
+      out.position = 0;
+    }
+    return out;
+  }
+  /// Starts delivery at a state, for any split, batch size and number of workers. In the rest of the epoch, micro-steps
+  /// count from the state's position. Takes constant time for any position.
+  /// @throws DataError if the state belongs to other data or another order
+  /// @throws ConfigError as `start`
+  void resume(Split split, LoaderState const& state, Index last_epoch) {
+    check(state);
+    check(split, state.epoch, last_epoch);
+    taker_ = std::this_thread::get_id();
+    core_->start(split, state.epoch, state.position, 0, last_epoch, replay_);
+  }
+  /// Returns 16 hexadecimal digits, equal for loaders that deliver as many samples in the same order. Reads no sample.
+  [[nodiscard]] std::string order_fingerprint() const {
+    return data::order_fingerprint(static_cast<Index>(core_->dataset().size()), core_->order());
+  }
+  /// @throws DataError if the state belongs to other data or another order
+  void check(LoaderState const& state) const {
+    if (state.fingerprint != fingerprint() || state.samples != samples()) {
+      throw DataError("DataLoader: the state is of " + std::to_string(state.samples) + " samples with fingerprint " +
+                      state.fingerprint + ", and the dataset and its order have " + std::to_string(samples()) +
+                      " with fingerprint " + fingerprint() +
+                      "; resume with the data, sampler and seed of the earlier run, or start from the beginning");
+    }
+  }
+
+  /// Returns the next micro-step's batches, in order; waits until they are ready.
+  /// @throws DataError if one of their samples cannot be made, with the sample's name, epoch and step
+  /// @throws DataError if the deadline passes, with the samples that workers are reading or writing; call again to
+  /// continue waiting
+  /// @throws ConfigError if no batch is left, all are held, or another thread called `start`
+  Held next() {
+    expect_own_process();
+    if (taker_ != std::this_thread::get_id() && taker_ != std::thread::id())
+      throw ConfigError(
+          "DataLoader: one thread called next and another called start, for instance because ranks that are threads "
+          "share a "
+          "loader; make one loader per rank inside launch::run, and call start and next in the same thread");
+    return Held(core_, core_->next());
+  }
+  /// Returns the next micro-step of a stream of unknown length, or nothing when no rank has a row left. Rows whose
+  /// failed samples are skipped count. Collective: all ranks call it equally often. `sum_over_ranks(rows)` returns the
+  /// sum of all ranks' arguments.
+  template <class SumOverRanks>
+  std::optional<Held> next_while_any(SumOverRanks&& sum_over_ranks) {
+    std::optional<Held> out(next());
+    if (sum_over_ranks(out->slot_->found()) == 0) out.reset();
+    return out;
+  }
+
+  /// Returns the waiting times over the loader's life; `stats().verdict()` summarizes them in a sentence.
+  [[nodiscard]] LoaderStats stats() const { return core_->stats(); }
+
+ private:
+  static constexpr Index max_rows = (Index{1} << 31) - 1;
+  static constexpr int most_threads = 1024, most_slots = 1024;
+
+  /// Computed on first use: it may read all data.
+  [[nodiscard]] std::string const& fingerprint() const {
+    if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order(), core_->options().seed);
+    return fingerprint_;
+  }
+  void expect_own_process() const {
+    if (::getpid() != process_)
+      throw ConfigError("DataLoader: was made before a fork by process " + std::to_string(process_) +
+                        ", whose workers process " + std::to_string(::getpid()) +
+                        " does not have; make loaders after the fork");
+  }
+  /// A fork has no workers, so it does not wait for them; it leaks the memory that it shares with them.
+  void leave() noexcept {
+    if (!core_) return;
+    if (::getpid() == process_)
+      core_->stop();
+    else
+      static_cast<void>(new (std::nothrow) std::shared_ptr<Core>(std::move(core_)));
+  }
+  void check(Split const& split, Index epoch, Index last_epoch) const {
+    expect_own_process();
+    require(split.all >= 1, "split.all", split.all, "at least 1");
+    require(split.count >= 1, "split.count", split.count, "at least 1");
+    require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
+            "within [0, all - count]");
+    if constexpr (detail::ReadsForward<D>) {
+      Index const lanes = core_->dataset().lanes();
+      require(lanes % split.all == 0, "split.all", split.all,
+              "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");
+    } else {
+      auto const now = static_cast<Index>(core_->dataset().size());
+      require(
+          now == size_, "the dataset's size()", now,
+          std::to_string(size_) + ", as when the loader was made: make another loader of a dataset that has changed");
+    }
+    require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
+    if constexpr (requires { core_->order().global_batch(); }) {
+      Index const samples = options().batch_size * split.all;
+      require(core_->order().global_batch() % samples == 0, "the sampler's global_batch", core_->order().global_batch(),
+              std::to_string(samples) + " or a multiple of it, which is batch_size times the " +
+                  std::to_string(split.all) +
+                  " ranks, devices or shards (split.all), so that each batch has samples that belong together");
+    }
+  }
+  template <class T>
+  static void require(bool holds, char const* what, T value, std::string const& rule) {
+    if (!holds) {
+      throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);
+    }
+  }
+
+  std::shared_ptr<Core> core_;
+  ::pid_t process_ = ::getpid();
+  Index size_ = 0;  // of the dataset, when its order was made
+  mutable std::string fingerprint_;
+  Replay replay_ = Replay::none;
+  std::thread::id taker_{};
+};
+
+/// Reports why the arguments are invalid, without further errors.
+template <class D, class S, class C>
+requires(!Loadable<D, S, C>) class DataLoader<D, S, C> {
+  static_assert(Dataset<D>,
+                "Lockstep: the first argument of DataLoader is no dataset: it needs size() and get(i), both const; a "
+                "std::vector goes into data::InMemoryDataset; see docs/reference/dataset.md");
+  static_assert(
+      !Dataset<D> || Sampler<S, D>,
+      "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) that "
+      "gives an Order; see docs/reference/sampler.md");
+  static_assert(!(Dataset<D> && Sampler<S, D>) || Collate<C, D>,
+                "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
+                "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
+
+ public:
+  DataLoader(D const&, S const&, C const&, DataLoaderOptions const& = {}) {}
+};
+
+}}}  // namespace lockstep::data

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/loader/data_loader_options.hpp>
+#include <lockstep/data/loader/detail/batch_layout.hpp>
+#include <lockstep/data/loader/detail/loader_job.hpp>
+#include <lockstep/data/loader/detail/loader_slot.hpp>
+#include <lockstep/data/sampler/sampler.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+
+/// The work that workers do without holding the loader's mutex: reads samples, collates them, and handles failed
+/// samples.
+template <class D, class O, class C>
+struct BatchMaker {
+  using Job = LoaderJob<D, C, LayoutOf<O>>;
+  using Shard = LoaderShard<D, C>;
+  using Worker = LoaderWorker<D>;
+
+  D dataset;
+  O order;
+  C collate;
+  DataLoaderOptions options;
+
+  /// Does a job. Returns false if it stopped early because `generation` differs from `was`.
+  bool run(Job& job, Worker& worker, std::atomic<std::uint64_t> const& generation, std::uint64_t was) const {
+    auto& shard = *job.shard;
+    auto& batch = job.slot->batches[static_cast<std::size_t>(&shard - job.slot->shards.data())];
+    auto const phase = job.phase;
+    auto const end = job.end;
+    auto row = job.begin;
+    try {
+      if (phase == Phase::plan || phase == Phase::finish) {
+        row = -1;
+        phase == Phase::plan ? shard.plan(collate, job.slot->epoch, batch) : shard.finish(collate, batch);
+        return true;
+      }
+      if (phase == Phase::read && shard.restarts == 0) choose(job);
+      if (Shard::at_hand && row < end) say(worker, shard, row);
+      for (; row < end; ++row) {
+        if (generation.load(std::memory_order_relaxed) != was) return false;
+        if constexpr (!Shard::at_hand) say(worker, shard, row);
+        try {
+          if (phase == Phase::read) {
+            if (read(job, row, worker)) continue;
+            job.failed.push_back(row);
+            ++job.absent;
+          } else {
+            shard.write(worker.reader, collate, batch, row);
+          }
+        } catch (std::bad_alloc const&) {
+          throw;  // not the sample's fault
+        } catch (...) {
+          if (reads_forward && phase == Phase::read && options.on_failure == OnFailure::raise) {
+            job.failure.merge({std::current_exception(), row});  // and continue: other threads' samples follow
+            continue;
+          }
+          if (!can_mend(job)) throw;
+          job.last_failure = failure_of(shard, row, std::current_exception());
+          job.failed.push_back(row);
+        }
+      }
+    } catch (...) {
+      job.failure = {std::current_exception(), row};
+    }
+    return true;
+  }
+  /// Removes the failed rows of a batch, or replaces their samples; returns the number of failed rows.
+  Index mend(Job& job) const {
+    auto& shard = *job.shard;
+    auto const count = static_cast<Index>(shard.failed.size()) - shard.absent;
+    if (reads_forward || options.on_failure == OnFailure::skip) {
+      shard.remove_failed();
+      if (job.phase == Phase::read) {
+        shard.advance();  // the batch is planned for the remaining rows
+        return count;
+      }
+    } else {
+      for (auto const row : shard.failed) substitute(job, row, most_substitutes);
+    }
+    shard.restart();
+    return count;
+  }
+
+ private:
+  static constexpr bool reads_forward = ReadsForward<D>;
+  static constexpr int most_substitutes = 16;  // attempts for one sample
+
+  /// Records the sample that the worker is processing, for messages of a waiting thread.
+  static void say(Worker& worker, Shard const& shard, Index row) noexcept {
+    worker.index.store(shard.indices[static_cast<std::size_t>(row)], std::memory_order_relaxed);
+    worker.position.store(shard.positions[static_cast<std::size_t>(row)], std::memory_order_relaxed);
+  }
+  /// Whether a failed row is handled after the phase. Samples that cannot be read are substituted in `read` already.
+  [[nodiscard]] bool can_mend(Job const& job) const noexcept {
+    if (reads_forward && job.phase != Phase::read) return false;  // a stream's sample cannot be read again
+    return options.on_failure == OnFailure::skip ||
+           (options.on_failure == OnFailure::substitute && job.phase == Phase::write &&
+            job.shard->restarts < most_substitutes);
+  }
+  [[nodiscard]] std::string failure_of(Shard const& shard, Index row, std::exception_ptr const& error) const {
+    return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + what_of(error);
+  }
+
+  /// Chooses the samples of the job's rows.
+  void choose(Job& job) const {
+    auto& shard = *job.shard;
+    auto const begin = static_cast<std::size_t>(job.begin), end = static_cast<std::size_t>(job.end);
+    auto const size = static_cast<Index>(order.size());
+    auto index_at = order.in(job.slot->epoch);
+    auto const layout = job.slot->layout;
+    auto const first = layout.position(job.slot->step, shard.shard, 0);
+    auto const apart = layout.position(job.slot->step, shard.shard, 1) - first;
+    auto* const positions = shard.positions.data();
+    auto* const chosen = shard.indices.data();
+    for (auto k = begin; k < end; ++k) {
+      auto const position = first + static_cast<Index>(k) * apart;
+      positions[k] = position;
+      chosen[k] = position < size ? position : position % size;
+    }
+    std::span<Index> const indices(shard.indices.data() + begin, end - begin);
+    if constexpr (requires { index_at.replace(indices); }) {
+      index_at.replace(indices);
+    } else {
+      for (auto& each : indices) each = index_at(each);
+    }
+    if constexpr (!reads_forward)
+      for (std::size_t k = 0; k < indices.size(); ++k) check_index(indices[k], job.slot->epoch, positions[begin + k]);
+  }
+  /// @throws DataError if the order returns an index that the dataset does not have
+  void check_index(Index index, Index epoch, Index position) const {
+    expect<DataError>(index >= 0 && index < dataset.size(), [&] {
+      return "DataLoader: the sampler's order has sample " + std::to_string(index) + " at position " +
+             std::to_string(position) + " of epoch " + std::to_string(epoch) + ", and the dataset " +
+             std::to_string(dataset.size()) + "; they are numbered from 0";
+    });
+  }
+
+  bool read(Job& job, Index row, Worker& worker) const {
+    auto const k = static_cast<std::size_t>(row);
+    SampleKey const key{options.seed, job.slot->epoch, job.shard->positions[k]};
+    for (int attempt = 0;; ++attempt) {
+      try {
+        if (!job.shard->read(worker.reader, row, key)) return false;
+        auto const& lengths = job.shard->extents[k].lengths;
+        if constexpr (requires { collate.check(lengths); }) collate.check(lengths);
+        return true;
+      } catch (std::bad_alloc const&) {
+        throw;
+      } catch (...) {
+        if (options.on_failure != OnFailure::substitute || attempt == most_substitutes) throw;
+        job.last_failure = failure_of(*job.shard, row, std::current_exception());
+      }
+      substitute(job, row, attempt);
+    }
+  }
+  /// Replaces a row's sample by another one, chosen by epoch and position. For a BatchOrder, chooses from the row's
+  /// batch, because the sampler has limited the cost of that batch.
+  void substitute(Job& job, Index row, int attempt) const {
+    auto const k = static_cast<std::size_t>(row);
+    auto const draw = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),
+                          static_cast<std::uint64_t>(job.shard->positions[k]),
+                          static_cast<std::uint64_t>(Index{job.shard->restarts} * (most_substitutes + 1) + attempt));
+    auto const below = [draw](Index bound) { return static_cast<Index>(draw % static_cast<std::uint64_t>(bound)); };
+    auto const epoch = job.slot->epoch;
+    auto position = below(order.size());
+    if constexpr (BatchOrder<O>) {
+      auto const batch = job.shard->positions[k] / order.max_rows();
+      if (auto const rows = order.rows(epoch, batch); rows > 1) position = batch * order.max_rows() + below(rows);
+    }
+    auto const index = order.in(epoch)(position);
+    if (index >= 0 && index < dataset.size()) job.shard->indices[k] = index;
+    ++job.substituted;
+  }
+};
+
+}}}  // namespace lockstep::data::detail

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
+#include <lockstep/data/loader/detail/loader_slot.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+
+/// A run of rows of one batch in one phase, done by one worker.
+template <class D, class C, class Layout>
+struct LoaderJob {
+  LoaderSlot<D, C, Layout>* slot = nullptr;
+  LoaderShard<D, C>* shard = nullptr;
+  Phase phase = Phase::done;
+  Index begin = 0, end = 0;
+  RowFailure failure{};
+  std::vector<Index> failed{};  // rows to skip or to substitute
+  Index absent = 0;             // failed rows whose samples do not exist
+  Index substituted = 0;
+  std::string last_failure{};
+};
+
+/// State of a thread that makes batches, or of the caller of `next` if there are no threads.
+template <class D>
+struct LoaderWorker {
+  SampleReader<D> reader;
+  Phase phase = Phase::done;     // done: idle
+  double since = 0;              // start of the phase
+  std::atomic<Index> index{-1};  // of the current sample
+  std::atomic<Index> position{-1};
+
+  explicit LoaderWorker(D const& dataset) : reader(dataset) {}
+};
+
+}}}  // namespace lockstep::data::detail

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/data/sampler/sampler.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
+
+/// Visits every sample in the dataset's order, equal in each epoch: for evaluation.
+struct SequentialSampler {
+  class Order {
+   public:
+    explicit Order(Index size) noexcept : size_(size) {}
+    [[nodiscard]] Index size() const noexcept { return size_; }
+    [[nodiscard]] auto in(Index) const noexcept {
+      return [](Index position) noexcept { return position; };
+    }
+
+   private:
+    Index size_;
+  };
+
+  [[nodiscard]] Order over(Dataset auto const& dataset) const { return Order(dataset.size()); }
+};
+
+}}}  // namespace lockstep::data

@@ -1,0 +1,632 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/loader/data_loader_options.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/collate/pad_collate.hpp>
+#include <lockstep/data/loader/data_loader.hpp>
+#include <lockstep/data/sampler/sequential_sampler.hpp>
+#include <lockstep/data/sampler/shuffled_sampler.hpp>
+
+#include "../no_threads.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+struct Sample {
+  std::vector<std::int32_t> tokens;
+  int label = 0;
+};
+Sample sample(Index i) {
+  return {std::vector<std::int32_t>(static_cast<std::size_t>(i * 7 % 11), static_cast<int>(i)), static_cast<int>(i)};
+}
+bool broken(Index i) { return i % 10 == 3 || i == 20; }
+
+struct Breaking {
+  Index count = 60;
+  Index size() const { return count; }
+  Sample get(Index i) const {
+    if (broken(i)) throw std::runtime_error("file is gone");
+    return sample(i);
+  }
+  std::string name(Index i) const { return "clips/" + std::to_string(i) + ".npy"; }
+};
+/// Fails only when the row is written.
+struct BreakingLate {
+  Index count = 60;
+  Index size() const { return count; }
+  Sample get(Index i) const { return sample(i); }
+  data::SampleExtent<Sample> extent(Index i) const { return {{i * 7 % 11}}; }
+  void read_into(Index i, data::Row<Sample> row) const {
+    for (auto& token : row[&Sample::tokens]) token = static_cast<int>(i);
+    row[&Sample::label] = static_cast<int>(i);
+    if (broken(i)) throw std::runtime_error("file is cut off");
+  }
+};
+
+struct Seen {
+  Index step, position;
+  int label;
+  friend auto operator<=>(Seen const&, Seen const&) = default;
+};
+/// An epoch of all shards.
+template <class D>
+std::vector<Seen> epoch_of(D const& dataset, data::DataLoaderOptions const& options, int shards = 2) {
+  data::DataLoader loader{dataset, data::ShuffledSampler{.seed = 4}, data::PadCollate{.value = -1}, options};
+  data::Split const split{0, shards, shards};
+  loader.start(split, 2, 0, 3);
+  std::vector<Seen> seen;
+  for (Index i = 0; i < loader.steps(split); ++i) {
+    auto const held = loader.next();
+    for (auto const& batch : held.batches()) {
+      for (Index r = 0; r < batch.rows(); ++r) {
+        auto const label = batch[&Sample::label].values(r);
+        auto const& tokens = batch[&Sample::tokens];
+        REQUIRE(tokens.lengths(r) == label * 7 % 11);
+        for (Index k = 0; k < tokens.values.extent[1]; ++k)
+          REQUIRE(tokens.values(r, k) == (k < tokens.lengths(r) ? label : -1));
+        seen.push_back({held.step(), batch.positions()(r), label});
+      }
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("what cannot be made is skipped: all else comes once, at its place", D, Breaking, BreakingLate) {
+  auto const order = data::ShuffledSampler{.seed = 4}.over(D{});
+  std::vector<Seen> expected;
+  for (Index p = 0; p < 60; ++p)
+    if (auto const i = order.in(2)(p); !broken(i)) expected.push_back({p / 8, p, static_cast<int>(i)});
+  for (int workers : {0, 1, 3}) {
+    auto seen = epoch_of(D{}, {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::skip});
+    std::sort(seen.begin(), seen.end());
+    CHECK(seen == expected);
+  }
+}
+
+TEST_CASE_TEMPLATE("what cannot be made is substituted, the same way for any workers", D, Breaking, BreakingLate) {
+  auto const order = data::ShuffledSampler{.seed = 4}.over(D{});
+  auto const make = [](int workers) {
+    auto seen = epoch_of(D{}, {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::substitute});
+    std::sort(seen.begin(), seen.end());
+    return seen;
+  };
+  auto const first = make(0);
+  REQUIRE(first.size() == 60);
+  for (Index p = 0; p < 60; ++p) {
+    auto const& row = first[static_cast<std::size_t>(p)];
+    CHECK(row.position == p);
+    CHECK(!broken(row.label));
+    if (auto const i = order.in(2)(p); !broken(i)) CHECK(row.label == i);
+  }
+  for (int workers : {1, 3}) CHECK(make(workers) == first);
+}
+
+TEST_CASE("a substitute that cannot be made either, when it is written, is substituted by another") {
+  struct Half {
+    Index size() const { return 60; }
+    Sample get(Index i) const { return sample(i); }
+    data::SampleExtent<Sample> extent(Index i) const { return {{i * 7 % 11}}; }
+    void read_into(Index i, data::Row<Sample> row) const {
+      if (i % 2 == 0) throw std::runtime_error("file is cut off");
+      for (auto& token : row[&Sample::tokens]) token = static_cast<int>(i);
+      row[&Sample::label] = static_cast<int>(i);
+    }
+  };
+  auto const seen = epoch_of(Half{}, {.batch_size = 4, .workers = 1, .on_failure = data::OnFailure::substitute});
+  REQUIRE(seen.size() == 60);
+  for (auto const& row : seen) CHECK(row.label % 2 == 1);
+}
+
+TEST_CASE("memory that runs out is no sample's failure") {
+  struct Exhausted : Breaking {
+    Sample get(Index) const { throw std::bad_alloc(); }
+  };
+  for (auto policy : {data::OnFailure::skip, data::OnFailure::substitute}) {
+    data::DataLoader loader{Exhausted{}, data::SequentialSampler{}, data::PadCollate{}, {.on_failure = policy}};
+    loader.start({}, 0, 0, 1);
+    CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);
+    CHECK(loader.stats().skipped + loader.stats().substituted == 0);
+  }
+}
+
+TEST_CASE("failures are counted, and the latest is told by name") {
+  for (auto policy : {data::OnFailure::skip, data::OnFailure::substitute}) {
+    data::DataLoader loader{
+        Breaking{20}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 20, .on_failure = policy}};
+    loader.start({}, 0, 0, 1);
+    static_cast<void>(loader.next());
+    auto const stats = loader.stats();
+    CHECK(stats.skipped == (policy == data::OnFailure::skip ? 2 : 0));
+    CHECK((policy == data::OnFailure::skip) == (stats.substituted == 0));
+    CHECK(stats.last_failure.find("(clips/") != std::string::npos);
+    CHECK(stats.last_failure.find("file is gone") != std::string::npos);
+  }
+}
+
+TEST_CASE("without any sample left, skipping gives empty batches and substituting gives up") {
+  struct Nothing : Breaking {
+    Sample get(Index) const { throw std::runtime_error("no disk"); }
+  };
+  data::DataLoader skipping{
+      Nothing{{4}}, data::SequentialSampler{}, data::PadCollate{}, {.on_failure = data::OnFailure::skip}};
+  skipping.start({}, 0, 0, 1);
+  CHECK(skipping.next().batches()[0].rows() == 0);
+  data::DataLoader substituting{
+      Nothing{{4}}, data::SequentialSampler{}, data::PadCollate{}, {.on_failure = data::OnFailure::substitute}};
+  substituting.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(substituting.next()), doctest::Contains("no disk"), DataError);
+  struct NothingWritten : BreakingLate {
+    void read_into(Index, data::Row<Sample>) const { throw std::runtime_error("file is cut off"); }
+  };
+  data::DataLoader writing{NothingWritten{{4}},
+                           data::SequentialSampler{},
+                           data::PadCollate{},
+                           {.deadline_seconds = 20, .on_failure = data::OnFailure::substitute}};
+  writing.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(writing.next()), doctest::Contains("file is cut off"), DataError);
+}
+
+TEST_CASE("a failure's message has the sample's name, and its place in the order") {
+  data::ShuffledSampler const sampler{.seed = 4};
+  auto const order = sampler.over(Breaking{});
+  Index position = 0;
+  while (!broken(order.in(0)(position))) ++position;
+  auto const number = std::to_string(order.in(0)(position)), place = std::to_string(position);
+  REQUIRE(number != place);
+  data::DataLoader loader{Breaking{}, sampler, data::PadCollate{}, {.batch_size = 60}};
+  loader.start({}, 0, 0, 1);
+  auto const says = "DataLoader: sample " + number + " (clips/" + number + ".npy) (position " + place +
+                    " of epoch 0, step 0) cannot be made: file is gone";
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), says.c_str(), DataError);
+}
+
+TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked again") {
+  struct Stuck : Breaking {
+    std::atomic<bool>* open;
+    Index stuck;
+    Sample get(Index i) const {
+      while (i == stuck && !*open) std::this_thread::yield();
+      return sample(i);
+    }
+  };
+  std::atomic<bool> open = false;
+  data::ShuffledSampler const sampler{.seed = 4};
+  auto const stuck = sampler.over(Breaking{16}).in(0)(5);
+  auto const number = std::to_string(stuck);
+  REQUIRE(stuck != 5);  // a sample's number is not its position
+  data::DataLoader loader{Stuck{{16}, &open, stuck},
+                          sampler,
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 2, .deadline_seconds = 0.02}};
+  loader.start({}, 0, 0, 1);
+  CHECK(loader.next().step() == 0);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("for epoch 0, step 1; worker "), DataError);
+  auto const reads = " reads sample " + number + " (clips/" + number + ".npy), position 5, running for ";
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains(reads.c_str()), DataError);
+  auto const milliseconds = [&] {
+    std::string text;
+    try {
+      static_cast<void>(loader.next());
+    } catch (DataError const& error) {
+      text = error.what();
+    }
+    auto const at = text.find(reads);
+    CHECK(at != std::string::npos);
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + reads.size()));
+  };
+  auto const so_far = milliseconds();
+  CHECK(milliseconds() >= so_far + 15);  // it has waited for 20 more
+  bool told = false;                     // that the other worker is done with what there is room for
+  for (int tries = 0; tries < 500 && !told; ++tries) {
+    try {
+      static_cast<void>(loader.next());
+    } catch (DataError const& error) {
+      told = std::string(error.what()).find(" has nothing to do; ") != std::string::npos;
+    }
+  }
+  CHECK(told);
+  open = true;
+  for (bool made = false; !made;) {
+    try {
+      CHECK(loader.next().step() == 1);
+      made = true;
+    } catch (DataError const&) {  // a machine that is busy
+    }
+  }
+}
+
+TEST_CASE("a deadline beyond all clocks is none") {
+  struct Slow : Breaking {
+    Sample get(Index i) const {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return sample(i);
+    }
+  };
+  for (double const seconds : {1e10, 1e300, std::numeric_limits<double>::infinity()}) {
+    data::DataLoader loader{
+        Slow{{4}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .deadline_seconds = seconds}};
+    loader.start({}, 0, 0, 1);
+    CHECK(loader.next().rows() == 4);
+  }
+}
+
+TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the same batches") {
+  struct Slow : Breaking {
+    std::atomic<bool>* open;
+    std::atomic<int>* begun;
+    Sample get(Index i) const { return sample(i); }
+    Sample get(Index i, data::SampleKey const& key) const {
+      ++*begun;
+      while (i == 0 && key.epoch == 0 && !*open) std::this_thread::yield();
+      return sample(i);
+    }
+  };
+  std::atomic<bool> open = false;
+  std::atomic<int> begun = 0;
+  data::DataLoader loader{
+      Slow{{16}, &open, &begun},
+      data::SequentialSampler{},
+      data::PadCollate{},
+      {.batch_size = 4, .workers = 2, .prefetch = 5, .deadline_seconds = 0.02, .delivery = data::Delivery::unordered}};
+  loader.start({}, 0, 0, 2);
+  auto const next = [&] {
+    for (;;) {
+      try {
+        return loader.next();
+      } catch (DataError const&) {  // a machine that is busy
+      }
+    }
+  };
+  std::set<Index> steps;
+  for (int i = 0; i < 3; ++i) {
+    auto const held = next();
+    CHECK(held.epoch() == 0);
+    CHECK(held.batches()[0][&Sample::label].values(0) == held.step() * 4);
+    steps.insert(held.step());
+  }
+  CHECK(steps == std::set<Index>{1, 2, 3});
+  while (begun < 32) std::this_thread::yield();                  // of epoch 1, all but the last batch are ready
+  CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);  // and none of them comes before step 0
+  open = true;
+  CHECK(next().epoch() == 0);
+  CHECK(next().epoch() == 1);
+}
+
+TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch") {
+  struct Large {
+    Index size() const { return 64; }
+    Sample get(Index) const { return {std::vector<std::int32_t>(500'000), 0}; }
+  };
+  auto const bytes = [](Index budget) {
+    data::DataLoader loader{Large{},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = 2, .prefetch = 6, .budget_bytes = budget}};
+    loader.start({}, 0, 0, 1);
+    for (int i = 0; i < 12; ++i) static_cast<void>(loader.next());
+    std::vector<decltype(loader.next())> held;  // with none let go, the ring fills up as far as it may
+    for (int i = 0; i < 4 && budget != 1; ++i) held.push_back(loader.next());
+    return loader.stats().bytes;
+  };
+  constexpr Index batch = 4 * 500'000 * 4 + 128;  // with its lengths and labels
+  CHECK(bytes(0) >= 4 * batch);
+  CHECK(bytes(1) == batch);
+  CHECK(bytes(2 * batch) >= 4 * batch);  // what is held counts, and yet `next` delivers
+  data::DataLoader loader{Large{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .budget_bytes = 1}};
+  loader.start({}, 0, 0, 1);
+  for (Index i = 0; i < 2; ++i) {
+    {
+      auto const first = loader.next(), second = loader.next();
+      CHECK(second.step() == 2 * i + 1);
+      CHECK(loader.stats().bytes >= 2 * batch);
+    }
+    CHECK(loader.next().rows() == 4);
+    CHECK(loader.stats().bytes == batch);  // the others have been given back
+    loader.start({}, 0, 2 * i + 2, 1);
+  }
+}
+
+TEST_CASE("what a collate takes once the rows are written counts as the ring's memory, too") {
+  for (int workers : {0, 1}) {
+    auto const bytes = [&](data::SegmentPlans plans) {
+      data::DataLoader loader{Breaking{3},
+                              data::SequentialSampler{},
+                              data::PadCollate{.length = 500'000, .segment_plans = plans},
+                              {.batch_size = 3, .workers = workers}};
+      loader.start({}, 0, 0, 1);
+      CHECK(loader.next().rows() == 3);
+      return loader.stats().bytes;
+    };
+    CHECK(bytes(data::SegmentPlans::build) >= bytes(data::SegmentPlans::none) + 3 * 500'000 * 4);  // the ids
+  }
+}
+
+TEST_CASE("within a budget, no more is made ahead than fits") {
+  struct Large {
+    std::atomic<int>* reads;
+    Index size() const { return 64; }
+    Sample get(Index) const {
+      ++*reads;
+      return {std::vector<std::int32_t>(500'000), 0};
+    }
+  };
+  std::atomic<int> reads = 0;
+  constexpr Index batch = 4 * 500'000 * 4 + 128;
+  data::DataLoader loader{Large{&reads},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 2, .prefetch = 6, .budget_bytes = 2 * batch}};
+  loader.start({}, 0, 0, 1);
+  while (reads < 8) std::this_thread::yield();  // before anybody asks
+  {
+    auto const held = loader.next();
+    CHECK(loader.next().step() == 1);
+    CHECK(reads <= 4 * 3);
+    CHECK(loader.stats().bytes <= 2 * batch);
+  }
+  for (int i = 2; i < 16; ++i) {
+    CHECK(loader.next().step() == i);
+    CHECK(loader.stats().bytes <= 2 * batch);
+  }
+}
+
+TEST_CASE("replaying delivers made batches again and again, and reads nothing more") {
+  struct Counting {
+    std::atomic<int>* reads;
+    Index size() const { return 64; }
+    Sample get(Index i) const {
+      ++*reads;
+      return sample(i);
+    }
+  };
+  for (int workers : {0, 1}) {
+    std::atomic<int> reads = 0;
+    data::DataLoader loader{Counting{&reads},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = workers, .prefetch = 2, .replay = data::Replay::cached}};
+    loader.start({}, 0, 0, 5);
+    for (Index i = 0; i < 80; ++i) {
+      auto const held = loader.next();
+      CHECK(held.epoch() * 16 + held.step() == i);
+      CHECK(held.batches()[0].rows() == 4);
+    }
+    CHECK(reads <= 3 * 4);
+    if (workers == 0) CHECK(loader.stats().ready == 79);  // all but the first
+    loader.start({1, 1, 2}, 0, 0, 5);                     // another shard's batches are others
+    for (int i = 0; i < 8; ++i) CHECK(loader.next().batches()[0].positions()(0) % 2 == 1);
+    loader.replay(data::Replay::none);
+    loader.start({}, 0, 0, 1);
+    for (Index i = 0; i < 16; ++i) static_cast<void>(loader.next());
+    CHECK(reads >= 64);
+  }
+  std::atomic<int> reads = 0;
+  data::DataLoader loader{Counting{&reads},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 0, .budget_bytes = 1, .replay = data::Replay::cached}};
+  loader.start({}, 0, 0, 5);
+  for (int i = 0; i < 2; ++i) auto const kept = loader.next(), given_back = loader.next();
+  CHECK(reads == 3 * 4);  // what the budget took is made again
+}
+
+TEST_CASE("a loader that takes another's place replays as that one would, from a state too") {
+  struct Counting {
+    std::atomic<int>* reads;
+    Index size() const { return 64; }
+    Sample get(Index i) const {
+      ++*reads;
+      return sample(i);
+    }
+  };
+  std::atomic<int> reads = 0;
+  auto const make = [&](data::Replay replay) {
+    return data::DataLoader{
+        Counting{&reads}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .replay = replay}};
+  };
+  auto loader = make(data::Replay::none);
+  loader = make(data::Replay::cached);
+  loader.resume({}, loader.state_before({}, 0, 4), 5);
+  for (Index i = 4; i < 80; ++i) CHECK(loader.next().rows() == 4);
+  CHECK(reads <= 3 * 4);
+}
+
+TEST_CASE("workers are added while all are busy and training waits, up to a cap") {
+  struct Slow {
+    Index size() const { return 1000; }
+    Sample get(Index i) const {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      return sample(i);
+    }
+  };
+  data::DataLoader loader{
+      Slow{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 1, .max_workers = 3}};
+  loader.start({}, 0, 0, 1);
+  for (Index i = 0; i < 250; ++i) CHECK(loader.next().batches()[0][&Sample::label].values(0) == i * 4);
+  CHECK(loader.stats().workers > 1);
+  CHECK(loader.stats().workers <= 3);
+}
+
+TEST_CASE("no worker is added while another has nothing to do") {
+  struct Stuck : Breaking {
+    std::atomic<bool>*begun, *open;
+    Sample get(Index i) const {
+      *begun = true;
+      while (!*open) std::this_thread::yield();
+      return sample(i);
+    }
+  };
+  std::atomic<bool> begun = false, open = false;
+  data::DataLoader loader{Stuck{{1}, &begun, &open},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.workers = 2, .max_workers = 4, .deadline_seconds = 0.01}};
+  loader.start({}, 0, 0, 1);
+  while (!begun) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);
+  CHECK(loader.stats().workers == 2);
+  open = true;
+}
+
+TEST_CASE("a worker that the system refuses is an error; one that would only have helped is done without") {
+  struct Slow : Breaking {
+    Sample get(Index i) const {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      return sample(i);
+    }
+  };
+  auto const make = [](Index samples, int most) {
+    return data::DataLoader{
+        Slow{{samples}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .max_workers = most}};
+  };
+  auto refused = make(40, 0), one = make(400, 3);
+  one.start({}, 0, 0, 1);
+  {
+    NoThreads const now;
+    CHECK_THROWS_WITH_AS(refused.start({}, 0, 0, 1), doctest::Contains("the system refused worker 1 of 1 ("),
+                         ConfigError);
+    CHECK_THROWS_WITH_AS(static_cast<void>(refused.next()), doctest::Contains("an epoch has 10 steps of this split"),
+                         ConfigError);
+    for (Index i = 0; i < 5; ++i) CHECK(one.next().step() == i);
+    CHECK(one.stats().workers == 1);
+  }
+  refused.start({}, 0, 0, 1);
+  for (Index i = 0; i < 10; ++i) CHECK(refused.next().step() == i);
+  for (Index i = 5; i < 100; ++i) CHECK(one.next().step() == i);
+  CHECK(one.stats().workers > 1);
+}
+
+TEST_CASE("each worker has a reader of its own where the dataset makes them") {
+  struct Decoding {
+    struct Worker {
+      std::atomic<int>* inside;
+      std::vector<std::int32_t> buffer{};
+      int users = 0;
+      Sample get(Index i) {
+        CHECK(++users == 1);
+        buffer.assign(static_cast<std::size_t>(i * 7 % 11), static_cast<int>(i));
+        Sample out{buffer, static_cast<int>(i)};
+        --users;
+        return out;
+      }
+    };
+    std::atomic<int>* made;
+    Index size() const { return 64; }
+    Sample get(Index i) const { return sample(i); }
+    Worker worker() const {
+      ++*made;
+      return {made};
+    }
+  };
+  static_assert(data::HasWorkers<Decoding> && !data::HasWorkers<Breaking>);
+  for (int workers : {0, 1, 3}) {
+    std::atomic<int> made = 0;
+    CHECK(epoch_of(Decoding{&made}, {.batch_size = 4, .workers = workers}).size() == 64);
+    CHECK(made == std::max(workers, 1));
+  }
+}
+
+TEST_CASE("random numbers of a sample depend on seed, epoch and position, not on workers, ranks or batch size") {
+  struct Noisy {
+    Index size() const { return 60; }
+    Sample get(Index i) const { return get(i, {0, 0, i}); }
+    Sample get(Index, data::SampleKey const& key) const {
+      return sample(static_cast<Index>(key.random("noise")(0)[0] % 1'000'000));
+    }
+  };
+  static_assert(data::DrawsSamples<Noisy> && !data::DrawsSamples<Breaking>);
+  auto const labels = [](data::DataLoaderOptions const& options, int shards) {
+    auto seen = epoch_of(Noisy{}, options, shards);
+    for (auto& row : seen) row.step = 0;
+    std::sort(seen.begin(), seen.end());
+    return seen;
+  };
+  auto const expected = labels({.batch_size = 4, .workers = 0, .seed = 1}, 1);
+  std::set<int> different;
+  for (auto const& row : expected) different.insert(row.label);
+  CHECK(different.size() > 50);
+  CHECK(labels({.batch_size = 4, .workers = 2, .seed = 1}, 1) == expected);
+  CHECK(labels({.batch_size = 7, .workers = 1, .seed = 1}, 3) == expected);
+  CHECK(labels({.batch_size = 4, .workers = 0, .seed = 2}, 1) != expected);
+}
+
+TEST_CASE("what the loader did is counted") {
+  for (int workers : {0, 2}) {
+    data::DataLoader loader{Breaking{},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::skip}};
+    CHECK(loader.stats().elapsed_seconds == 0);
+    loader.start({}, 0, 0, 1);
+    for (int i = 0; i < 15; ++i) static_cast<void>(loader.next());
+    auto const stats = loader.stats();
+    CHECK(stats.delivered == 15);
+    CHECK(stats.samples == 53);
+    CHECK(stats.skipped == 7);
+    CHECK(stats.slots == 3);
+    CHECK(stats.workers == workers);
+    CHECK(stats.read_seconds > 0);
+    CHECK(stats.plan_seconds > 0);
+    CHECK(stats.write_seconds > 0);
+    CHECK(stats.finish_seconds > 0);
+    CHECK(stats.bytes > 0);
+    CHECK(stats.elapsed_seconds > 0);
+    CHECK(!stats.verdict().empty());
+    loader.start({}, 0, 0, 10'000);
+    CHECK(loader.stats().elapsed_seconds >= stats.elapsed_seconds);  // since the first start
+    for (int i = 0; workers > 0 && i < 10'000 && loader.stats().idle_seconds == 0; ++i)
+      static_cast<void>(loader.next());
+    CHECK((loader.stats().idle_seconds > 0) == (workers > 0));
+  }
+}
+
+TEST_CASE("options out of range are refused by name") {
+  auto const make = [](data::DataLoaderOptions const& options) {
+    return data::DataLoader{Breaking{}, data::SequentialSampler{}, data::PadCollate{}, options};
+  };
+  CHECK_THROWS_WITH_AS(make({.max_workers = 1025}), doctest::Contains("max_workers is 1025"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.deadline_seconds = -1}), doctest::Contains("deadline_seconds is -1"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.deadline_seconds = -0.5}), doctest::Contains("deadline_seconds is -0.5"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.deadline_seconds = std::nan("")}), doctest::Contains("is nan"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.budget_bytes = -5}), doctest::Contains("budget_bytes is -5"), ConfigError);
+}
+
+TEST_CASE("who asks for more than an epoch's steps is told how many the split has") {
+  struct Whole : Breaking {
+    Sample get(Index i) const { return sample(i); }
+  };
+  data::DataLoader loader{Whole{{10}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+  data::Split const second{1, 1, 2};
+  loader.start(second, 0, 0, 1);
+  CHECK(loader.steps() == 5);
+  CHECK(loader.steps(second) == 3);
+  for (Index i = 0; i < loader.steps(second); ++i) CHECK(loader.next().step() == i);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
+                       doctest::Contains("an epoch has 3 steps of this split, see steps(split)"), ConfigError);
+}
+
+TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is refused") {
+  data::DataLoader loader{Breaking{.count = 0}, data::ShuffledSampler{}, data::PadCollate{}};
+  CHECK(loader.steps() == 0);
+  loader.start({}, 0, 0, 3);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("no batch is left of epochs with 0 samples"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS((data::DataLoader{Breaking{.count = -3}, data::ShuffledSampler{}, data::PadCollate{}}),
+                       doctest::Contains("the dataset's size() is -3; it must be at least 0"), ConfigError);
+}
