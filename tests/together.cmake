@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lockstep_together(output files…) joins the files into one translation unit, which compiles in a fraction of the time.
-# It has all includes of the files first. Then it includes each file in a namespace `in_` and its folder and name, where the file's
+# It has all includes of the files first. Then it includes each file in a namespace `in_` and its name, where the file's
 # own includes have no further effect.
 function(lockstep_together output)
   set(script "${CMAKE_CURRENT_FUNCTION_LIST_FILE}")
@@ -35,9 +35,7 @@ foreach(file IN LISTS FILES)
       list(APPEND includes "#include ${CMAKE_MATCH_1}${included}${CMAKE_MATCH_3}")
     endif()
   endforeach()
-  get_filename_component(room "${folder}" NAME)
   get_filename_component(name "${file}" NAME)
-  set(name "${room}_${name}")
   string(REGEX REPLACE "\\.(test\\.)?(cpp|cu)$" "" name "${name}")
   string(MAKE_C_IDENTIFIER "in_${name}" name)
   string(APPEND parts "\nnamespace ${name} {\n#include \"${file}\"\n}\n")

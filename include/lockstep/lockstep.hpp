@@ -103,6 +103,8 @@
 #include <lockstep/kernel/embedding/fused_embedding.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/kernel/gemm/gemm.hpp>
+#include <lockstep/kernel/gemm/gemm_on_this_thread.hpp>
+#include <lockstep/kernel/gemm/packed_product.hpp>
 #include <lockstep/kernel/linear/gated_linear.hpp>
 #include <lockstep/kernel/linear/linear.hpp>
 #include <lockstep/kernel/linear/slope.hpp>

@@ -26,7 +26,7 @@
 #include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/sampler/shuffled_sampler.hpp>
 
-#include "../malloc_count.hpp"
+#include "malloc_count.hpp"
 
 using namespace lockstep;
 

@@ -19,7 +19,7 @@
 #include <lockstep/data/sampler/sequential_sampler.hpp>
 #include <lockstep/data/sampler/shuffled_sampler.hpp>
 
-#include "../no_threads.hpp"
+#include "no_threads.hpp"
 
 using namespace lockstep;
 using namespace lockstep_test;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "../malloc_count.hpp"
-#include "../parallel/table_model.hpp"
+#include "malloc_count.hpp"
+#include "parallel/table_model.hpp"
 #include "nn/toy.hpp"
 
 using namespace lockstep;

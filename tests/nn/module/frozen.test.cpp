@@ -24,8 +24,8 @@
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-#include "../temporary_folder.hpp"
-#include "../train/line.hpp"
+#include "temporary_folder.hpp"
+#include "train/line.hpp"
 
 using namespace lockstep;
 

@@ -33,7 +33,7 @@
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 #include "parallel/session_cases.hpp"
 #include "three_gpus.hpp"
 #include "train/losses.hpp"

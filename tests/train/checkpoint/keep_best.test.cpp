@@ -14,7 +14,7 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 #include "train/line.hpp"
 
 using namespace lockstep;

@@ -23,7 +23,7 @@
 #include <lockstep/train/trainer/trainer.hpp>
 #include <lockstep/train/trainer/trainer_state.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 #include "train/text_classifier.hpp"
 #include "train/texts.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 using lockstep_test::TemporaryFolder;

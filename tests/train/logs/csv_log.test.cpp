@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 using lockstep_test::read_file;

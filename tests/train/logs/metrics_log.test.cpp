@@ -13,7 +13,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/train/logs/csv_log.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 

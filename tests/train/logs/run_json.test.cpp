@@ -7,7 +7,7 @@
 
 #include <lockstep/core/json.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 

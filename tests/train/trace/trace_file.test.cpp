@@ -9,7 +9,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 

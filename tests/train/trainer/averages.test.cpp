@@ -19,7 +19,7 @@
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trainer/trainer_state.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 #include "train/line.hpp"
 #include "train/text_classifier.hpp"
 

@@ -34,7 +34,7 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/metrics/accuracy.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 #include "train/line.hpp"
 
 using namespace lockstep;

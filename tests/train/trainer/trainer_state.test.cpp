@@ -18,7 +18,7 @@
 #include <lockstep/parallel/policy/distributed_data_parallel.hpp>
 #include <lockstep/parallel/policy/single_device.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 #include "train/text_classifier.hpp"
 
 using namespace lockstep;
