@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -374,11 +375,11 @@ TEST_CASE("final metrics of a program are in run.json, also after a run that was
   CHECK(final.at("train_loss").number() > 0);
   CHECK(fit(true) == with);   // the run was complete, with these numbers
   CHECK(fit(false) == with);  // and stays as it is
-  auto rest = with;
-  auto const at = with.find(", \"bleu\"");
-  REQUIRE(at != std::string::npos);
-  rest.erase(at, with.find('}', at) - at);
-  CHECK(rest == without);
+  auto rest = json::parse(with).object();
+  for (auto& [name, value] : rest)
+    if (name == "final") value = json::Object(value.object().begin(), value.object().end() - 2);
+  CHECK(json::Value(rest) == json::parse(without));
+  CHECK(std::ranges::count(with, '\n') == std::ranges::count(without, '\n') + 2);
   std::filesystem::remove(options.save_dir + "/run.json");
   CHECK(json::parse(fit(true)).at("final").at("bleu").number() == 12.5);
 

@@ -20,8 +20,8 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/loader/loader_stats.hpp>
-#include <lockstep/data/source/detail/data_file.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
