@@ -25,7 +25,7 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/train/trainer/averages.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
 #include "train/line.hpp"
 
 using namespace lockstep;

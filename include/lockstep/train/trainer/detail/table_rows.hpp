@@ -77,7 +77,8 @@ class TableRows {
         throw ConfigError("write_predictions: the row of sample " + std::to_string(samples[k]) + " has " +
                           std::to_string(line.cells()) + " cells, and there are " + std::to_string(columns_->size()) +
                           " columns (" + header(*columns_) + "); name one for each");
-      std::string_view const text = line.text().empty() ? "\"\"" : line.text();  // CSV readers skip empty lines
+      std::string_view text = line.text();
+      if (text.empty()) text = "\"\"";  // CSV readers skip empty lines
       NumberedLine{samples[k], text}.append_to(bytes_);
     }
   }
