@@ -129,8 +129,9 @@ void announce(Options const& options, Input const& input, data::LengthBucketedSa
 }
 
 /// Decodes each sample of the evaluation once over all ranks. The first rank scores and writes the results.
-void decode(Options const& options, Input const& input, pose_to_text::Sizes const& sizes, auto& trainer,
+void decode(app::Training<Options>& training, Input const& input, pose_to_text::Sizes const& sizes, auto& trainer,
             data::DataLoaderOptions const& loading) {
+  auto const& options = training.options();
   if (options.beam == 0) return;
   data::DataLoader prompts{input.dataset(false, options.longest, pose_to_text::Reads::begin), data::SequentialSampler{},
                            data::RaggedCollate{}, loading};
@@ -163,6 +164,8 @@ void decode(Options const& options, Input const& input, pose_to_text::Sizes cons
   std::printf("decoded %zu texts with a beam of %td: BLEU %.2f (%s), chrF2 %.2f (%s)\n", all.size(), options.beam,
               bleu.value(), train::Bleu::signature, chrf.value(), train::Chrf::signature);
   std::fflush(stdout);
+  training.final_metric("bleu", bleu.value());
+  training.final_metric("chrf", chrf.value());
   if (!options.predictions.empty()) train::write_csv(options.predictions, {"file", "reference", "hypothesis"}, rows);
 }
 
@@ -184,7 +187,7 @@ int train_rank(app::Training<Options>& training) {
                               data::SequentialSampler{}, data::RaggedCollate{}, evaluating};
   training.fit(pose_to_text::PoseToText{sizes}, optim::AdamW{.weight_decay = options.weight_decay}, batches,
                train::Evaluation{evaluation, train::Accuracy{&Clip::next}}, {{"tokenizer", input.pieces.to_text()}},
-               [&](auto& trainer) { decode(options, input, sizes, trainer, evaluating); });
+               [&](auto& trainer) { decode(training, input, sizes, trainer, evaluating); });
   return 0;
 }
 

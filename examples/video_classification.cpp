@@ -3,6 +3,7 @@
 // index.csv and .npy files, or makes synthetic clips of a disc that rests, walks, rears or circles.
 #include <cstddef>
 #include <cstdint>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -67,7 +68,8 @@ video_classification::Parts load(Options const& options) {
       .seed = options.seed};
   auto const folder = app::data_folder(options, recipe.text(),
                                        [&](std::filesystem::path const& empty) { synthetic::write(empty, recipe); });
-  return video_classification::read_parts(folder, options.eval_data, options.size, options.seed);
+  return video_classification::read_parts(folder, options.eval_data, options.size, options.seed,
+                                          std::max(options.cores, 1));
 }
 
 // ---- Functions for app::run: the first before ranks start, the second in each rank.

@@ -52,7 +52,7 @@ class PoseFolder {
   /// @throws DataError for the first unusable file with OnFailure::raise
   PoseFolder(std::string const& path, data::OnFailure on_failure, int threads, std::FILE* out)
       : index_(index_of(path)) {
-    read_index();
+    read_index(threads);
     read_headers(on_failure, threads, out);
   }
 
@@ -123,18 +123,20 @@ class PoseFolder {
   }
   [[nodiscard]] std::filesystem::path folder() const { return std::filesystem::path(index_).parent_path(); }
 
-  void read_index() {
+  void read_index(int threads) {
     char const separator = index_.ends_with(".csv") ? ',' : '\t';
     auto const names = data::csv_first_row(index_, separator);
     if (std::find(names.begin(), names.end(), "split") == names.end()) {
-      data::CsvDataset<Unsplit> const rows(index_, {.separator = separator, .columns = {"file", "text"}});
+      data::CsvDataset<Unsplit> const rows(index_,
+                                           {.separator = separator, .columns = {"file", "text"}, .threads = threads});
       for (Index i = 0; i < rows.size(); ++i) {
         auto row = rows.get(i);
         entries_.push_back({std::move(row.file), std::move(row.text)});
       }
       return;
     }
-    data::CsvDataset<Listed> const rows(index_, {.separator = separator, .columns = {"file", "text", "split"}});
+    data::CsvDataset<Listed> const rows(
+        index_, {.separator = separator, .columns = {"file", "text", "split"}, .threads = threads});
     for (Index i = 0; i < rows.size(); ++i) {
       auto row = rows.get(i);
       auto const is = [&](auto... words) { return ((row.split == words) || ...); };

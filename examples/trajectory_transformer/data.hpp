@@ -47,9 +47,7 @@ struct Scaling {
         }
         steps += static_cast<double>(episodes.steps(i));
         for (auto const action : part.actions) most_action = std::max<Index>(most_action, action);
-        double to_come = 0;
-        for (auto reward = part.rewards.rbegin(); reward != part.rewards.rend(); ++reward)
-          largest = std::max(largest, std::abs(to_come += *reward));
+        for (auto const to_come : part.to_come) largest = std::max(largest, std::abs(to_come));
       } catch (lockstep::DataError const&) {
         if (bad == BadEpisodes::refuse) throw;
       }
@@ -119,11 +117,8 @@ class Windows {
       out.states[k] = (out.states[k] - scaling_.mean[k % width]) * scaling_.factor[k % width];
     auto const count = static_cast<std::size_t>(end - first);
     out.returns.resize(count);
-    double to_come = 0;
-    for (auto t = part.rewards.size(); t-- > 0;) {
-      to_come += static_cast<double>(part.rewards[t]);
-      if (t < count) out.returns[t] = static_cast<float>(to_come / static_cast<double>(scaling_.returns));
-    }
+    for (std::size_t t = 0; t < count; ++t)
+      out.returns[t] = static_cast<float>(part.to_come[t] / static_cast<double>(scaling_.returns));
     auto const previous = static_cast<std::size_t>(begin - first);
     if (sizes_.actions > 0) {
       out.targets.assign(out.actions.begin(), out.actions.end());

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,8 +33,9 @@ enum class BadEpisodes { refuse, leave_out };
 /// [steps] of integers or [steps, width] of floats, `rewards` [steps], and optionally `terminals` [steps]. The other
 /// form is the concatenated episodes in observations.npy, actions.npy and rewards.npy, with episode_lengths.npy or
 /// episode_offsets.npy.
-/// Only lengths, offsets and names are in memory. A .npz file is opened when it is read, so the number of episodes is
-/// not limited. Thread-safe.
+/// Only lengths, offsets and names are in memory, and 8 bytes for each 256 steps of a longer episode. A .npz file is
+/// opened when it is read, so the number of episodes is not limited. The cost to read a part does not depend on the
+/// episode's length. Thread-safe.
 /// @throws ConfigError for a folder without episodes; DataError for an unusable episode, except if it is left out
 class Episodes {
  public:
@@ -70,14 +73,15 @@ class Episodes {
     return hash;
   }
 
-  /// Steps [first, last) of an episode, and the rewards from `first` to its end.
+  /// Steps [first, last) of an episode.
   struct Part {
     std::vector<float> states, controls, rewards;
+    std::vector<double> to_come;  ///< sum of the rewards from a step to the episode's end, added from the end
     std::vector<std::int32_t> actions;
   };
   /// Reads a part of an episode.
-  /// @throws DataError with episode and step for unreadable data, numbers that are not finite, or discrete actions
-  /// outside [0, `actions`)
+  /// @throws DataError with episode and step for unreadable data, numbers that are not finite, also in later rewards,
+  /// or discrete actions outside [0, `actions`)
   [[nodiscard]] Part read(Index i, Index first, Index last, Index actions) const {
     auto const arrays = open(i);
     auto const from = arrays.first + first;
@@ -85,8 +89,8 @@ class Episodes {
     Part part;
     part.states.resize(count * static_cast<std::size_t>(state_width()));
     arrays.observations.convert_rows(from, std::span(part.states));
-    part.rewards.resize(static_cast<std::size_t>(steps(i) - first));
-    arrays.rewards.convert_rows(from, std::span(part.rewards));
+    auto const summed = std::min(steps(i), (last + block - 1) / block * block);
+    part.rewards = rewards(arrays, first, summed);
     if (control_width() == 0) {
       part.actions.resize(count);
       arrays.actions.convert_rows(from, std::span(part.actions));
@@ -102,19 +106,31 @@ class Episodes {
     expect_finite(i, first, "observations", part.states, state_width());
     expect_finite(i, first, "actions", part.controls, control_width());
     expect_finite(i, first, "rewards", part.rewards, 1);
+    auto to_come = summed < steps(i) ? later_rewards(i, arrays)[static_cast<std::size_t>(summed / block - 1)] : 0.0;
+    if (!std::isfinite(to_come)) expect_finite(i, summed, "rewards", rewards(arrays, summed, steps(i)), 1);
+    part.to_come.resize(part.rewards.size());
+    for (auto t = part.rewards.size(); t-- > 0;) part.to_come[t] = to_come += static_cast<double>(part.rewards[t]);
+    part.to_come.resize(count), part.rewards.resize(count);
     return part;
   }
 
  private:
+  static constexpr Index block = 256;  ///< steps between two kept sums of rewards
   static constexpr char page[] = "docs/explanation/stories/trajectory-transformer.md";
 
   struct Arrays {
     data::FileArray observations, actions, rewards;
     Index first = 0;  ///< row of the episode's first step
   };
+  /// Sums of the rewards from each `block`-th step to the end, computed when they are first needed.
+  struct LaterRewards {
+    std::once_flag once;
+    std::vector<double> sums;
+  };
   struct Episode {
     std::string file;  ///< name in the folder; empty for concatenated episodes
     Index number = 0, first = 0, steps = 0;
+    std::shared_ptr<LaterRewards> later = {};  ///< null for an episode of at most `block` steps
   };
   /// Properties that all episodes share.
   struct Kind {
@@ -142,6 +158,25 @@ class Episodes {
     Arrays arrays{file.array("observations"), file.array("actions"), file.array("rewards")};
     if (file.has("terminals")) expect_rows(arrays.observations, file.array("terminals"), "terminals");
     return arrays;
+  }
+  [[nodiscard]] static std::vector<float> rewards(Arrays const& arrays, Index first, Index last) {
+    std::vector<float> out(static_cast<std::size_t>(last - first));
+    arrays.rewards.convert_rows(arrays.first + first, std::span(out));
+    return out;
+  }
+  [[nodiscard]] std::vector<double> const& later_rewards(Index i, Arrays const& arrays) const {
+    auto& later = *at(i).later;
+    std::call_once(later.once, [&] {
+      std::vector<double> sums(static_cast<std::size_t>((steps(i) - 1) / block));
+      double to_come = 0;
+      for (auto k = std::ssize(sums); k > 0; --k) {
+        auto const part = rewards(arrays, k * block, std::min(steps(i), (k + 1) * block));
+        for (auto t = part.size(); t-- > 0;) to_come += static_cast<double>(part[t]);
+        sums[static_cast<std::size_t>(k - 1)] = to_come;
+      }
+      later.sums = std::move(sums);
+    });
+    return later.sums;
   }
   static void expect_rows(data::FileArray const& observations, data::FileArray const& other, char const* name) {
     if (observations.rows() != other.rows())
@@ -171,6 +206,7 @@ class Episodes {
     if (kind != *kind_)
       throw lockstep::DataError(path(episode.file) + ": has " + describe(kind) + ", and episodes before it have " +
                                 describe(*kind_) + "; train on each kind separately");
+    if (episode.steps > block) episode.later = std::make_shared<LaterRewards>();
     episodes_.push_back(std::move(episode));
   }
   static std::string describe(Kind const& kind) {

@@ -49,8 +49,8 @@ enum class Part { unsaid, training, evaluation };
 /// not the size of the clips
 class Clips {
  public:
-  /// @param classes names of the training data's classes, for evaluation data
-  explicit Clips(std::string const& folder, ClipSize wanted = {}, data::ClassNames classes = {})
+  /// @param classes names of the training data's classes, for evaluation data   @param threads that index the rows
+  explicit Clips(std::string const& folder, ClipSize wanted = {}, data::ClassNames classes = {}, int threads = 1)
       : list_(std::make_shared<List>(List{.classes = std::move(classes)})) {
     namespace fs = std::filesystem;
     auto const index = (fs::path(folder) / "index.csv").string();
@@ -60,14 +60,14 @@ class Clips {
                       "; --data takes a folder with index.csv and the files that it names");
     if (!fs::exists(index, error))
       throw DataError(folder + ": holds no index.csv, which has a row for each clip: file,first_frame,label,video");
-    Rows const rows(index, {.columns = {"file", "first_frame", "label", "video"}});
+    Rows const rows(index, {.columns = {"file", "first_frame", "label", "video"}, .threads = threads});
     if (list_->classes.size() == 0) list_->classes = classes_of(folder, rows);
     read_rows(folder, rows);
     auto const columns = data::csv_first_row(index);
     auto const has = [&](char const* name) { return std::find(columns.begin(), columns.end(), name) != columns.end(); };
-    if (has("split")) read_split(index);
+    if (has("split")) read_split(index, threads);
     find_size(wanted);
-    if (has("frames")) read_frames(index, wanted);
+    if (has("frames")) read_frames(index, wanted, threads);
     auto const& size = list_->size;
     if (size.pixels() <= 0) throw DataError(index + ": has empty clips, " + size.text());
     for (auto const extent : {size.frames, size.height, size.width})
@@ -188,11 +188,11 @@ class Clips {
     list_->fingerprint = rows.fingerprint();
   }
 
-  void read_split(std::string const& index) {
+  void read_split(std::string const& index, int threads) {
     struct Split {
       std::string split;
     };
-    data::CsvDataset<Split> const rows(index, {.columns = {"split"}});
+    data::CsvDataset<Split> const rows(index, {.columns = {"split"}, .threads = threads});
     for (Index i = 0; i < rows.size(); ++i) {
       auto const word = rows.get(i).split;
       if (word != "train" && word != "test") rows.refuse(i, "split \"" + word + "\": must be train or test");
@@ -227,11 +227,11 @@ class Clips {
                    agree("--height", wanted.height, array.shape()[1]),
                    agree("--width", wanted.width, array.shape()[2])};
   }
-  void read_frames(std::string const& index, ClipSize const& wanted) {
+  void read_frames(std::string const& index, ClipSize const& wanted, int threads) {
     struct Frames {
       Index frames;
     };
-    data::CsvDataset<Frames> const rows(index, {.columns = {"frames"}});
+    data::CsvDataset<Frames> const rows(index, {.columns = {"frames"}, .threads = threads});
     list_->size.frames = rows.get(0).frames;
     for (Index i = 0; i < rows.size(); ++i)
       if (auto const frames = rows.get(i).frames; frames != list_->size.frames)

@@ -31,8 +31,8 @@ struct Parts {
 /// a seeded tenth of the videos is for evaluation.
 /// @throws DataError if a video is on both sides
 [[nodiscard]] inline Parts read_parts(std::string const& folder, std::string const& evaluation, ClipSize const& size,
-                                      std::uint64_t seed) {
-  Clips const known(folder, size);
+                                      std::uint64_t seed, int threads = 1) {
+  Clips const known(folder, size, {}, threads);
   bool const parted = known.part(0) != Part::unsaid;
   auto const all = [](Clips const& clips) {
     std::vector<Index> numbers(static_cast<std::size_t>(clips.size()));
@@ -40,7 +40,7 @@ struct Parts {
     return data::Subset<Clips>(clips, std::move(numbers));
   };
   if (!evaluation.empty()) {
-    Clips const others(evaluation, known.clip_size(), known.classes());
+    Clips const others(evaluation, known.clip_size(), known.classes(), threads);
     std::set<std::string> const held_out(others.videos().begin(), others.videos().end());
     for (Index i = 0; i < known.size(); ++i) {
       auto const& video = known.videos()[static_cast<std::size_t>(known.group(i))];

@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -343,6 +345,48 @@ TEST_CASE("what is to be done then is done with the trainer once the run is over
   REQUIRE(slopes.size() == 2);
   CHECK(slopes[0] != 0);
   CHECK(slopes[1] == slopes[0]);
+}
+
+TEST_CASE("final metrics of a program are in run.json, also after a run that was complete, and change nothing else") {
+  app::Options options;
+  options.program = "training.test";
+  options.threads = 1;
+  options.batch_size = 10;
+  options.epochs = 1;
+  options.resume = app::Options::automatic;
+  lockstep_test::TemporaryFolder const folder;
+  options.save_dir = folder / "";
+  auto const fit = [&](bool scores) {
+    launch::World world;
+    app::Training training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    training.fit(Line{}, optim::SGD{}, loader, train::NoEvaluation{}, {}, [&](auto&) {
+      if (!scores) return;
+      training.final_metric("bleu", 1);
+      training.final_metric("bleu", 12.5);
+      training.final_metric("chrf", std::nan(""));
+    });
+    return lockstep_test::read_file(options.save_dir + "/run.json");
+  };
+  auto const without = fit(false), with = fit(true);
+  auto const final = json::parse(with).at("final");
+  CHECK(final.at("bleu").number() == 12.5);
+  CHECK(final.at("chrf").is_null());
+  CHECK(final.at("train_loss").number() > 0);
+  CHECK(fit(true) == with);   // the run was complete, with these numbers
+  CHECK(fit(false) == with);  // and stays as it is
+  auto rest = json::parse(with).object();
+  for (auto& [name, value] : rest)
+    if (name == "final") value = json::Object(value.object().begin(), value.object().end() - 2);
+  CHECK(json::Value(rest) == json::parse(without));
+  CHECK(std::ranges::count(with, '\n') == std::ranges::count(without, '\n') + 2);
+  std::filesystem::remove(options.save_dir + "/run.json");
+  CHECK(json::parse(fit(true)).at("final").at("bleu").number() == 12.5);
+
+  launch::World world;
+  app::Training training(options, world);
+  for (auto const* name : {"", "train_loss", "eval_bleu"})
+    CHECK_THROWS_WITH_AS(training.final_metric(name, 1), doctest::Contains("is reserved in run.json"), ConfigError);
 }
 
 TEST_CASE("--precision chooses what activations are stored as, where a program offers it") {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -347,6 +348,13 @@ TEST_CASE("a run that is resumed in the middle of an epoch ends with equal bits,
   REQUIRE(resumed.exit_code == 0);
   CHECK(run_json(folder / "parts").at("resumed_at").array().size() == 1);
   CHECK(sha(folder / "parts") == sha(folder / "whole"));
+  auto const final = run_json(folder / "whole").at("final");
+  CHECK(final == run_json(folder / "parts").at("final"));
+  char scores[64];
+  std::snprintf(scores, sizeof scores, "BLEU %.2f (", final.at("bleu").number());
+  CHECK(contains(resumed.out, scores));
+  std::snprintf(scores, sizeof scores, "chrF2 %.2f (", final.at("chrf").number());
+  CHECK(contains(resumed.out, scores));
 
   auto const file = folder / "whole/checkpoints/step_12.safetensors";
   auto const evaluated = run({"--data", data.path(), "--evaluate", "--init-from", file});

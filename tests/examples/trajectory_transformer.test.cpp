@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <lockstep/core/json.hpp>
+#include <lockstep/core/thread_pool.hpp>
 #include <lockstep/data/collate/pad_collate.hpp>
 #include <lockstep/data/collate/ragged_collate.hpp>
 #include <lockstep/data/source/write_npy.hpp>
@@ -268,6 +269,59 @@ TEST_CASE("trajectory: windows in turn have each step once, with what is to come
     }
     CHECK(i == joined.size());
   }
+}
+
+TEST_CASE("trajectory: a window of a long episode reads few rewards, and has the bits of a sum over all of them") {
+  TemporaryFolder const folder;
+  constexpr Index steps = 3000;
+  auto const all = [] {
+    std::vector<Steps> out{episode(0, 700, Actions::discrete), episode(1, steps, Actions::discrete)};
+    for (Index t = 0; t < steps; ++t)
+      out[1].rewards[static_cast<std::size_t>(t)] = 0.1F * static_cast<float>(t % 97) - 3.7F;
+    return out;
+  }();
+  std::vector<double> expected(steps);
+  double to_come = 0;
+  for (auto t = expected.size(); t-- > 0;) expected[t] = to_come += static_cast<double>(all[1].rewards[t]);
+  for (auto const& data : {save_joined(folder / "joined", all), save_apart(folder / "apart", all)}) {
+    Episodes const files(data, BadEpisodes::refuse);
+    ThreadPool pool(3);  // the first reads of an episode may be concurrent
+    std::vector<std::vector<double>> found(static_cast<std::size_t>(steps));
+    pool.run(steps, [&](Index first) {
+      found[static_cast<std::size_t>(first)] = files.read(1, first, std::min(steps, first + 9), 5).to_come;
+    });
+    for (std::size_t first = 0; first < found.size(); ++first)
+      REQUIRE(std::ranges::equal(found[first], std::span(expected).subspan(first, found[first].size())));
+    auto const whole = files.read(1, 0, steps, 5);
+    CHECK(whole.to_come == expected);
+    CHECK(whole.rewards == all[1].rewards);
+  }
+
+  // A bad reward ends each part before it, and no other, with the episode and the step.
+  auto spoiled = all;
+  spoiled[1].rewards[2000] = std::numeric_limits<float>::quiet_NaN();
+  Episodes const files(save_joined(folder / "spoiled", spoiled), BadEpisodes::refuse);
+  for (Index const first : {0, 1700, 1990})
+    CHECK_THROWS_WITH_AS(files.read(1, first, first + 5, 5), doctest::Contains("rewards have a nan at step 2000"),
+                         DataError);
+  CHECK(files.read(1, 2001, 2010, 5).to_come.size() == 9);
+  CHECK(files.read(0, 0, 5, 5).to_come.size() == 5);
+
+  // The bytes that a window reads do not grow with the episode.
+  auto const bytes_of_a_window = [&](Index length) {
+    auto const data = save_joined(folder / std::to_string(length), {episode(0, length, Actions::discrete)});
+    Episodes const one(data, BadEpisodes::refuse);
+    static_cast<void>(one.read(0, 0, 4, 5));  // sums the rewards once
+    auto const read = [] {
+      auto const text = read_file("/proc/self/io");
+      return std::stol(text.substr(text.find(':') + 1));
+    };
+    auto const before = read();
+    for (int i = 0; i < 100; ++i) static_cast<void>(one.read(0, 10, 30, 5));
+    return static_cast<double>(read() - before);
+  };
+  if (fs::exists("/proc/self/io"))  // some sandboxes have none
+    CHECK(bytes_of_a_window(20000) < 2 * bytes_of_a_window(600));
 }
 
 TEST_CASE("trajectory: drawn windows follow from the key, and each step is as likely") {

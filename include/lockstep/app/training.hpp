@@ -107,7 +107,8 @@ class Training : public detail::Additions {
   /// Trains `model` under the policy of --parallel. Rank 0 prints the configuration and the progress. It writes
   /// metrics.jsonl, metrics.csv, run.json and checkpoints/ to --save-dir, with `metadata` next to the parameters. The
   /// learning rate is that of --lr. The weight decay is that of --weight-decay, if the flag is given.
-  /// Calls then(trainer) on all ranks after the run, for example to write predictions. It is also called if the run was
+  /// Calls then(trainer) on all ranks after the run, for example to write predictions, or to decode and score texts
+  /// (`final_metric`). It is also called if the run was
   /// already complete, and with --evaluate. It is not called after a stop, with --dry-run, or with --doctor.
   /// @returns the record of the run
   /// @throws all that the trainer throws, DataError if --save-dir cannot be written to
@@ -190,6 +191,7 @@ class Training : public detail::Additions {
     if (output_.saves() && !record.stopped && !(was_over && std::filesystem::exists(output_.file("run.json"))))
       output_.save(record, trainer.layout(), trainer.values());
     if (!record.stopped) then(trainer);
+    if (!record.stopped && output_.saves()) output_.add_final(final_metrics_);
     return record;
   }
 

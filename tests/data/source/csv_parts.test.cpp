@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -145,4 +146,45 @@ TEST_CASE("a dataset that several threads index has the samples, errors and fing
   };
   CHECK(error(3) == error(1));
   CHECK(error(3).find("has 1 column, but 2") != std::string::npos);
+}
+
+TEST_CASE("several threads index named columns, with the samples, errors and fingerprint of one thread") {
+  std::string const header = "\xef\xbb\xbf\r\nid,second,\"the \"\"first\"\"\"\r\n";
+  std::string bytes = header;
+  for (int i = 0; i < 30000; ++i)
+    bytes += std::to_string(i) + ",\"a \"\"word\"\" of " + std::string(static_cast<std::size_t>(i % 90), 'x') +
+             "\",\"text " + std::to_string(i) + (i % 7 == 0 ? "\nline" : "") + "\"\n";
+  auto const path = put(bytes);
+  REQUIRE(bytes.size() > (std::size_t{2} << 20));
+  std::vector<std::string> const columns{"the \"first\"", "second"};
+  for (std::uint64_t const held : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
+    data::CsvDataset<Pair> const alone(path, {.columns = columns, .max_held_bytes = held});
+    auto* const log = std::tmpfile();
+    Progress progress(log, 0);  // only the indexer of parts reports to it
+    data::CsvDataset<Pair> const together(
+        path, {.columns = columns, .max_held_bytes = held, .threads = 3, .progress = &progress});
+    CHECK(progress.spoke());
+    progress.end();
+    std::fclose(log);
+    REQUIRE(together.size() == 30000);
+    for (Index i = 0; i < alone.size(); ++i) {
+      auto const a = alone.get(i), b = together.get(i);
+      REQUIRE(a.first == b.first);
+      REQUIRE(a.second == b.second);
+    }
+    CHECK(together.get(12346).first == "text 12346");
+    CHECK(together.fingerprint() == alone.fingerprint());
+  }
+  auto const error = [&](std::string const& text, int threads) -> std::string {
+    try {
+      data::CsvDataset<Pair> const rows(put(text), {.columns = columns, .threads = threads});
+    } catch (DataError const& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  for (auto const& text : {bytes + "one,\"two columns\"\n" + bytes, header, "a,b\n" + bytes, std::string("\n")})
+    CHECK(error(text, 3) == error(text, 1));
+  CHECK(error(bytes + "one,\"two columns\"\n", 3).find("has 2 columns, but 3, as the first line has") !=
+        std::string::npos);
 }

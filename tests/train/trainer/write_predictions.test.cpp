@@ -5,6 +5,8 @@
 
 #include <array>
 #include <charconv>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -115,6 +117,37 @@ TEST_CASE("a table has a row for each sample, in the dataset's order, under ever
     train::write_predictions(path, predictor, shuffled, columns, row);
     CHECK(text_of(path) == expected(count));
   }
+}
+
+TEST_CASE("a table that is larger than a part has equal bits for any number of ranks, and leaves no other file") {
+  TemporaryFolder const folder;
+  constexpr int count = 3000;
+  auto const wide = [](auto const& y, auto const& batch, Index k) {
+    return std::tuple{batch[&Passenger::id][k], std::to_string(y.value(k)) + std::string(2000, 'x')};
+  };
+  std::string whole = "PassengerId,fare\n";
+  for (int i = 0; i < count; ++i)
+    whole += "\"p," + std::to_string(i) + "\"," + std::to_string(1.5f * static_cast<float>(i)) +
+             std::string(2000, 'x') + "\n";
+  REQUIRE(whole.size() > std::size_t{5} << 20);
+  auto const write = [&](std::string const& name, auto policy, auto sampler) {
+    Trainer trainer{Model{}, optim::SGD{}, std::move(policy)};
+    auto batches = loader(count, 8, sampler);
+    train::write_predictions(folder / name, trainer, batches, columns, wide);
+    if (trainer.rank() == 0) CHECK(text_of(folder / name) == whole);
+  };
+  write("single.csv", parallel::SingleDevice{.threads = 1}, data::SequentialSampler{});
+  write("shuffled.csv", parallel::DataParallel{.devices = 2, .threads = 1}, data::ShuffledSampler{.seed = 5});
+  launch::run({.threads = 3}, [&](launch::World& world) {
+    write("ranks.csv", parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, data::SequentialSampler{});
+    return 0;
+  });
+  Trainer const trainer{Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  train::Predictor predictor{Model{}, trainer};
+  auto shuffled = loader(count, 8, data::ShuffledSampler{.seed = 3});
+  train::write_predictions(folder / "predictor.csv", predictor, shuffled, columns, wide);
+  CHECK(text_of(folder / "predictor.csv") == whole);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder / ""), {}) == 4);
 }
 
 TEST_CASE("a table is of the averages that an optimizer keeps, and training goes on from the values") {

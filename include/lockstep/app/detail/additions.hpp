@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/train/files/names_in_file.hpp>
 #include <lockstep/train/logs/observer.hpp>
 
@@ -14,7 +16,7 @@ struct NothingThen {
   void operator()(Trainer&) const {}
 };
 
-/// Additions of a program to the flags, made before it calls Training::fit.
+/// Additions of a program to the flags and to the files of --save-dir.
 class Additions {
  public:
   /// Adds an observer to those of --save-dir and the screen. It must outlive `fit`. Add an observer that prints or
@@ -23,10 +25,20 @@ class Additions {
   /// Sets the names of the model's parameters in the file of --init-from; "" for parameters that the file does not
   /// initialize, as of a new head.
   void init_by(train::NamesInFile names) { init_names_ = std::move(names); }
+  /// Adds a number to `final` in run.json, such as a score of decoded texts. Call it in `then`, the last argument of
+  /// `fit`. Only rank 0 writes. A second call with the same name replaces the number. NaN and infinity become null.
+  /// @throws ConfigError for a name that evaluations or the loss have
+  void final_metric(std::string const& name, double value) {
+    if (name.empty() || name == "train_loss" || name.starts_with("eval_"))
+      throw ConfigError("final_metric: \"" + name +
+                        "\" is reserved in run.json; give a name that is not train_loss and does not begin with eval_");
+    final_metrics_.emplace_back(name, value);
+  }
 
  protected:
   std::vector<train::Observer*> observers_;
   train::NamesInFile init_names_;
+  std::vector<std::pair<std::string, double>> final_metrics_;
 };
 
 }}}  // namespace lockstep::app::detail

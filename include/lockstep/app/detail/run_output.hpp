@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/detail/hints.hpp>
@@ -15,6 +18,9 @@
 #include <lockstep/app/precision.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/core/json_writer.hpp>
+#include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/loader/loader_stats.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/launch/world.hpp>
@@ -136,6 +142,31 @@ class RunOutput {
     auto labels = this->labels(record);
     labels.parameters_sha256 = train::parameters_sha256(layout, values);
     train::write_run_json(file("run.json"), record, labels);
+  }
+
+  /// Adds numbers to `final` in run.json, unless it has them.
+  void add_final(std::vector<std::pair<std::string, double>> const& metrics) const {
+    if (metrics.empty()) return;
+    data::detail::DataFile const saved(file("run.json"));
+    auto const run = json::parse(saved.read_text(0, saved.size(), "the run"), saved.path());
+    auto members = run.object();
+    for (auto& [name, value] : members) {
+      if (name != "final") continue;
+      auto final = value.object();
+      for (auto const& [metric, number] : metrics) {
+        auto const known =
+            std::find_if(final.begin(), final.end(), [&](auto const& member) { return member.first == metric; });
+        auto const written = std::isfinite(number) ? json::Value(number) : json::Value(nullptr);
+        known == final.end() ? void(final.emplace_back(metric, written)) : void(known->second = written);
+      }
+      value = json::Value(std::move(final));
+    }
+    json::Value const changed(std::move(members));
+    if (changed == run) return;
+    json::Writer text(json::Layout::indented);
+    train::AtomicFile out(file("run.json"));
+    out.write(text.value(changed).text());
+    out.commit();
   }
 
   /// Prints the result of --doctor and writes doctor.json to --save-dir, if given.

@@ -48,7 +48,7 @@ struct CsvOptions {
   /// floating-point numbers.
   std::vector<std::string> missing = {};
   char list_separator = ' ';  ///< between the elements of a std::vector in one field; consecutive blanks count as one
-  int threads = 1;            ///< that index the rows, unless `columns` are named; the index is equal for any number
+  int threads = 1;            ///< that index the rows; the index is equal for any number
   Progress* progress = nullptr;  ///< shows the progress of indexing; null: no display
 };
 

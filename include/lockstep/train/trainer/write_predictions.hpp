@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -15,6 +16,7 @@
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trainer/detail/agreement_of.hpp>
 #include <lockstep/train/trainer/detail/naming_samples.hpp>
+#include <lockstep/train/trainer/detail/sorted_rows.hpp>
 #include <lockstep/train/trainer/detail/table_rows.hpp>
 #include <lockstep/train/trainer/detail/trainer_parts.hpp>
 #include <lockstep/train/trainer/detail/with_averages.hpp>
@@ -46,7 +48,9 @@ void expect_all_samples(Loader const& loader) {
 
 /// Writes a CSV file with a header of `columns` and one row per sample, in the order of the dataset. It has each sample
 /// that the loader returns in one epoch once. Floating-point numbers have the fewest digits that read back as equal
-/// bits. The file appears complete or not at all; the first rank writes it.
+/// bits. The file appears complete or not at all; the first rank writes it, with equal bits for any number of ranks.
+/// Rows travel in parts of about a megabyte. More than four megabytes of them wait in a temporary file beside the
+/// table, so memory does not grow with the table.
 /// row(prediction, batch, k) returns the cells of row k of a batch: a number, a string, or a std::tuple, std::array or
 /// std::vector of these. It runs on the host, concurrently if there are several devices. The model predicts as in an
 /// evaluation, with the averages of an optim::Averaged. It computes no loss, so labels may be anything.
@@ -67,12 +71,14 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
   if constexpr (detail::agrees<Session>) session.agree(detail::agreement_of(Evaluation{loader}));
   std::optional<AtomicFile> file;
   if (trainer.rank() == 0) file.emplace(path);
+  detail::SortedRows table(path);
   auto const split = trainer.split();
   std::vector<detail::TableRows> by_shard(static_cast<std::size_t>(split.count), detail::TableRows(columns));
   {
     detail::WithAverages const averaged(detail::TrainerParts::any_session(trainer),
                                         detail::TrainerParts::averages_in_place(trainer));
     detail::TrainerParts::start(trainer, loader);
+    Index part = 1, steps_of_part = 0;
     for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
       auto const held = loader.next();
       detail::naming_samples(held, [&] {
@@ -85,16 +91,22 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
         });
       });
       if (made) made(step + 1, steps);
+      if (++steps_of_part < part && step + 1 < steps) continue;
+      std::string here;
+      for (auto& rows : by_shard) here += rows.take();
+      std::size_t bytes = 0;
+      for (int rank = 0; rank < trainer.ranks(); ++rank) {
+        auto const rows = trainer.broadcast(rank == trainer.rank() ? std::exchange(here, {}) : std::string(), rank);
+        bytes += rows.size();
+        if (file) table.add(rows);
+      }
+      part = detail::next_part(steps_of_part, bytes);
+      steps_of_part = 0;
     }
   }
-  detail::TableRows all(columns);
-  for (auto const& rows : by_shard) all.append(rows.bytes());
-  for (int rank = 1; rank < trainer.ranks(); ++rank) {
-    auto const theirs = trainer.broadcast(trainer.rank() == rank ? all.bytes() : std::string(), rank);
-    if (file) all.append(theirs);
-  }
   if (!file) return;
-  all.write_to(*file);
+  file->write(detail::TableRows::header(columns) + "\n");
+  table.write_to(*file);
   file->commit();
 }
 
@@ -104,14 +116,17 @@ void write_predictions(std::string const& path, Predictor<Model>& predictor, Loa
                        std::vector<std::string> const& columns, Row const& row) {
   detail::expect_all_samples(loader);
   AtomicFile file(path);
-  detail::TableRows all(columns);
+  detail::TableRows rows(columns);
+  detail::SortedRows table(path);
   loader.start({}, 0, 0, 1);
   for (Index step = 0, steps = loader.steps(); step < steps; ++step) {
     auto const held = loader.next();
     auto const& batch = held.batches()[0];
-    detail::naming_samples(held, [&] { all.add(held.samples(0), predictor.predict(batch), batch, row); });
+    detail::naming_samples(held, [&] { rows.add(held.samples(0), predictor.predict(batch), batch, row); });
+    table.add(rows.take());
   }
-  all.write_to(file);
+  file.write(detail::TableRows::header(columns) + "\n");
+  table.write_to(file);
   file.commit();
 }
 

@@ -95,9 +95,9 @@ class CsvTable {
     find_rows(window, columns, " (" + kinds + ")", ", or change the row type");
   }
   /// Finds and checks all rows of a file whose first row has these names, in any order and among other names. Drops the
-  /// first row. Uses one thread for any value of CsvThreads.
+  /// first row.
   /// @throws DataError also if a name is missing or occurs twice
-  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads,
+  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, CsvThreads threads,
            std::vector<std::string> const& names)
       : file_(std::move(path), max_held_bytes), separator_(separator) {
     TextWindow window;
@@ -115,7 +115,7 @@ class CsvTable {
       named_.push_back(static_cast<std::size_t>(found - header.begin()));
     }
     begins_.clear();
-    find_rows(window, header.size(), ", as the first line has,", "");
+    if (!find_rows_by_parts(threads, header.size())) find_rows(window, header.size(), ", as the first line has,", "");
     drop_first_row();
   }
 
@@ -150,8 +150,8 @@ class CsvTable {
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
 
  private:
-  /// Indexes with several threads, before the window has grown. @returns false if one thread has to do it, including
-  /// for an irregular file, whose error it finds
+  /// Indexes with several threads. The window may hold the first row. @returns false if one thread has to do it,
+  /// including for an irregular file, whose error it finds
   bool find_rows_by_parts(CsvThreads const& threads, std::size_t columns) {
     if (threads.count <= 1 && !threads.progress) return false;
     ThreadPool pool(threads.count);

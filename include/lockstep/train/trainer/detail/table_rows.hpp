@@ -4,7 +4,6 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
+#include <lockstep/train/trainer/detail/sorted_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -56,11 +56,16 @@ class CsvLine {
   std::size_t cells_ = 0;
 };
 
-/// Rows of a table with the indices of their samples, serialized for other ranks.
+/// Rows of a table with the indices of their samples, serialized for SortedRows and other ranks.
 class TableRows {
  public:
   explicit TableRows(std::vector<std::string> const& columns) : columns_(&columns) {}
 
+  [[nodiscard]] static std::string header(std::vector<std::string> const& columns) {
+    CsvLine line;
+    line.add(columns);
+    return line.text();
+  }
   /// Adds the cells of row(prediction, batch, k) for each row of a batch.
   /// @throws ConfigError if the number of cells differs from the number of columns
   template <class Prediction, class Batch, class Row>
@@ -71,53 +76,26 @@ class TableRows {
       if (line.cells() != columns_->size())
         throw ConfigError("write_predictions: the row of sample " + std::to_string(samples[k]) + " has " +
                           std::to_string(line.cells()) + " cells, and there are " + std::to_string(columns_->size()) +
-                          " columns (" + header() + "); name one for each");
-      add(samples[k], line.text().empty() ? "\"\"" : line.text());  // CSV readers skip empty lines
+                          " columns (" + header(*columns_) + "); name one for each");
+      std::string_view text = line.text();
+      if (text.empty()) text = "\"\"";  // CSV readers skip empty lines
+      NumberedLine{samples[k], text}.append_to(bytes_);
     }
   }
-  [[nodiscard]] std::string const& bytes() const noexcept { return bytes_; }
-  void append(std::string const& bytes) { bytes_ += bytes; }
-
-  /// Writes the rows in the order of their samples, and only the first of duplicates.
-  void write_to(auto& file) const {
-    std::vector<std::pair<Index, std::string_view>> rows;
-    for (std::string_view rest = bytes_; !rest.empty();) {
-      Index const sample = take(rest), size = take(rest);
-      rows.emplace_back(sample, rest.substr(0, static_cast<std::size_t>(size)));
-      rest.remove_prefix(static_cast<std::size_t>(size));
-    }
-    std::stable_sort(rows.begin(), rows.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-    std::string text = header() + "\n";
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      if (k > 0 && rows[k].first == rows[k - 1].first) continue;
-      (text += rows[k].second) += '\n';
-      if (text.size() < 1 << 20) continue;
-      file.write(text);
-      text.clear();
-    }
-    file.write(text);
-  }
+  /// Returns the rows and forgets them.
+  [[nodiscard]] std::string take() noexcept { return std::exchange(bytes_, {}); }
 
  private:
-  [[nodiscard]] std::string header() const {
-    CsvLine line;
-    line.add(*columns_);
-    return line.text();
-  }
-  void add(Index sample, std::string_view line) {
-    for (Index const number : {sample, static_cast<Index>(line.size())})
-      bytes_.append(reinterpret_cast<char const*>(&number), sizeof number);
-    bytes_ += line;
-  }
-  [[nodiscard]] static Index take(std::string_view& rest) noexcept {
-    Index number = 0;
-    std::memcpy(&number, rest.data(), sizeof number);
-    rest.remove_prefix(sizeof number);
-    return number;
-  }
-
   std::vector<std::string> const* columns_;
-  std::string bytes_;  // for each row: sample index, length of the line, line
+  std::string bytes_;
 };
+
+/// Returns the number of steps until the rows of all ranks are gathered again, from the steps and bytes of the last
+/// part. It depends on nothing else, so that all ranks agree.
+[[nodiscard]] inline Index next_part(Index steps, std::size_t bytes) noexcept {
+  constexpr std::size_t wanted = std::size_t{1} << 20;
+  if (bytes < wanted / 2) return 2 * steps;
+  return bytes > wanted ? std::max<Index>(1, steps / static_cast<Index>(bytes / wanted + 1)) : steps;
+}
 
 }}}  // namespace lockstep::train::detail
