@@ -22,7 +22,7 @@ using Words = std::vector<std::string>;
 
 std::string script(std::string const& name) { return std::string(LOCKSTEP_SOURCE_DIR) + "/examples/launch/" + name; }
 
-/// A PATH whose first nvidia-smi prints this.
+/// Returns a PATH whose first nvidia-smi runs the shell command `does`.
 std::string with_gpus(TemporaryFolder const& folder, std::string const& does) {
   auto const file = save(folder, "nvidia-smi", "#!/bin/sh\n" + does + "\n");
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
