@@ -90,7 +90,7 @@ expect 'two nodes' x 2 'on several hosts' srun -N 2 -n 2 "$program"
 # The nodes' names are not host names here.
 expect 'two nodes that meet at a store' 0 1 "$sum" \
   srun -N 2 -n 4 env MASTER_ADDR=localhost "$program" --engine store "${steps[@]}"
-export RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none # as torchrun would, but in each task
+export RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none # as torchrun, in each task
 expect 'a torchrun in each task' x 2 '2 tasks x 2 processes' srun -N 1 -n 2 "$program"
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID
 # A killed rank of three is named once, by the survivors, because srun would let them wait.
