@@ -21,7 +21,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// A case in the words of peers/loader.py.
+/// A case with the names of peers/loader.py.
 struct Case {
   std::string label, name;
   Index batch;

@@ -30,7 +30,7 @@ struct News {
   std::string title, description;
 };
 
-/// Rows of 40 words, whose frequencies fall as those of a language's words do.
+/// Rows of 40 words, with the word frequencies of a natural language.
 class NewsFile {
  public:
   NewsFile() {

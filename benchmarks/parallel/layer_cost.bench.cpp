@@ -30,7 +30,7 @@ int train(Policy policy, int steps) {
   return 0;
 }
 
-/// Instructions that callgrind counts while this program trains so many steps.
+/// Instructions that callgrind counts while this program trains that many steps.
 std::optional<double> counted(std::string const& policy, int steps) {
   auto const program = "/proc/" + std::to_string(getpid()) + "/exe";
   auto const command = "exec valgrind --tool=callgrind --callgrind-out-file=/dev/null $(readlink " + program + ") " +

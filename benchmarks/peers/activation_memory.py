@@ -36,13 +36,13 @@ def main():
     events = [(e["ts"], e["args"]["Addr"], e["args"]["Bytes"]) for e in events if e["args"]["Device Type"] == 0]
     events.sort(key=lambda e: e[0])
 
-    # A gradient is the last that was allocated at its address.
+    # Of several gradients at one address, the last allocated one counts.
     gradients = {p.grad.data_ptr() for p in model.parameters()}
     last = {address: i for i, (_, address, size) in enumerate(events) if size > 0 and address in gradients}
     kept = set(last.values())
     held, most, alive = 0, 0, set()
     for i, (_, address, size) in enumerate(events):
-        if i in kept or size < 0 and address not in alive:  # what is freed was allocated before the pass
+        if i in kept or size < 0 and address not in alive:  # freed memory was allocated before the pass
             continue
         alive.add(address) if size > 0 else alive.discard(address)
         held += size

@@ -63,7 +63,7 @@ class Points:
             rounds = sorted(elapsed_ms(graph.replay) for _ in range(6))
             way = "graph" if self.how == "eager" else self.how + " graph"
             print(f"{name}\t{way}\t{rounds[2] * scale:.2f}", flush=True)
-        except Exception as error:  # the other rows go on
+        except Exception as error:  # the other rows continue
             print_failed(name, error)
 
 
@@ -194,7 +194,7 @@ def attention(points, kind, rows, heads, length, head_width, variant=""):
     if not points.wants(forward, backward):
         return
     options = {"is_causal": variant == "causal", "dropout_p": 0.1 if variant == "dropout" else 0.0}
-    if variant == "ragged":  # padded to the longest, as users of PyTorch do
+    if variant == "ragged":  # padded to the longest, as in typical PyTorch code
         parts = [(row + 1) * 0.6180339887498949 % 1.0 for row in range(rows)]
         lengths = torch.tensor([int(length / 8 * 8**part) for part in parts], device=DEVICE)
         length = int(lengths.max())
@@ -305,7 +305,7 @@ def steps(points):
             torch.compiler.reset()
             try:
                 step(points, row, kind, sizes)
-            except Exception as error:  # the other rows go on
+            except Exception as error:  # the other rows continue
                 print_failed("step " + row, error)
             torch.cuda.empty_cache()
 

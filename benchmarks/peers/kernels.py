@@ -7,8 +7,8 @@ import torch
 
 from turns import take_turns
 
-# Large tensors come from freed memory instead of fresh pages of the kernel: their faults would be most of the time of some
-# operations, and are no part of them.
+# Large tensors use freed memory instead of new pages of the kernel: page faults would be most of the time of some
+# operations, and are not part of them.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 30)
 ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, 1 << 30)

@@ -86,7 +86,7 @@ def main():
     texts, held_out = rows_of(o.train), rows_of(o.test)
     counts = collections.Counter(token for text, _ in texts for token in tokens_of(text))
     kept = sorted((-count, token) for token, count in counts.items() if count >= 2)[: o.vocabulary - 2]
-    numbers = {token: number + 2 for number, (_, token) in enumerate(kept)}  # 0 pads, 1 is unknown
+    numbers = {token: number + 2 for number, (_, token) in enumerate(kept)}  # 0 is padding, 1 is unknown
     o.vocabulary, o.classes = len(numbers) + 2, 1 + max(label for _, label in texts)
     encode = lambda rows: [([numbers.get(token, 1) for token in tokens_of(text)][: o.length] or [1], label)
                            for text, label in rows]

@@ -18,8 +18,8 @@ using namespace lockstep_bench;
 namespace {
 
 enum class Passes {
-  recorded,  ///< once they have come back
-  queued,    ///< each time, because somebody listens
+  recorded,  ///< after they have been copied back
+  queued,    ///< each time, because there is an observer
 };
 enum class Batches {
   sent_ahead,

@@ -22,7 +22,7 @@ namespace {
 
 using Kernel = kernel::Linear<HostSpace>;
 
-/// x [m, k], weight [n, k], y [m, n] and the products of a linear layer without bias over them.
+/// x [m, k], weight [n, k], y [m, n] and the GEMMs of a linear layer without bias.
 class Layer {
  public:
   Layer(memory::Stream<HostSpace> stream, Index m, Index n, Index k)

@@ -17,7 +17,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// Trains on the same texts again and again, in so many shards.
+/// Trains on the same texts repeatedly, in a given number of shards.
 template <class Collate>
 class Trained {
   using Policy = parallel::Reproducible<parallel::SingleDevice>;
