@@ -146,7 +146,7 @@ def run(o):
         raise Refused(f"{o.events}: no video is long enough for any of its clips")
     with open(os.path.join(o.out, "classes.txt"), "w", encoding="utf-8") as file:
         file.writelines(name + "\n" for name in classes)
-    partial = os.path.join(o.out, "index.csv.partial")  # the index comes last: a folder with one is whole
+    partial = os.path.join(o.out, "index.csv.partial")  # the index is written last: a folder with one is complete
     with open(partial, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["file", "first_frame", "frames", "label", "video"] + (["split"] if has_split else []))

@@ -119,7 +119,7 @@ def episodes_of(value, who):
     if isinstance(value, numpy.ndarray) and value.dtype == object:
         value = value.tolist()
     if is_episode(value):
-        # One recorded episode of a buffer with an observation more, or many behind each other.
+        # One recorded episode of a buffer with one more observation, or many concatenated ones.
         return cut(value, who)
     if isinstance(value, dict):
         value = list(value.values())

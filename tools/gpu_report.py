@@ -14,7 +14,7 @@ import re
 
 WAYS = ["lockstep", "eager", "graph", "compiled", "compiled graph"]
 
-# Component in docs/reference/cuda.md, by the beginning of its row, and what it needs: names of tests (regular
+# Components in docs/reference/cuda.md, by the beginning of their rows, with requirements: names of tests (regular
 # expressions that match whole names) or of checks of the stage trainers. Other rows keep their status.
 COMPONENTS = [
     ("matrix products", ["kernel/gemm/gemm", "kernel/linear/linear", "kernel/linear/gated_linear",

@@ -282,7 +282,7 @@ def main():
             raise Refused(f"{options.out}: exists already; name a new folder")
         table = read_table(options.texts) if options.texts else {}
         sizes = {}
-        for path in options.pickles:  # how many joints each part has
+        for path in options.pickles:  # number of joints of each part
             for name, _, _, sample in samples_of(path, ""):
                 try:
                     for part, frames in parts_of(sample).items():
