@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
 options = arguments()
-warnings.filterwarnings("ignore", category=FutureWarning)  # a newer name of the buffers' policy, missing in older versions
+warnings.filterwarnings("ignore", category=FutureWarning)  # a newer name, missing in older versions
 step = training(options, lambda model: DistributedDataParallel(
     model, broadcast_buffers=False, gradient_as_bucket_view=True, static_graph=True))
 for _ in range(2):  # setup in the first steps
