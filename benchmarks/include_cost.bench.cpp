@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a translation unit pays for our umbrella, and for that of PyTorch, and what a whole small trainer does:
+// Compile cost of a translation unit with our umbrella header, with PyTorch's, and of a small complete trainer:
 // processor seconds and peak memory of the compiler. The compilations alternate, so that both see the same machine.
 #include <cstdio>
 #include <filesystem>

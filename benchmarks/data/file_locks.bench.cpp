@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One file per sample, read by one, two and four processes: without a lock, with a shared lock on each sample's file,
-// with a shared and with an exclusive lock on one file for all; and through this library's loader, which takes none.
+// with a shared and with an exclusive lock on one file for all, and through this library's loader, which takes no
+// locks.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one waits for: the first batch of an epoch, the first batch of a loader; and what a training thread loses to the
-// loader's worker beside it. By the clock on the wall, these are figures of an idle machine.
+// Waiting times for the first batch of an epoch and the first batch of a loader, and the slowdown of a training thread
+// by the loader's worker. Wall-clock times are valid only on an idle machine.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples per second through the loader, each side with its fastest setting, against PyTorch's; and against what two
-// users' own collates made of trajectories.
+// Samples per second through the loader, each side with its fastest setting, against PyTorch's loader and against two
+// users' own collates of trajectories.
 #include <cstdint>
 #include <functional>
 #include <string>

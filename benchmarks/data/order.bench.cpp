@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an order costs: per index against a hash of eight bytes (xxh64), to resume in, and in padding.
+// Cost of an order: per index against a hash of eight bytes (xxh64), per resume, and in padding.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

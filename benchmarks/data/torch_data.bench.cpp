@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader against torch::data, PyTorch's in C++, which is compiled here against the libraries of the peers' Python.
+// The loader against torch::data, PyTorch's C++ loader, which is compiled here against the libraries of the peers'
+// Python.
 #include <array>
 #include <cstdint>
 #include <cstdio>

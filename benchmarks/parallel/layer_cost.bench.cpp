@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DistributedDataParallel adds to a step when there is nobody to talk to: instructions of a step under it and
-// under SingleDevice, counted by callgrind, so that no other work on the machine shows.
+// Overhead of DistributedDataParallel in a step with one rank: instructions of a step under it and under SingleDevice,
+// counted by callgrind, so that no other work on the machine affects the result.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

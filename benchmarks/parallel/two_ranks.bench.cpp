@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores against the machine's own ceiling, the same two processes each training for itself; against
-// one such process that has the machine for itself; and against two processes under PyTorch's DistributedDataParallel
-// over Gloo. With a model of usual size, and with one whose steps are so short that communication has nowhere to hide.
-// Two ranks that share the optimizer's moments against two that each have all of them, and two that send gradients as
-// bfloat16 against two that send float32.
-// Ragged texts, against PyTorch alone: padded to the longest, as its users do, and packed, with a loop over their
-// attention.
+// Two ranks on two cores, against three peers: the machine's ceiling (the two processes each training alone), one such
+// process alone on the machine, and two processes under PyTorch's DistributedDataParallel over Gloo. With a model of
+// usual size, and with one whose steps are too short to hide communication. Also two ranks with a sharded optimizer
+// state against two without, and two that send gradients as bfloat16 against two that send float32. Ragged texts,
+// against PyTorch alone: padded to the longest, as in typical code, and packed, with a loop over their attention.
 #include <algorithm>
 #include <cstdio>
 #include <iterator>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores as they are, over what was predicted for them from a run on one of the cores and from what an
-// all-reduce takes when nothing else is done. 1 is right, more is faster than predicted.
+// Two ranks on two cores, over the prediction from a run on one of the cores and the time of an all-reduce alone. 1 is
+// exact, more is faster than predicted.
 #include <cstdio>
 #include <string>
 #include <utility>

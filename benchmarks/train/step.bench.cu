@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of the text classifier on a GPU: passes that are done again as they were recorded against passes whose
-// kernels are queued each time, and a batch that was sent ahead against one that is copied when its turn comes.
+// Training steps of the text classifier on a GPU: replayed CUDA graphs against kernels queued each time, and a
+// prefetched batch against one copied on demand.
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulation refuses what CUDA refuses: each case has what a GPU would do, and what it would not.
+// The emulation refuses the calls that CUDA refuses: each case has calls that a GPU accepts and calls that it refuses.
 #include <cuda_runtime.h>
 
 #include <doctest/doctest.h>

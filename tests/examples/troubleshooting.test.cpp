@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages that docs/how-to/troubleshooting.md quotes, as far as a host without GPUs can provoke them.
+// The messages that docs/how-to/troubleshooting.md quotes, as far as a host without GPUs can cause them.
 #include <signal.h>
 #include <sys/resource.h>
 

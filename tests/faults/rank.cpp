@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose ranks add up for ever, or for --steps: what the fault scripts end at random instants.
+// A program whose ranks run all-reduces forever, or for --steps: the fault scripts kill it at random instants.
 #include <unistd.h>
 
 #include <cstdio>

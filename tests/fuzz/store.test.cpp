@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of a run's store, and what a damaged or foreign other end may say.
+// Both ends of a run's store, with damaged and foreign messages from the other end.
 #include <lockstep/launch/store/store_server.hpp>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that another launcher has started: by hand with its variables, and by the real ones that are here.
+// Ranks started by another launcher: by hand with its variables, and by the installed launchers.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <spawn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model on both spaces: what its layers read and write fits together on a device, too.
+// A complete model in both spaces, which shows that its layers work together on a device, too.
 #include <lockstep/cuda.cuh>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 #include <lockstep/nn/linear/linear.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes that come back on a device are done as they were recorded: with the bits of passes that are queued anew.
+// Repeated passes on a device replay a recording, with the bits of passes that are queued again.
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/linear/linear.cuh>

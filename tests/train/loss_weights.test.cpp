@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of losses that are learned, or follow a schedule, as docs/how-to/add-a-layer.md makes them of what there is.
+// Loss weights that are learned or follow a schedule, built from existing parts as in docs/how-to/add-a-layer.md.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers that are stepped by their user, and those that fit several times.
+// Trainers with manual steps, and trainers that fit several times.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of batches per second against the machine's own roof: memcpy by as many threads.
+// Bytes of batches per second against the machine's roof: memcpy by as many threads.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

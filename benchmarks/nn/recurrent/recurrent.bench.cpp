@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward and backward of recurrent layers: batches of series of equal lengths, and of lengths that vary.
+// Forward and backward of recurrent layers: batches of time series of equal lengths, and of varying lengths.
 #include <algorithm>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a device the sums of tables' gradients are planned beside the rest of the pass.
+// On a device, segment plans for the tables' gradients are built concurrently with the rest of the pass.
 #include <lockstep/cuda.cuh>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 

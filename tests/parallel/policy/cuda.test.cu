@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on both spaces: a small classifier under every policy, from the loader to the parameters.
+// Training in both spaces: a small classifier under every policy, from the loader to the parameters.
 #include <lockstep/cuda.cuh>
 
 #include <doctest/doctest.h>
