@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory PyTorch takes at most in a forward and backward pass of the text classifier beyond parameters and their
-gradients: what its allocator reports to the profiler, summed in order. Takes the arguments of text_classification.py.
-Answers each line with that number of bytes."""
+"""Peak memory of PyTorch in a forward and backward pass of the text classifier, in addition to parameters and their gradients:
+the sum of its allocator's reports to the profiler, in order. Takes the arguments of text_classification.py. Answers each
+line with the number of bytes."""
 import json
 import sys
 import tempfile

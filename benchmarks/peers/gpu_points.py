@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's rows beside gpu/kernel_points.cu and gpu/step_points.cu:
+"""PyTorch's rows for gpu/kernel_points.cu and gpu/step_points.cu:
 
     python gpu_points.py kernels|steps eager|compiled SECONDS [PART OF A NAME...]
 
@@ -40,7 +40,7 @@ class Points:
 
     def measure(self, name, calls):
         """Prints the median over rounds of about 2 ms. `calls` is a function, or a list of functions that are called in
-        turn, each with memory of its own."""
+        turn, each with its own memory."""
         if not self.wants(name):
             return
         calls = calls if isinstance(calls, list) else [calls]
@@ -72,7 +72,7 @@ def print_failed(name, error):
 
 
 def elapsed_ms(work):
-    """The device's time between the events around work()."""
+    """Returns the device's time between the events around work()."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     work()
@@ -86,7 +86,7 @@ def random(*shape, dtype=torch.float32, gradient=False):
 
 
 def gradients_of(output, inputs):
-    """A function that computes the gradients of `output`, again and again."""
+    """Returns a function that computes the gradients of `output`, repeatedly."""
     of_output = torch.randn_like(output)
     return lambda: torch.autograd.grad(output, inputs, of_output, retain_graph=True)
 
@@ -100,7 +100,7 @@ def without_gradient(function):
 
 
 def copies(cold, size):
-    """As Copies in points.cuh: how many copies of `size` bytes exceed the cache several times."""
+    """Returns, as Copies in points.cuh, how many copies of `size` bytes exceed the cache several times."""
     return max(2, min(64, int(200e6 / size + 1))) if cold else 1
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer whose ranks MPI joins, under a real mpirun.
+// A trainer whose ranks MPI connects, under a real mpirun.
 #include <lockstep/app/run.hpp>
 
 #include <sys/wait.h>
