@@ -14,9 +14,9 @@
 #include "fused_embedding_case.hpp"
 
 /// Cases that every backend's fused embedding must satisfy. A backend has a type Space and
-/// template <class U> U* put(std::vector<U> const&);          // a copy in its memory, kept until the next clear()
-/// template <class U> std::vector<U> get(U const*, Index);
-/// void clear();   memory::Stream<Space> stream();   Plan& plan();
+///   template <class U> U* put(std::vector<U> const&);          // a copy in its memory, kept until the next clear()
+///   template <class U> std::vector<U> get(U const*, Index);
+///   void clear();   memory::Stream<Space> stream();   Plan& plan();
 namespace lockstep_test {
 
 using lockstep::Write;
