@@ -346,7 +346,7 @@ TEST_CASE("a signal does not end a wait for a file") {
   CHECK_FALSE(launch::detail::readable(file.get(), lockstep::deadline_in(0.01)));
 }
 
-TEST_CASE("rank: comes late" * doctest::skip()) {
+TEST_CASE("rank: connects late" * doctest::skip()) {
   be_joined_rank([](World&) { return 0; }, 0.3);
 }
 
@@ -354,14 +354,14 @@ TEST_CASE("a missing rank is named, by rank 0 and to the late rank") {
   NothingLeft const nothing_left;
   Scratch const scratch;
   std::vector<pid_t> pids;
-  for (int const rank : {0, 2}) pids.push_back(start(command_of("rank: comes late"), variables_of(rank, 4)));
-  pids.push_back(start(command_of("rank: comes late"), variables_of(1, 3, "7")));  // of a run without a rank 0
+  for (int const rank : {0, 2}) pids.push_back(start(command_of("rank: connects late"), variables_of(rank, 4)));
+  pids.push_back(start(command_of("rank: connects late"), variables_of(1, 3, "7")));  // of a run without a rank 0
   CHECK(end_of(pids[0]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[0])), "have not joined within 0 s: 1, 3"));
   CHECK(end_of(pids[2]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not reached rank 0"));
   (void)end_of(pids[1]);
-  auto const lonely = start(command_of("rank: comes late"), lonely_variables_of(0, 2));
+  auto const lonely = start(command_of("rank: connects late"), lonely_variables_of(0, 2));
   CHECK(end_of(lonely) == 2);
   CHECK(
       contains(Scratch::read("thrown" + std::to_string(lonely)), "have not joined within 0 s: 1; were they started?"));
@@ -541,7 +541,7 @@ TEST_CASE("a rank lost after the first one's work is done is noticed anyway") {
   }
 }
 
-TEST_CASE("rank: is sent what is ignored" * doctest::skip()) {
+TEST_CASE("rank: receives an ignored signal" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
   ::signal(SIGINT, SIG_IGN);
   launch::Options options;
@@ -556,7 +556,7 @@ TEST_CASE("rank: is sent what is ignored" * doctest::skip()) {
 TEST_CASE("an ignored signal ends no rank") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  for (auto const pid : start_ranks(2, "rank: is sent what is ignored")) CHECK(end_of(pid) == 0);
+  for (auto const pid : start_ranks(2, "rank: receives an ignored signal")) CHECK(end_of(pid) == 0);
 }
 
 TEST_CASE("rank: throws on its own" * doctest::skip()) {
@@ -580,7 +580,7 @@ TEST_CASE("an exception of a rank is reported once, with the exit code of its ty
   }
 }
 
-TEST_CASE("rank: works on without looking" * doctest::skip()) {
+TEST_CASE("rank: never checks for news" * doctest::skip()) {
   be_joined_rank([](World& world) -> int {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     for (;;) ::pause();
@@ -595,7 +595,7 @@ TEST_CASE(
     CAPTURE(failure);
     CAPTURE(apart);
     Scratch const scratch;
-    auto const pids = start_ranks(2, "rank: works on without looking", apart);
+    auto const pids = start_ranks(2, "rank: never checks for news", apart);
     await_file("ready0");
     await_file("ready1");
     ::kill(pids[1], failure ? SIGKILL : SIGTERM);
@@ -611,7 +611,7 @@ TEST_CASE("a lost rank is reported at once, whether or not a rank checks; how a 
   for (bool const apart : {false, true}) {
     CAPTURE(apart);
     Scratch const scratch;
-    auto const pids = start_ranks(2, apart ? "rank: waits for news" : "rank: works on without looking", apart);
+    auto const pids = start_ranks(2, apart ? "rank: waits for news" : "rank: never checks for news", apart);
     await_file("ready0");
     await_file("ready1");
     ::kill(pids[1], apart ? SIGTERM : SIGKILL);
@@ -644,7 +644,7 @@ TEST_CASE("a rank that gets SIGTERM after a failure has time to end by itself") 
   (void)end_of(pids[1]);
 }
 
-TEST_CASE("rank: ends when it is asked" * doctest::skip()) {
+TEST_CASE("rank: stops on request" * doctest::skip()) {
   be_joined_rank(
       [](World& world) -> int {
         auto const token = world.stop_request->token();
@@ -667,7 +667,7 @@ TEST_CASE("a rank that SIGTERM stops has the time it needs; after a second signa
       CAPTURE(apart);
       Scratch const scratch;
       if (then == Then::asked_again) Scratch::write("deaf", "yes");
-      auto const pids = start_ranks(2, "rank: ends when it is asked", apart);
+      auto const pids = start_ranks(2, "rank: stops on request", apart);
       await_file("ready0");
       await_file("ready1");
       if (then == Then::failed) {
@@ -695,7 +695,7 @@ TEST_CASE("a rank that SIGTERM stops has the time it needs; after a second signa
 
 TEST_CASE("launcher: starts one rank and waits" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
-  (void)start(command_of("rank: works on without looking"), variables_of(0, 2, "1"));
+  (void)start(command_of("rank: never checks for news"), variables_of(0, 2, "1"));
   for (;;) ::pause();
 }
 
@@ -704,7 +704,7 @@ TEST_CASE("ranks end with their launcher") {
   Scratch const scratch;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process, which can then wait for their end
   auto const launcher = start(command_of("launcher: starts one rank and waits"));
-  auto const other = start(command_of("rank: works on without looking"), variables_of(1, 2, "1"));
+  auto const other = start(command_of("rank: never checks for news"), variables_of(1, 2, "1"));
   await_file("ready0");
   await_file("ready1");
   ::kill(launcher, SIGKILL);

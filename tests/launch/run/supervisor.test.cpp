@@ -96,17 +96,17 @@ TEST_CASE("a rank that exits before it joins has failed") {
   CHECK(outcome.report.ends_with("ended with exit code 9"));
 }
 
-TEST_CASE("rank: ends as if it was asked to" * doctest::skip()) {
+TEST_CASE("rank: exits as after a stop request" * doctest::skip()) {
   be_rank([](World& world) { return world.rank == 1 ? 128 + SIGTERM : await_failure(world); });
 }
 
 TEST_CASE("the exit code of a stopped rank is a failure if no stop was requested") {
-  auto const outcome = run_processes(2, "rank: ends as if it was asked to");
+  auto const outcome = run_processes(2, "rank: exits as after a stop request");
   CHECK(outcome.code == 128 + SIGTERM);
   CHECK(outcome.report.ends_with(") ended with exit code 143"));
 }
 
-TEST_CASE("rank: ends by itself as if it was asked to" * doctest::skip()) {
+TEST_CASE("rank: exits by itself as after a stop request" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) std::_Exit(143);
     auto const limit = lockstep::deadline_in(30);
@@ -119,7 +119,7 @@ TEST_CASE("a rank that stops by itself after a signal has ended for ranks that w
   Scratch const scratch;
   launch::Options options;
   options.on_signal = launch::OnSignal::ask;
-  CHECK(run_processes(2, "rank: ends by itself as if it was asked to", options).code == 143);
+  CHECK(run_processes(2, "rank: exits by itself as after a stop request", options).code == 143);
   CHECK(Scratch::read("seen") == "over");
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a rank that crashes after its work has failed anyway") {
   CHECK(run_processes(2, "rank: crashes after it returned").code == 128 + SIGKILL);
 }
 
-TEST_CASE("rank: deaf" * doctest::skip()) {
+TEST_CASE("rank: ignores signals" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) return 5;
     if (world.rank == 2) ::signal(SIGTERM, SIG_IGN);
@@ -160,7 +160,7 @@ TEST_CASE("a rank that does not end is terminated, then killed, even if it is st
   NothingLeft const nothing_left;
   launch::Options options;
   options.grace_seconds = 0.1;
-  CHECK(run_processes(4, "rank: deaf", options).code == 5);
+  CHECK(run_processes(4, "rank: ignores signals", options).code == 5);
 }
 
 TEST_CASE("rank: tidies up" * doctest::skip()) {
@@ -201,7 +201,7 @@ TEST_CASE("a terminated rank gets a moment before it is killed") {
   CHECK(Scratch::read("tidy") == "terminated");
 }
 
-TEST_CASE("rank: notes what it inherited" * doctest::skip()) {
+TEST_CASE("rank: records its inheritance" * doctest::skip()) {
   be_rank([](World& world) {
     std::string files;
     for (auto const& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -219,7 +219,7 @@ TEST_CASE("rank: notes what it inherited" * doctest::skip()) {
 TEST_CASE("a rank inherits only the shared memory from the supervisor") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  CHECK(run_processes(3, "rank: notes what it inherited").code == 0);
+  CHECK(run_processes(3, "rank: records its inheritance").code == 0);
   for (int const rank : {0, 1, 2}) {
     auto const text = Scratch::read("rank" + std::to_string(rank));
     CAPTURE(text);
@@ -245,7 +245,7 @@ TEST_CASE("if the system refuses a process, the started ranks are ended") {
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
   launch::Options options;
   options.nproc = 4;
-  options.arguments = {"/proc/self/exe", "--test-case=rank: deaf", "--no-skip=true"};
+  options.arguments = {"/proc/self/exe", "--test-case=rank: ignores signals", "--no-skip=true"};
   std::string message;
   try {
     (void)launch::run(options, [](World&) { return 0; });
@@ -287,7 +287,7 @@ TEST_CASE("signals to the supervisor reach the ranks") {
   }
 }
 
-TEST_CASE("supervisor: asks" * doctest::skip()) {
+TEST_CASE("supervisor: stops on request" * doctest::skip()) {
   launch::Options options;
   options.on_signal = launch::OnSignal::ask;
   options.grace_seconds = 0.05;
@@ -305,7 +305,7 @@ TEST_CASE("supervisor: asks" * doctest::skip()) {
         return 128 + world.stop_request->signal();
       },
       options);
-  auto const outcome = run_processes(2, "supervisor: asks", options);
+  auto const outcome = run_processes(2, "supervisor: stops on request", options);
   Scratch::write("report", outcome.report);
   std::_Exit(outcome.code);
 }
@@ -322,7 +322,7 @@ TEST_CASE(
     CAPTURE(c.second);
     Scratch const scratch;
     if (c.second != 0) Scratch::write("deaf", "yes");
-    auto const supervisor = start_case("supervisor: asks");
+    auto const supervisor = start_case("supervisor: stops on request");
     await_file("ready0");
     await_file("ready1");
     ::kill(supervisor, c.first);
@@ -341,7 +341,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("supervisor: writes to a pipe that nobody reads" * doctest::skip()) {
+TEST_CASE("supervisor: writes to a full pipe" * doctest::skip()) {
   be_rank([](World& world) -> int {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     for (std::string const line(1000, 'x');;) std::fprintf(stderr, "%s\n", line.c_str());
@@ -355,7 +355,7 @@ TEST_CASE("supervisor: writes to a pipe that nobody reads" * doctest::skip()) {
   launch::Options options;
   options.grace_seconds = 0.2;
   options.nproc = 2;
-  options.arguments = {"test", "--test-case=supervisor: writes to a pipe that nobody reads", "--no-skip=true"};
+  options.arguments = {"test", "--test-case=supervisor: writes to a full pipe", "--no-skip=true"};
   options.line = [&](int, int, std::string const& line) {
     Scratch::write("line", "yes");
     static_cast<void>(write(line));
@@ -367,7 +367,7 @@ TEST_CASE("supervisor: writes to a pipe that nobody reads" * doctest::skip()) {
 TEST_CASE("a supervisor with a full output pipe still receives signals, and ends") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  auto const supervisor = start_case("supervisor: writes to a pipe that nobody reads");
+  auto const supervisor = start_case("supervisor: writes to a full pipe");
   await_file("ready1");
   await_file("line");
   ::usleep(200'000);  // in which the pipe fills up
@@ -382,8 +382,8 @@ TEST_CASE("a supervisor with a full output pipe still receives signals, and ends
   CHECK(WTERMSIG(status) == SIGTERM);
 }
 
-TEST_CASE("supervisor: of one that fails when it is asked to end" * doctest::skip()) {
-  auto const name = "supervisor: of one that fails when it is asked to end";
+TEST_CASE("supervisor: has a rank that fails on a stop request" * doctest::skip()) {
+  auto const name = "supervisor: has a rank that fails on a stop request";
   be_rank([](World& world) -> int {
     if (world.rank == 1) ::signal(SIGTERM, [](int) { std::_Exit(4); });
     if (world.rank == 0) ::signal(SIGTERM, SIG_IGN);
@@ -397,7 +397,7 @@ TEST_CASE("supervisor: of one that fails when it is asked to end" * doctest::ski
 
 TEST_CASE("a rank that fails while it stops on request is reported as failed, not as interrupted") {
   Scratch const scratch;
-  auto const supervisor = start_case("supervisor: of one that fails when it is asked to end");
+  auto const supervisor = start_case("supervisor: has a rank that fails on a stop request");
   await_file("ready0");
   await_file("ready1");
   ::kill(supervisor, SIGTERM);
@@ -425,14 +425,14 @@ TEST_CASE("ranks end with a killed supervisor") {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-TEST_CASE("supervisor: ignores its children" * doctest::skip()) {
+TEST_CASE("supervisor: ignores SIGCHLD" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_RANK") == nullptr) ::signal(SIGCHLD, SIG_IGN);
   be_rank([](World& world) {
     if (Scratch::read("all is well") == "yes") return 0;
     if (world.rank == 1) ::raise(SIGKILL);
     return await_failure(world);
   });
-  auto const outcome = run_processes(3, "supervisor: ignores its children");
+  auto const outcome = run_processes(3, "supervisor: ignores SIGCHLD");
   Scratch::write("report", outcome.report);
   std::_Exit(outcome.code);
 }
@@ -440,7 +440,7 @@ TEST_CASE("supervisor: ignores its children" * doctest::skip()) {
 TEST_CASE("a supervisor that ignores SIGCHLD learns at least that its children ended") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  auto const supervisor = start_case("supervisor: ignores its children");
+  auto const supervisor = start_case("supervisor: ignores SIGCHLD");
   int status = 0;
   REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
   CHECK(WIFEXITED(status));
@@ -448,13 +448,13 @@ TEST_CASE("a supervisor that ignores SIGCHLD learns at least that its children e
   CHECK(contains(Scratch::read("report"), "rank 1 (pid "));
   CHECK(contains(Scratch::read("report"), "ignores SIGCHLD"));
   Scratch::write("all is well", "yes");
-  auto const second = start_case("supervisor: ignores its children");
+  auto const second = start_case("supervisor: ignores SIGCHLD");
   REQUIRE(::waitpid(second, &status, 0) == second);
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(Scratch::read("report").empty());
 }
 
-TEST_CASE("supervisor: starts one after the end of another whose group is gone" * doctest::skip()) {
+TEST_CASE("supervisor: starts a rank after another's process group is gone" * doctest::skip()) {
   ::signal(SIGCHLD, SIG_IGN);
   launch::Options const options;
   launch::detail::RankOutput output(options);
@@ -469,7 +469,7 @@ TEST_CASE("supervisor: starts one after the end of another whose group is gone" 
 }
 
 TEST_CASE("if SIGCHLD is ignored, ranks start although the first has ended") {
-  auto const supervisor = start_case("supervisor: starts one after the end of another whose group is gone");
+  auto const supervisor = start_case("supervisor: starts a rank after another's process group is gone");
   int status = 0;
   REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
   CHECK(WEXITSTATUS(status) == 55);
@@ -546,7 +546,7 @@ TEST_CASE("rank: writes" * doctest::skip()) {
   });
 }
 
-TEST_CASE("rank: writes on and on" * doctest::skip()) {
+TEST_CASE("rank: never stops writing" * doctest::skip()) {
   be_rank([](World& world) -> int {
     auto const line = std::string(1023, 'x') + "\n";
     while (world.rank == 1) (void)!::write(1, line.data(), line.size());
@@ -564,7 +564,7 @@ TEST_CASE("a rank that never stops writing does not keep the run from ending") {
     ++lines;
     ::usleep(100);  // it writes faster than it is read
   };
-  CHECK(run_processes(2, "rank: writes on and on", options).code == 5);
+  CHECK(run_processes(2, "rank: never stops writing", options).code == 5);
   CHECK(lines > 0);
 }
 
