@@ -4,8 +4,8 @@
 
 namespace lockstep_bench {
 
-/// The other end of Peer (peer.hpp): says "ready", reads numbers, and answers each with what `f` makes of it. To be
-/// returned from main.
+/// The child side of Peer (peer.hpp): prints "ready", reads numbers, and answers each with f(number). Return its result
+/// from main.
 template <class F>
 int answer_each(F&& f) {
   std::puts("ready");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a translation unit pays for our umbrella, and for that of PyTorch, and what a whole small trainer does:
+// Compile cost of a translation unit with our umbrella header, with PyTorch's, and of a small complete trainer:
 // processor seconds and peak memory of the compiler. The compilations alternate, so that both see the same machine.
 #include <cstdio>
 #include <filesystem>
@@ -28,7 +28,7 @@ struct Cost {
 
 double in_seconds(timeval t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); }
 
-/// Runs a shell command; what the command and its children took.
+/// Runs a shell command; returns the resources that the command and its children used.
 Cost cost_of(std::string const& command) {
   pid_t const child = fork();
   if (child == 0) {
@@ -42,7 +42,7 @@ Cost cost_of(std::string const& command) {
   return {in_seconds(used.ru_utime) + in_seconds(used.ru_stime), static_cast<double>(used.ru_maxrss) / 1024};
 }
 
-/// The compiler's flags for torch/torch.h of the peers' Python, or of the system, or nothing where there is none.
+/// Returns the compiler's flags for torch/torch.h of the peers' Python, or of the system, or an empty string.
 std::optional<std::string> torch_flags() {
   for (std::string const& root : {torch_package() + "/include", std::string("/usr/include")}) {
     auto const api = root + "/torch/csrc/api/include";
@@ -56,14 +56,14 @@ std::string compile(fs::path const& source, fs::path const& object, std::string 
          object.string();
 }
 
-/// A translation unit that includes this header and nothing else.
+/// A translation unit that includes only this header.
 fs::path including(fs::path const& folder, std::string const& header) {
   auto const source = folder / (header.substr(0, header.find('/')) + ".cpp");
   std::ofstream(source) << "#include <" << header << ">\nint main() {}\n";
   return source;
 }
 
-/// The program that README begins with.
+/// The first program of README.
 fs::path program_of_readme(fs::path const& folder) {
   std::ifstream readme(LOCKSTEP_SOURCE_DIR "/README.md");
   auto const source = folder / "points.cpp";

@@ -16,11 +16,11 @@ extern char** environ;
 
 namespace lockstep_bench {
 
-/// A program that lives as long as this object and works when it is told to: it says "ready", then reads a number per
-/// line and answers each with a number.
+/// A child process that works on request: it prints "ready", reads a number per line and answers each with a number. It
+/// ends with this object.
 class Peer {
  public:
-  /// Empty where the program ends before it is ready.
+  /// Empty if the program ends before it is ready.
   static std::optional<Peer> start(std::vector<std::string> arguments) {
     Peer peer;
     peer.spawn(arguments);
@@ -42,7 +42,7 @@ class Peer {
     tell(number);
     return answer();
   }
-  /// The two halves, for peers that work at the same time.
+  /// The two halves, for peers that work concurrently.
   void tell(double number) {
     std::fprintf(to_, "%.9g\n", number);
     std::fflush(to_);

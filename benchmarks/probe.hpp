@@ -13,7 +13,7 @@
 
 namespace lockstep_bench {
 
-/// The processors that this process may run on.
+/// Returns the processors that this process may run on.
 inline std::vector<int> processor_numbers() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -24,7 +24,7 @@ inline std::vector<int> processor_numbers() {
   return out;
 }
 
-/// Binds the calling thread to one processor while it lives.
+/// Binds the calling thread to one processor during its lifetime.
 class [[nodiscard]] Pinned {
  public:
   explicit Pinned(int processor) {
@@ -42,13 +42,13 @@ class [[nodiscard]] Pinned {
   cpu_set_t before_;
 };
 
-/// The state of the machine, told by how long a cache line takes from one core to another and back. A virtual machine
-/// may flip, within seconds, between cores that share a cache and cores that do not; what moves data between cores or
-/// from memory then runs at half or double speed.
+/// The state of the machine, measured by a cache line's round trip between cores. A virtual machine may switch, within
+/// seconds, between cores that share a cache and cores that do not. Data transfer between cores or from memory then
+/// runs at half or double speed.
 struct Probe {
-  double round_trip_ns = 0;  ///< 0 where there is one processor only
+  double round_trip_ns = 0;  ///< 0 with only one processor
 
-  /// The best of many short exchanges, so that other work on the machine is not mistaken for distance. Takes some ms.
+  /// The minimum of many short exchanges, so that other work on the machine does not look like distance. Takes some ms.
   static Probe measure() {
     auto const places = processor_numbers();
     if (places.size() < 2) return {};
@@ -76,7 +76,7 @@ struct Probe {
     return {best / window * 1e9};
   }
 
-  /// Whether two probes saw the same machine.
+  /// Whether two probes found equal machine states.
   [[nodiscard]] static bool agree(Probe a, Probe b) {
     return a.round_trip_ns <= 1.5 * b.round_trip_ns && b.round_trip_ns <= 1.5 * a.round_trip_ns;
   }

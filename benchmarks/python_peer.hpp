@@ -11,21 +11,21 @@
 
 namespace lockstep_bench {
 
-/// The Python that runs the peers: the one that LOCKSTEP_PEER_PYTHON names, or python3.
+/// The Python that runs the peers: LOCKSTEP_PEER_PYTHON, or python3.
 inline std::string python() {
   auto const* named = std::getenv("LOCKSTEP_PEER_PYTHON");
   return named != nullptr ? named : "python3";
 }
 
-/// How PyTorch is started at its best: on processors of any vendor its MKL takes the products that it has for Intel's.
-/// With LOCKSTEP_STOCK_MKL it is left as it comes.
+/// Environment for PyTorch's best performance: on processors of any vendor its MKL uses its kernels for Intel's.
+/// LOCKSTEP_STOCK_MKL leaves the default.
 inline std::vector<std::string> python_command() {
   if (std::getenv("LOCKSTEP_STOCK_MKL") != nullptr) return {python()};
   return {"env", "LD_PRELOAD=" LOCKSTEP_MKL_VENDOR, python()};
 }
 
-/// Starts peers/<script>, which works for as many seconds as it is told and answers with the rate it reached; empty,
-/// and a line on standard output, where there is no PyTorch.
+/// Starts peers/<script>, which works for the requested number of seconds and answers with its rate. Without PyTorch it
+/// prints a line and returns an empty object.
 inline std::optional<Peer> python_peer(std::string const& script, std::vector<std::string> const& arguments) {
   auto command = python_command();
   command.push_back(LOCKSTEP_SOURCE_DIR "/benchmarks/peers/" + script);

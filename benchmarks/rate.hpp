@@ -6,9 +6,9 @@
 
 namespace lockstep_bench {
 
-/// What a rate is per second of.
+/// The denominator of a rate.
 enum class Time {
-  processor,  ///< the processor time of this process: for work of one thread, other work on the machine does not count
+  processor,  ///< the processor time of this process: for single-threaded work, excludes other work on the machine
   wall,       ///< for work of several threads or processes
 };
 

@@ -12,7 +12,7 @@
 
 namespace lockstep_bench {
 
-/// Works for about so many seconds and returns how much was done per second.
+/// Works for about that many seconds and returns the work done per second.
 using Rate = std::function<double(double seconds)>;
 
 /// Median and quartiles.
@@ -34,12 +34,12 @@ struct Spread {
 
 struct Blocks {
   double seconds = 0.5;  ///< a peer's turn
-  int count = 9;         ///< blocks, each one turn of either
+  int count = 9;         ///< blocks, each with one turn of either
 };
 
 /// Compares this library with its peers, prints a line for each case and appends it to the CSV file that
 /// LOCKSTEP_RATIOS names (`benchmark,case,peer,ratio,low,high`): the median over blocks of our rate over the peer's,
-/// with quartiles. 1 is parity, more is better for us.
+/// with quartiles. 1 is parity, larger is better for us.
 class Ratios {
  public:
   explicit Ratios(std::string benchmark) : benchmark_(std::move(benchmark)) {
@@ -56,11 +56,11 @@ class Ratios {
   Ratios(Ratios const&) = delete;
   Ratios& operator=(Ratios const&) = delete;
 
-  /// The two alternate, and take turns at being first: what changes slowly meets both alike. A block during which the
-  /// machine changed its state is dropped.
+  /// The two alternate, and take turns at being first, so that slow changes affect both equally. A block during which
+  /// the machine changed its state is dropped.
   void compare(std::string const& name, std::string const& peer, Rate const& ours, Rate const& theirs,
                Blocks blocks = {}) {
-    ours(blocks.seconds / 4);  // first touches, caches, lazy setup
+    ours(blocks.seconds / 4);  // page faults, caches, lazy setup
     theirs(blocks.seconds / 4);
     std::vector<double> ratios;
     int shared = 0, dropped = 0;

@@ -9,7 +9,7 @@
 
 namespace lockstep_bench {
 
-/// The folder of the peers' PyTorch, with C++ headers in `include` and libraries in `lib`; empty where there is none.
+/// The folder of the peers' PyTorch, with C++ headers in `include` and libraries in `lib`; empty without PyTorch.
 inline std::string torch_package() {
   std::string const find = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])";
   std::string out;

@@ -9,7 +9,7 @@
 
 namespace lockstep_test {
 
-/// How a process of its own ended that ran something, as waitpid says it, and what it wrote to stderr.
+/// The exit status of a child process, as from waitpid, and its stderr output.
 struct Death {
   int status = 0;
   std::string said;

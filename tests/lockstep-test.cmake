@@ -37,7 +37,7 @@ endif()
 target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${lockstep_test_files}")
 
 # Parses the common headers of tests once per optimization level instead of once per test. This hides missing includes
-# of standard headers, which `./dev check alone` finds, as it compiles headers without it.
+# of standard headers, which `./dev check alone` finds, because it compiles headers without it.
 function(lockstep_test_start name)
   add_library(${name} OBJECT start.cpp)
   target_compile_options(${name} PRIVATE ${ARGN})

@@ -41,7 +41,7 @@ void skip(Need need, std::string_view what) {
 }  // namespace lockstep_test
 
 int main(int argc, char** argv) {
-  for (int const signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);  // a shell's & has SIGINT ignored
+  for (int const signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);  // a shell's & ignores SIGINT
   doctest::Context context(argc, argv);
   context.setOption("no-intro", true);
   int const failed = context.run();

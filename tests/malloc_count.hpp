@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 #if __has_include(<mm_malloc.h>)
-#include <mm_malloc.h>  // declares posix_memalign in its own way, and must come first
+#include <mm_malloc.h>  // declares posix_memalign differently, and must come first
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -18,8 +18,8 @@
 #define LOCKSTEP_TESTS_COUNT_MALLOC 1
 #endif
 
-/// Counts every way to heap memory, operator new among them, in the executable that includes this (in one translation
-/// unit), on all of its threads. Sanitizers bring their own; under them nothing is counted.
+/// Counts all heap allocations, including operator new, on all threads of the executable that includes this file (in
+/// one translation unit). Sanitizers have their own allocators; with them nothing is counted.
 namespace lockstep_test {
 inline constexpr bool counts_mallocs = LOCKSTEP_TESTS_COUNT_MALLOC;
 inline std::atomic<long> mallocs{0};

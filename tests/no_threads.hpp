@@ -6,7 +6,7 @@
 
 namespace lockstep_test {
 
-/// While it lives the system refuses new threads: their stacks would be larger than the address space.
+/// During its lifetime the system refuses new threads, because their stacks would exceed the address space.
 class NoThreads {
  public:
   NoThreads() {

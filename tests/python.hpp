@@ -7,8 +7,8 @@
 
 namespace lockstep_test {
 
-/// The Python interpreter that tests start: LOCKSTEP_PEER_PYTHON, else python3, or the system's python3 if only that
-/// one has numpy.
+/// Returns the Python interpreter that tests start: LOCKSTEP_PEER_PYTHON, else python3, or the system's python3 if only
+/// that one has numpy.
 inline std::string const& python() {
   static std::string const found = [] {
     char const* const named = std::getenv("LOCKSTEP_PEER_PYTHON");

@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled start.hpp wants a source of its own.
+// The precompiled start.hpp needs a source of its own.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is compiled once and put before every test: nothing of the project, so that it seldom changes.
+// The precompiled header of every test: it includes nothing of the project, so it seldom changes.
 #pragma once
 #include <algorithm>
 #include <array>

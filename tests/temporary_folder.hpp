@@ -9,7 +9,7 @@
 
 namespace lockstep_test {
 
-/// A fresh empty folder that goes, with everything in it, when the test is over.
+/// A new empty folder that is removed with its contents at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -26,7 +26,7 @@ class TemporaryFolder {
 
   [[nodiscard]] std::string operator/(std::string const& name) const { return (path_ / name).string(); }
   [[nodiscard]] std::filesystem::path const& path() const { return path_; }
-  /// Number of files and folders in it.
+  /// Returns the number of files and folders in it.
   [[nodiscard]] long entries() const {
     return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
   }
@@ -35,12 +35,12 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 inline std::string read_file(std::string const& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-/// Makes a file of these bytes.
+/// Creates a file with these bytes.
 inline void write_file(std::string const& path, std::string const& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lockstep_together(output files…) joins the files into one translation unit, which compiles in a fraction of the time.
-# It has all includes of the files first. Then it includes each file in a namespace `in_` and its name, where the file's
+# It first has all includes of the files. It then includes each file in a namespace `in_` and its name, and the file's
 # own includes have no further effect.
 function(lockstep_together output)
   set(script "${CMAKE_CURRENT_FUNCTION_LIST_FILE}")
@@ -26,7 +26,7 @@ foreach(file IN LISTS FILES)
     if(NOT line MATCHES "^#include ([<\"])([^>\"]+)([>\"])")
       set(other "${line}")
     elseif(other)
-      message(FATAL_ERROR "${file}: `${other}` stands before `${line}`, which may depend on it: this file must be APART")
+      message(FATAL_ERROR "${file}: `${other}` precedes `${line}`, which may depend on it: this file must be APART")
     else()
       set(included "${CMAKE_MATCH_2}")
       if(CMAKE_MATCH_1 STREQUAL "\"" AND EXISTS "${folder}/${included}")

@@ -4,7 +4,8 @@
 
 namespace lockstep_test {
 
-/// While it lives, this process is not the superuser, whom permissions do not stop. For a process of one thread.
+/// During its lifetime, this process is not the superuser, to whom permissions do not apply. For a single-threaded
+/// process.
 class [[nodiscard]] Unprivileged {
  public:
   Unprivileged() : was_(::geteuid()) {
@@ -16,7 +17,7 @@ class [[nodiscard]] Unprivileged {
   Unprivileged(Unprivileged const&) = delete;
   Unprivileged& operator=(Unprivileged const&) = delete;
 
-  /// False where the superuser may be nobody else: a container may know no other user.
+  /// False if the superuser cannot change its user: a container may know no other user.
   [[nodiscard]] explicit operator bool() const noexcept { return holds_; }
 
  private:

@@ -9,9 +9,10 @@ test):
     mouse_07.mp4,12.4,rearing,train
     mouse_07.mp4,31.0,rest,train
 
-Each clip is grey, resized and of uint8. The clips of a video are one .npy file, [clips * frames, height, width]; index.csv
-has a row for each clip, classes.txt the names of the classes. Needs numpy and the command ffmpeg, or the Python package
-imageio-ffmpeg, which brings one along. A video is decoded once, from its beginning to the last frame that a clip needs."""
+Each clip is grayscale, resized and of type uint8. The clips of a video are one .npy file, [clips * frames, height,
+width]; index.csv has a row for each clip, classes.txt the names of the classes. Needs numpy and the command ffmpeg, or
+the Python package imageio-ffmpeg, which includes it. A video is decoded once, from its beginning to the last frame that
+a clip needs."""
 import argparse
 import csv
 import os
@@ -24,7 +25,7 @@ import numpy as np
 
 
 class Refused(Exception):
-    """Wrong input: one sentence for a person."""
+    """Invalid input, described in one sentence for users."""
 
 
 def find_ffmpeg():
@@ -39,7 +40,7 @@ def find_ffmpeg():
 
 
 def read_events(path):
-    """A dictionary from video to a list of (line, start or None, frame or None, label, split or None)."""
+    """Returns a dictionary from video to a list of (line, start or None, frame or None, label, split or None)."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
         names = rows.fieldnames or []
@@ -71,7 +72,7 @@ def read_events(path):
 
 
 def frame_rate(ffmpeg, path):
-    """Frames per second, as ffmpeg tells them of the file's first video."""
+    """Returns the frames per second that ffmpeg reports for the file's first video stream."""
     told = subprocess.run([ffmpeg, "-hide_banner", "-nostdin", "-i", path], capture_output=True, text=True,
                           errors="replace").stderr
     found = re.search(r"Video:.*?([0-9.]+) fps", told)
@@ -81,7 +82,7 @@ def frame_rate(ffmpeg, path):
 
 
 def decoded_frames(ffmpeg, path, rate, height, width):
-    """Yields the frames of a video, grey and resized, at a constant rate."""
+    """Yields the frames of a video, grayscale and resized, at a constant rate."""
     command = [ffmpeg, "-v", "error", "-nostdin", "-i", path, "-map", "0:v:0", "-an", "-sn",
                "-vf", f"fps={rate},scale={width}:{height}:flags=area,format=gray", "-f", "rawvideo", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as decoder:
@@ -96,8 +97,8 @@ def decoded_frames(ffmpeg, path, rate, height, width):
 
 
 def cut(ffmpeg, path, out, firsts, frames, rate, height, width):
-    """Writes the clips that begin at the frames `firsts`, in this order; those that the video is too short for are
-    missing in what is returned: a list of whether each was written."""
+    """Writes the clips that begin at the frames `firsts`, in this order. Returns a list of whether each was written; it is
+    False if the video is too short."""
     array = np.lib.format.open_memmap(out, mode="w+", dtype=np.uint8, shape=(len(firsts) * frames, height, width))
     wanted = {}
     for clip, first in enumerate(firsts):
@@ -146,7 +147,7 @@ def run(o):
         raise Refused(f"{o.events}: no video is long enough for any of its clips")
     with open(os.path.join(o.out, "classes.txt"), "w", encoding="utf-8") as file:
         file.writelines(name + "\n" for name in classes)
-    partial = os.path.join(o.out, "index.csv.partial")  # the index comes last: a folder with one is whole
+    partial = os.path.join(o.out, "index.csv.partial")  # the index is written last: a folder with one is complete
     with open(partial, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["file", "first_frame", "frames", "label", "video"] + (["split"] if has_split else []))

@@ -5,10 +5,10 @@
     python3 tools/episodes_to_npz.py SOURCE FOLDER [--per-episode]
 
 SOURCE is one of
-  FILE.pkl, FILE.pickle  a list of episodes, each a dictionary of arrays, or one flat dictionary as D4RL has them, whose
-                         `terminals` and `timeouts` say where episodes end
-  FILE.npz, FILE.npy     the same flat dictionary, or a pickled object as above
-  FILE.hdf5, FILE.h5     a flat file as D4RL's, or groups `episode_0`, ... as Minari's (needs h5py)
+  FILE.pkl, FILE.pickle  a list of episodes, each a dictionary of arrays, or a flat dictionary in D4RL's format, with
+                         `terminals` and `timeouts` at the ends of episodes
+  FILE.npz, FILE.npy     such a flat dictionary, or a pickled object as above
+  FILE.hdf5, FILE.h5     a flat file as in D4RL, or groups `episode_0`, ... as in Minari (needs h5py)
   minari:NAME            a local data set of Minari (needs minari)
 
 Arrays may be called observations, obs or states; actions, action or acts; rewards or reward; terminals, terminations,
@@ -34,11 +34,11 @@ NAMES = {
 
 
 class Refusal(Exception):
-    """A sentence about the data."""
+    """Invalid data, described in one sentence."""
 
 
 def flat(value):
-    """An array with a row per step; dictionaries and tuples of arrays, as of composite spaces, side by side."""
+    """Returns an array with a row per step; dictionaries and tuples of arrays, as of composite spaces, become columns."""
     if isinstance(value, dict):
         value = [value[name] for name in sorted(value)]
         parts = [flat(part) for part in value]
@@ -64,7 +64,7 @@ def is_episode(value):
 
 
 def normal(episode, who):
-    """An episode under our names, in our types, checked."""
+    """Returns a checked episode with our names and types."""
     arrays = {}
     for name in ("observations", "actions", "rewards"):
         value = find(episode, name)
@@ -94,7 +94,7 @@ def normal(episode, who):
 
 
 def cut(steps, who):
-    """Episodes of a flat dictionary, where terminals or timeouts are set. Steps after the last end are an episode, too."""
+    """Yields episodes of a flat dictionary, divided after set terminals or timeouts. Steps after the last end are an episode, too."""
     terminals, timeouts = find(steps, "terminals"), find(steps, "timeouts")
     if terminals is None and timeouts is None:
         return [steps]
@@ -119,7 +119,7 @@ def episodes_of(value, who):
     if isinstance(value, numpy.ndarray) and value.dtype == object:
         value = value.tolist()
     if is_episode(value):
-        # One recorded episode of a buffer with an observation more, or many behind each other.
+        # One recorded episode of a buffer with one more observation, or many concatenated ones.
         return cut(value, who)
     if isinstance(value, dict):
         value = list(value.values())
@@ -129,7 +129,7 @@ def episodes_of(value, who):
 
 
 def tree(group):
-    """An HDF5 group as a dictionary."""
+    """Returns an HDF5 group as a dictionary."""
     return {name: tree(item) if hasattr(item, "keys") else item[()] for name, item in group.items()}
 
 

@@ -70,7 +70,7 @@ end=$((SECONDS + seconds))
 
 # ------------------------------------------------------------------------------------------------------ environment
 
-# has_module NAME: whether the Python of the peers has it, without loading it.
+# has_module NAME: whether the peers' Python has it, without loading it.
 find_python() {
   local candidate
   for candidate in "${LOCKSTEP_PEER_PYTHON:-python3}" python3 python; do
@@ -82,7 +82,8 @@ find_python() {
 }
 python=$(find_python)
 
-# Folders with cuBLASLt, cuDNN and NCCL: PyTorch's wheels first, so that both sides use the same, then CUDA toolkits.
+# Folders with cuBLASLt, cuDNN and NCCL: PyTorch's wheels first, so that both sides use the same files, then CUDA
+# toolkits.
 library_folders() {
   echo "$kit/lib"
   if [[ -n $python ]]; then
@@ -96,7 +97,7 @@ TEXT
   compgen -G '/usr/local/cuda*/lib' | sort -r
 }
 libraries=$(library_folders | paste -sd:)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# Goes before a program of the kit. Python finds its own libraries.
+# Environment for a program of the kit. Python finds its own libraries.
 ours=(env "LD_LIBRARY_PATH=$libraries")
 
 describe_machine() {
@@ -225,7 +226,7 @@ equal() {
   fi
 }
 
-# nccl RANKS NAME FLAG…: starts ranks on one GPU. NCCL refuses them unless each looks like a host of its own.
+# nccl RANKS NAME FLAG…: starts ranks on one GPU. NCCL refuses them unless each appears to be on its own host.
 nccl() {
   local ranks=$1 name=$2
   shift 2
@@ -358,7 +359,7 @@ stage_sanitizer() {
   local sanitizer tool name program filter options
   sanitizer=$(find_tool compute-sanitizer)
   [[ -n $sanitizer ]] || { record compute-sanitizer skipped 0 'there is no compute-sanitizer here' && return; }
-  # The order is that of the tests' times, if these were measured.
+  # The order is by the tests' times, if these were measured.
   while read -r name program filter; do
     matches_only "$name" || continue
     for tool in memcheck racecheck; do

@@ -5,7 +5,7 @@
     gpu_report.py RESULTS REPOSITORY [--write]
 
 RESULTS/report.md has the tables of times and the outcomes of all checks. RESULTS/status.md has the rows of the table of
-components in docs/reference/cuda.md, with the status that this run gives them. With --write, report.md also becomes
+components in docs/reference/cuda.md, with their status after this run. With --write, report.md also becomes
 benchmarks/results/CHIP.md, and the statuses are written to docs/reference/cuda.md."""
 import argparse
 import csv
@@ -14,7 +14,7 @@ import re
 
 WAYS = ["lockstep", "eager", "graph", "compiled", "compiled graph"]
 
-# Component in docs/reference/cuda.md, by the beginning of its row, and what it needs: names of tests (regular
+# Components in docs/reference/cuda.md, by the beginning of their rows, with requirements: names of tests (regular
 # expressions that match whole names) or of checks of the stage trainers. Other rows keep their status.
 COMPONENTS = [
     ("matrix products", ["kernel/gemm/gemm", "kernel/linear/linear", "kernel/linear/gated_linear",
@@ -53,12 +53,12 @@ class Results:
         self.machine = [line for line in (folder / "machine.txt").read_text().splitlines() if line]
 
     def entry(self, name):
-        """The rest of the first line of machine.txt that begins with `name`."""
+        """Returns the rest of the first line of machine.txt that begins with `name`."""
         return next((line[len(name) + 1:] for line in self.machine if line.startswith(name + " ")), "")
 
     @property
     def chip(self):
-        """The GPU's name without maker and memory, such as H100."""
+        """Returns the GPU's name without vendor and memory, such as H100."""
         words = re.sub(r"NVIDIA|GeForce|Tesla", "", self.entry("gpu").split(",")[0]).split()
         return " ".join(words[:1]) or "GPU"
 
@@ -67,11 +67,11 @@ class Results:
         return self.entry("date").split()[0]
 
     def outcomes(self, stage):
-        """Name, outcome, seconds and note of each check."""
+        """Returns name, outcome, seconds and note of each check."""
         return [(line + [""] * 4)[:4] for line in lines_of(self.folder / (stage + ".tsv"))]
 
     def rows(self, stage):
-        """For each name, in order, a dictionary of ways to their numbers."""
+        """Returns for each name, in order, a dictionary from ways to their numbers."""
         out = {}
         for name, way, *numbers in lines_of(self.folder / (stage + ".rows")):
             out.setdefault(name, {})[way] = [float(number) for number in numbers]
@@ -92,13 +92,13 @@ def time_of(ways, way, scale=1.0):
 
 
 def ratio(ways):
-    """PyTorch's best time over Lockstep's."""
+    """Returns PyTorch's best time over Lockstep's."""
     peers = [ways[way][0] for way in WAYS[1:] if way in ways]
     return f"{min(peers) / ways['lockstep'][0]:.2f}" if peers and "lockstep" in ways else ""
 
 
 def reached(ways, copy_rate):
-    """Bytes per second as a share of a copy's, or operations per second, of the numbers that a row has."""
+    """Returns a row's bytes per second as a share of a copy's, or its operations per second."""
     if len(ways.get("lockstep", [])) < 3:
         return ""
     microseconds, size, operations = ways["lockstep"][:3]
@@ -134,14 +134,14 @@ def text_table(rows):
 
 
 def kernel_name(signature):
-    """The function's name and template arguments, without namespaces."""
+    """Returns the function's name and template arguments, without namespaces."""
     short = re.sub(r"\(int\)|\(bool\)|void ", "", signature)
     short = re.sub(r"(?:\w+::|<unnamed>::|\(anonymous namespace\)::)+", "", short)
     return short.split("(")[0][:90]
 
 
 def profile_table(log, most=25):
-    """The kernels of one profiled step, by their total time."""
+    """Returns the kernels of one profiled step, by their total time."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.startswith('"')]
     kernels = {}
     for row in csv.DictReader(lines):
@@ -191,7 +191,7 @@ def report(results):
 
 
 def status_of(results, patterns):
-    """The status that a run gives a component, or None if a check of it did not run."""
+    """Returns a component's status after a run, or None if one of its checks did not run."""
     checks = {name: outcome for stage in ("tests", "trainers") for name, outcome, _, _ in results.outcomes(stage)}
     failed = []
     for pattern in patterns:
@@ -204,7 +204,7 @@ def status_of(results, patterns):
 
 
 def with_statuses(page, results):
-    """The page docs/reference/cuda.md with new statuses, and its rows that changed."""
+    """Returns the page docs/reference/cuda.md with new statuses, and its changed rows."""
     out, changed = [], []
     for line in page.splitlines():
         cells = re.split(r"(?<!\\)\|", line)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plays a simulator of Gymnasium by a model that trajectory_transformer trained, and prints average returns.
+"""Plays a Gymnasium simulator with a model trained by trajectory_transformer, and prints average returns.
 
     python3 tools/play_episodes.py CartPole-v1 PARAMETERS.safetensors --returns 100,250,500 --data episodes/
 
-PARAMETERS is a file in the --save-dir of the training, such as checkpoints/best.safetensors. --returns are the returns that
-the model is told to earn. --data compares with the recorded episodes. Needs numpy and gymnasium.
+PARAMETERS is a file in the --save-dir of the training, such as checkpoints/best.safetensors. --returns are the model's
+target returns. --data compares with the recorded episodes. Needs numpy and gymnasium.
 """
 import argparse
 import pathlib
@@ -16,7 +16,7 @@ import numpy
 
 
 class Player:
-    """The program trajectory_player, asked for an action per step."""
+    """The program trajectory_player, which answers with an action per step."""
 
     def __init__(self, program, parameters):
         self.process = subprocess.Popen([program, parameters], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -13,13 +13,13 @@ A pickle (or .pkl.gz) holds one sample, a list of samples, or a dictionary of th
     face, face_landmarks, face_keypoints_2d                       the face
     left_hand, left_hand_landmarks, hand_left_keypoints_2d        the left hand
     right_hand, right_hand_landmarks, hand_right_keypoints_2d     the right hand
-    frames, people                   a list with such a dictionary for each frame, or each person (the first is taken)
+    frames, people                   a list with such a dictionary for each frame, or each person (the first is used)
     text, translation, sentence, caption, gloss, label            the text
-    name, id, video, file, split                                  what they say
+    name, id, video, file, split                                  name and split of the sample
 
 Parts are written in the order body, face, left hand, right hand (or all joints), as many joints as the largest
 sample has. Numbers are x, y and confidence: a fourth column replaces the third (x, y, z, visibility), two columns get
-confidence 1. What is missing, None or NaN becomes 0 with confidence 0. Needs Python 3.8 and numpy.
+confidence 1. Missing values, None and NaN become 0 with confidence 0. Needs Python 3.8 and numpy.
 """
 import argparse
 import csv
@@ -69,7 +69,7 @@ class Unpickler(pickle.Unpickler):
 
 
 def load(path):
-    """Returns what a pickle holds."""
+    """Returns a pickle's contents."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -94,7 +94,7 @@ def numbers_of(landmark):
 
 
 def joints_of(frame):
-    """Returns one part of one frame as an array [joints, columns]; no joints when it is missing."""
+    """Returns one part of one frame as an array [joints, columns]; no joints if it is missing."""
     if frame is not None and not hasattr(frame, "__len__") or np.ndim(frame) == 0 and isinstance(frame, np.ndarray):
         raise Refused("has a single number where a frame was expected")
     if frame is None or len(frame) == 0:
@@ -225,7 +225,7 @@ def samples_of(path, split):
 
 
 def split_of(path):
-    """Returns the split that a file's name tells, else an empty text."""
+    """Returns the split in a file's name, or an empty string."""
     words = re.split(r"[^a-z]+", os.path.basename(path).lower())
     return next((s for s in ("train", "dev", "val", "valid", "validation", "test") if s in words), "")
 
@@ -244,7 +244,7 @@ def read_table(path):
 
 
 def joined(parts, sizes):
-    """Returns a sample [frames, joints, 3], zeros where a part or joint is missing."""
+    """Returns a sample [frames, joints, 3], with zeros for missing parts and joints."""
     frames = max(len(of) for of in parts.values())
     out = np.zeros((frames, sum(sizes.values()), CHANNELS), np.float32)
     first = 0
@@ -282,7 +282,7 @@ def main():
             raise Refused(f"{options.out}: exists already; name a new folder")
         table = read_table(options.texts) if options.texts else {}
         sizes = {}
-        for path in options.pickles:  # how many joints each part has
+        for path in options.pickles:  # number of joints of each part
             for name, _, _, sample in samples_of(path, ""):
                 try:
                     for part, frames in parts_of(sample).items():

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Records episodes of a physics simulator of Gymnasium as training data of trajectory_transformer.
+"""Records episodes of a Gymnasium physics simulator as training data for trajectory_transformer.
 
-A scripted controller plays, and in each episode a share of its actions is replaced by random ones. The share differs from
-episode to episode, so that returns do. A seed gives the same episodes on each machine with the same versions.
+A scripted controller plays, and in each episode a share of its actions is replaced by random ones. The share varies between
+episodes, and therefore so do the returns. A seed gives equal episodes on all machines with equal versions.
 
     python3 tools/record_episodes.py CartPole-v1 episodes/ --episodes 400
     python3 tools/record_episodes.py Pendulum-v1 episodes/ --episodes 400
@@ -51,7 +51,7 @@ CONTROLLERS = {"CartPole-v1": cart_pole, "Pendulum-v1": pendulum, "MountainCar-v
 
 
 def record(simulator, controller, seed, share):
-    """One episode as a dictionary of arrays; `share` of the actions are random."""
+    """Returns one episode as a dictionary of arrays; `share` of the actions are random."""
     draws = numpy.random.default_rng(seed)
     simulator.action_space.seed(seed)
     state, _ = simulator.reset(seed=seed)

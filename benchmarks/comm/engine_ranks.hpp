@@ -17,8 +17,8 @@
 
 namespace lockstep_bench {
 
-/// One rank of an engine that sums `bytes` of float32 when it is told to, or does the same work on the same memory
-/// without waiting for anyone: the roof.
+/// One rank of an engine that all-reduces `bytes` of float32 on request, or does equal work on the same memory without
+/// waiting (the roof).
 class EngineRank {
  public:
   EngineRank(lockstep::launch::World const& world, std::size_t bytes)
@@ -33,8 +33,8 @@ class EngineRank {
     for (auto const at : offsets) all_.push_back(reinterpret_cast<float*>(memory.at(at)));
   }
 
-  /// Rank 0 obeys; the others do what it does. Seconds are told, negative ones for the roof; answered is one over the
-  /// median time, of the rank with the longest.
+  /// Rank 0 reads requests; the others follow it. A request is a number of seconds, negative for the roof. The answer
+  /// is one over the median time of the slowest rank.
   int obey() {
     double turn = 0;
     if (rank() == 0) {
@@ -64,7 +64,7 @@ class EngineRank {
   double measure(long times, bool sum) {
     times_.clear();
     for (long i = 0; i < times; ++i) {
-      // A sum of what is in everybody's cache already, or of what nobody wrote, would measure something else.
+      // Memory that is in every rank's cache, or that no rank has written, would give another result.
       std::fill(mine_.begin(), mine_.end(), static_cast<float>(i % 8 + rank()));
       communicator_.barrier();
       auto const begin = lockstep::Clock::nanoseconds();
@@ -98,7 +98,7 @@ class EngineRank {
       });
   }
 
-  /// What reading the clock adds to a time.
+  /// Cost of reading the clock.
   static double clock_cost() {
     std::vector<double> gaps;
     for (int i = 0; i < 1001; ++i) {
@@ -119,7 +119,7 @@ class EngineRank {
   double sum_estimate_ = 1e-2, roof_estimate_ = 1e-2;
 };
 
-/// The ranks of an engine: "thread" or "process", how many, and the bytes of each.
+/// The ranks of an engine ("thread" or "process"), their number, and the bytes of each.
 inline int run_engine(std::string const& engine, int ranks, std::size_t bytes) {
   lockstep::launch::Options options;
   (engine == "thread" ? options.threads : options.nproc) = ranks;

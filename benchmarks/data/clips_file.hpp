@@ -9,8 +9,8 @@
 
 namespace lockstep_bench {
 
-/// A file of clips, 17x256x256 bytes each, while it lives: in a folder, or in that which LOCKSTEP_BENCH_FOLDER names,
-/// or in that for temporary files.
+/// A temporary file of clips, 17x256x256 bytes each: in the given folder, in LOCKSTEP_BENCH_FOLDER, or in the folder
+/// for temporary files.
 class ClipsFile {
  public:
   explicit ClipsFile(int count, char const* folder = nullptr) {

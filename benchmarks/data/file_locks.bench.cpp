@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One file per sample, read by one, two and four processes: without a lock, with a shared lock on each sample's file,
-// with a shared and with an exclusive lock on one file for all; and through this library's loader, which takes none.
+// with a shared and with an exclusive lock on one file for all, and through this library's loader, which takes no
+// locks.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -46,7 +47,7 @@ void read_whole(int fd, char* out) {
   if (read(fd, out, file_bytes) != static_cast<ssize_t>(file_bytes)) throw std::runtime_error("cannot read");
 }
 
-/// Reads files in an order of its own into three batches in turn, as the loader does; each answer is files per second.
+/// Reads files in a shuffled order into three batches in turn, as the loader does; each answer is files per second.
 int read_by_hand(std::string const& how, std::string const& folder, std::uint64_t seed) {
   std::vector<char> batches(3 * batch * file_bytes);
   auto const lock_file = FilesFolder::lock_file(folder);
@@ -65,7 +66,7 @@ int read_by_hand(std::string const& how, std::string const& folder, std::uint64_
   return answer_each([&](double duration) { return rate(duration, Time::wall, one); });
 }
 
-/// The same through a loader without workers.
+/// Reads them through a loader without workers.
 int read_by_loader(std::string const& folder, std::uint64_t seed) {
   data::DataLoader loader{data::FolderDataset{folder + "/samples/*"},
                           data::ShuffledSampler{.seed = seed},
@@ -78,7 +79,7 @@ int read_by_loader(std::string const& folder, std::uint64_t seed) {
   });
 }
 
-/// Runs of this program at the same time, and the files per second of all.
+/// Concurrent runs of this program, and their total files per second.
 class Readers {
  public:
   Readers(std::string const& how, std::string const& folder, int count) {

@@ -12,8 +12,7 @@
 
 namespace lockstep_bench {
 
-/// A folder of files of one size while it lives: in the folder that LOCKSTEP_BENCH_FOLDER names, or in that for
-/// temporary files.
+/// A temporary folder of files of one size: in LOCKSTEP_BENCH_FOLDER, or in the folder for temporary files.
 class FilesFolder {
  public:
   FilesFolder(int count, std::size_t bytes) : count_(count) {

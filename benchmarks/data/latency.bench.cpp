@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one waits for: the first batch of an epoch, the first batch of a loader; and what a training thread loses to the
-// loader's worker beside it. By the clock on the wall, these are figures of an idle machine.
+// Waiting times for the first batch of an epoch and the first batch of a loader, and the slowdown of a training thread
+// by the loader's worker. Wall-clock times are valid only on an idle machine.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +52,8 @@ void work_for(double duration) {
   }
 }
 
-/// Seconds that `next` takes: at the first step of an epoch, and at the others. `step_seconds` are worked between.
+/// Seconds of each `next` call: at the first step of an epoch, and at the others. The caller works for `step_seconds`
+/// in between.
 struct Waits {
   std::vector<double> border, within;
 
@@ -67,7 +68,7 @@ struct Waits {
   }
 };
 
-/// What a thread waits for that trains for as long as its one worker needs for two batches.
+/// Waiting time of a thread whose step takes as long as its one worker needs for two batches.
 void beside_training(Ratios& ratios, TokensSet const& set) {
   auto loader = loader_of(set, 1);
   std::vector<double> to_batch;
@@ -84,7 +85,7 @@ void beside_training(Ratios& ratios, TokensSet const& set) {
 void compare_waits(Ratios& ratios) {
   TokensSet const set{samples<Tokens>(batch * steps, [](Index) { return Tokens{}; })};
   auto loader = loader_of(set);
-  // Both out of the same runs: the longest waits are the machine's doing, and meet both.
+  // Both from the same runs: the machine causes the longest waits, and they affect both.
   std::vector<double> p50s, p99s, to_batch;
   for (int run = 0; run < 9; ++run) {
     Waits const waits(loader, 0.4);
@@ -119,7 +120,7 @@ void compare_waits(Ratios& ratios) {
   }
 }
 
-/// Twenty milliseconds or so of arithmetic on what stays in the second-level cache.
+/// About twenty milliseconds of arithmetic on data in the second-level cache.
 class Step {
  public:
   [[gnu::noinline]] double operator()() {
@@ -139,8 +140,8 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Steps per second of a thread that takes a batch of clips before each, against one that takes none: by the clock on
-/// the wall, and by that thread's processor time, which other work on the machine leaves alone.
+/// Steps per second of a thread that takes a batch of clips before each step, against one that takes none: by
+/// wall-clock time, and by that thread's processor time, which does not include other work on the machine.
 void compare_training(Ratios& ratios) {
   ClipsFile const file(160);
   data::ArrayDataset const clips{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples per second through the loader, each side with its fastest setting, against PyTorch's; and against what two
-// users' own collates made of trajectories.
+// Samples per second through the loader, each side with its fastest setting, against PyTorch's loader and against two
+// users' own collates of trajectories.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,7 +21,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// A case in the words of peers/loader.py.
+/// A case with the names of peers/loader.py.
 struct Case {
   std::string label, name;
   Index batch;

@@ -12,8 +12,8 @@
 
 namespace lockstep_bench {
 
-/// Samples per second through a loader that never ends; for a negative number, per second of processor time, that of
-/// the workers included.
+/// Samples per second through an endless loader; for a negative number, per second of processor time, including the
+/// workers'.
 template <class D, class C = lockstep::data::PadCollate>
 class Loading {
  public:
@@ -37,7 +37,7 @@ class Loading {
   lockstep::data::DataLoader<D, lockstep::data::ShuffledSampler, C> loader_;
 };
 
-/// The number of workers, at most two, that is the fastest at present.
+/// The fastest number of workers at present, at most two.
 template <class D>
 int best_workers(std::string const& name, D const& dataset, lockstep::Index batch,
                  lockstep::data::PadCollate const& collate = {}) {

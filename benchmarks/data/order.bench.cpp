@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an order costs: per index against a hash of eight bytes (xxh64), to resume in, and in padding.
+// Cost of an order: per index against a hash of eight bytes (xxh64), per resume, and in padding.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -40,10 +40,10 @@ constexpr std::size_t at_once = 1024;  // indices, as many as a batch of tiny sa
 
 #if LOCKSTEP_BENCH_XXHASH
 std::uint64_t in_line(std::uint64_t number) { return XXH64(&number, sizeof number, 7); }
-/// As a program that links the hash's library calls it.
+/// As a program calls it that links the hash's library.
 [[gnu::noinline]] std::uint64_t called(std::uint64_t number) { return in_line(number); }
 
-/// Hashes of numbers in sequence per second.
+/// Hashes of consecutive numbers per second.
 template <std::uint64_t (*hash)(std::uint64_t)>
 double hashes(double duration) {
   std::vector<std::uint64_t> out(at_once);
@@ -54,7 +54,7 @@ double hashes(double duration) {
 }
 #endif
 
-/// Indices per second, as the loader asks for them, against hashes per second.
+/// Indices per second, as the loader requests them, against hashes per second.
 void compare_with_hash(Ratios& ratios) {
 #if LOCKSTEP_BENCH_XXHASH
   std::vector<Index> indices(at_once);
@@ -83,7 +83,7 @@ void compare_with_hash(Ratios& ratios) {
 #endif
 }
 
-/// As many samples as one likes, without memory.
+/// Any number of samples, without memory.
 struct Numbers {
   struct Sample {
     std::int32_t number = 0;
@@ -99,7 +99,7 @@ double resident_megabytes() {
   return static_cast<double>(used.ru_maxrss) / 1024;
 }
 
-/// Resumes per second, each with the batch that it leads to.
+/// Resumes per second, each with its next batch.
 void compare_resume(Ratios& ratios) {
   constexpr Index batch = 32;
   struct Resume {
@@ -141,7 +141,7 @@ std::vector<std::int32_t> lognormal_lengths(std::size_t count) {
   return lengths;
 }
 
-/// How much of batches' slots, rows times the longest length, is padding.
+/// Fraction of batches' slots (rows times the longest length) that is padding.
 struct Waste {
   double slots = 0, tokens = 0;
 
@@ -158,7 +158,7 @@ struct Waste {
   [[nodiscard]] double percent() const { return 100 * (1 - tokens / slots); }
 };
 
-/// The part of a batch's slots that is padding: batches of a fixed size, and of a fixed number of tokens.
+/// Fraction of a batch's slots that is padding: batches of a fixed size, and of a fixed number of tokens.
 void report_padding(Ratios& ratios) {
   constexpr Index count = 65'536;
   auto const lengths = lognormal_lengths(count);

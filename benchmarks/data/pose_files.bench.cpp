@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder of 300 samples, while it lives.
+/// A temporary folder of 300 samples.
 class Folder {
  public:
   Folder() {

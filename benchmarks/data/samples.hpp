@@ -27,7 +27,7 @@ struct Tiny {
   float x = 0, y = 1;
 };
 
-/// Spread over [0, 1) evenly: the same for every run and for the peers in Python.
+/// Spread over [0, 1) evenly: equal for every run and for the peers in Python.
 inline double part(Index i) {
   auto const x = static_cast<double>(i) * 0.6180339887498949;
   return x - std::floor(x);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the text classifier does before its first step: index a CSV file of 300,000 rows (75 MB), count words, encode
-// all texts and write them where ranks read them, with all cores; against Python's csv, re and Counter, with and
-// without encoding; and opening what was prepared before.
+// The text classifier's work before its first step, with all cores: indexes a CSV file of 300,000 rows (75 MB), counts
+// words, encodes all texts and writes them for the ranks. Compared with Python's csv, re and Counter, with and without
+// encoding. Also the time to open prepared texts.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +30,7 @@ struct News {
   std::string title, description;
 };
 
-/// Rows of 40 words, whose frequencies fall as those of a language's words do.
+/// Rows of 40 words, with the word frequencies of a natural language.
 class NewsFile {
  public:
   NewsFile() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader against torch::data, PyTorch's in C++, which is compiled here against the libraries of the peers' Python.
+// The loader against torch::data, PyTorch's C++ loader, which is compiled here against the libraries of the peers'
+// Python.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -27,7 +28,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// The program peers/torch_data.cpp, compiled once into a folder beside this one; empty where there is no PyTorch.
+/// The program peers/torch_data.cpp, compiled once into a folder next to this one; empty without PyTorch.
 std::string program() {
   auto const package = torch_package();
   if (package.empty()) return {};
@@ -43,7 +44,7 @@ std::string program() {
   return std::system(command.c_str()) == 0 ? built : std::string();
 }
 
-/// torch::data with as many workers as is best for it.
+/// torch::data with its fastest number of workers.
 std::unique_ptr<Peer> fastest(std::string const& program, std::string const& name, Index batch,
                               std::string const& collate, std::string const& path) {
   std::unique_ptr<Peer> best;

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder of 96 clips, in `files` files, while it lives.
+/// A temporary folder of 96 clips, in `files` files.
 class ClipsFolder {
  public:
   explicit ClipsFolder(Index files) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training step of a torch module under our policy for one device, against the loop that its users write by hand: the
-// same module, torch's AdamW, one thread. And the passes alone: what they cost more is the price of our gradients'
+// A training step of a torch module under our policy for one device, against the loop that its users write by hand:
+// equal module, torch's AdamW, one thread. Also the passes alone: their additional cost is the price of our gradients'
 // arena.
 #include <lockstep/interop/torch.hpp>
 

@@ -13,10 +13,10 @@
 
 namespace lockstep_bench {
 
-/// Compares what a kernel moves per second with what a copy on the same device does.
+/// Compares a kernel's bytes per second with a copy on the same device.
 class DeviceRoof {
  public:
-  /// False, after a line that says so, where no GPU answers.
+  /// Returns false and prints a line if there is no GPU.
   static bool there(char const* benchmark) {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) return true;
@@ -28,13 +28,13 @@ class DeviceRoof {
 
   [[nodiscard]] lockstep::memory::Stream<lockstep::CudaSpace> stream() const noexcept { return stream_.view(); }
 
-  /// Zeroed memory of the device.
+  /// Zeroed device memory.
   template <class T>
   [[nodiscard]] static lockstep::memory::Buffer<T, lockstep::CudaSpace> buffer(lockstep::Index size) {
     return {size, lockstep::memory::CudaResource{}};
   }
 
-  /// `bytes` is the least that a pass has to read and write.
+  /// `bytes` is the minimum that a pass reads and writes.
   void compare(std::string const& name, double bytes, std::function<void()> const& pass) {
     auto const copy = [&] {
       lockstep::memory::check_cuda(cudaMemcpyAsync(to_.data(), from_.data(), static_cast<std::size_t>(to_.size()),
@@ -49,7 +49,7 @@ class DeviceRoof {
   }
 
  private:
-  static constexpr lockstep::Index copied = lockstep::Index{512} << 20;  // far beyond any cache
+  static constexpr lockstep::Index copied = lockstep::Index{512} << 20;  // far larger than any cache
 
   /// Of one call.
   double seconds(std::function<void()> const& call) const {

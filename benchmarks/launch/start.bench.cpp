@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the call of launch::run to its return, with ranks that meet once and end: against the spawning of as many
-// processes of this same program that end at once, which loads the same binary.
+// From the call of launch::run to its return, with ranks that connect once and end, against spawning as many processes
+// of this program that end at once, which loads the same binary.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DistributedDataParallel adds to a step when there is nobody to talk to: instructions of a step under it and
-// under SingleDevice, counted by callgrind, so that no other work on the machine shows.
+// Overhead of DistributedDataParallel in a step with one rank: instructions of a step under it and under SingleDevice,
+// counted by callgrind, so that no other work on the machine affects the result.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ int train(Policy policy, int steps) {
   return 0;
 }
 
-/// Instructions that callgrind counts while this program trains so many steps.
+/// Instructions that callgrind counts while this program trains that many steps.
 std::optional<double> counted(std::string const& policy, int steps) {
   auto const program = "/proc/" + std::to_string(getpid()) + "/exe";
   auto const command = "exec valgrind --tool=callgrind --callgrind-out-file=/dev/null $(readlink " + program + ") " +

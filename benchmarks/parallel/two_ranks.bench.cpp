@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores against the machine's own ceiling, the same two processes each training for itself; against
-// one such process that has the machine for itself; and against two processes under PyTorch's DistributedDataParallel
-// over Gloo. With a model of usual size, and with one whose steps are so short that communication has nowhere to hide.
-// Two ranks that share the optimizer's moments against two that each have all of them, and two that send gradients as
-// bfloat16 against two that send float32.
-// Ragged texts, against PyTorch alone: padded to the longest, as its users do, and packed, with a loop over their
-// attention.
+// Two ranks on two cores, against three peers: the machine's ceiling (the two processes each training alone), one such
+// process alone on the machine, and two processes under PyTorch's DistributedDataParallel over Gloo. With a model of
+// usual size, and with one whose steps are too short to hide communication. Also two ranks with a sharded optimizer
+// state against two without, and two that send gradients as bfloat16 against two that send float32. Ragged texts,
+// against PyTorch alone: padded to the longest, as in typical code, and packed, with a loop over their attention.
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -40,7 +38,7 @@ Case const cases[] = {
     {"d=128, ragged", {.rows = Rows::unequal}},
 };
 
-/// Reads a number of steps per line and answers with the seconds that they took.
+/// Reads a number of steps per line and answers with their seconds.
 template <class Steps>
 int obey(Steps const& steps) {
   std::puts("ready");
@@ -54,7 +52,7 @@ int obey(Steps const& steps) {
   return 0;
 }
 
-/// use(a batch of such texts, collated as users do)
+/// use(a batch of such texts, collated as in user programs)
 template <class Use>
 int on_batch(Sizes const& sizes, Use const& use) {
   return sizes.rows == Rows::full ? use(batch_of(sizes)) : use(batch_of<data::RaggedCollate>(sizes));
@@ -70,7 +68,7 @@ int train_here(Policy policy, Sizes const& sizes) {
   });
 }
 
-/// Rank 0 obeys, and tells the other how many steps to make; 0 is the end.
+/// Rank 0 reads requests and sends the other rank the number of steps; 0 is the end.
 int train_together(launch::World& world, Sizes const& sizes, bool shard_optimizer, parallel::WireFormat wire) {
   return on_batch(sizes, [&](auto batch) {
     Training training(parallel::DistributedDataParallel{comm::connect(world), std::size_t{4} << 20, 1,
@@ -91,7 +89,7 @@ int train_together(launch::World& world, Sizes const& sizes, bool shard_optimize
   });
 }
 
-/// Runs of this program that make as many steps at the same time as fit into a turn.
+/// Concurrent runs of this program, each with as many steps as fit into a turn.
 class Group {
  public:
   Group(std::string const& role, std::size_t which, int members, int steps_at_once) : steps_at_once_(steps_at_once) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory PyTorch takes at most in a forward and backward pass of the text classifier beyond parameters and their
-gradients: what its allocator reports to the profiler, summed in order. Takes the arguments of text_classification.py.
-Answers each line with that number of bytes."""
+"""Peak memory of PyTorch in a forward and backward pass of the text classifier, in addition to parameters and their gradients:
+the sum of its allocator's reports to the profiler, in order. Takes the arguments of text_classification.py. Answers each
+line with the number of bytes."""
 import json
 import sys
 import tempfile
@@ -36,13 +36,13 @@ def main():
     events = [(e["ts"], e["args"]["Addr"], e["args"]["Bytes"]) for e in events if e["args"]["Device Type"] == 0]
     events.sort(key=lambda e: e[0])
 
-    # A gradient is the last that was allocated at its address.
+    # Of several gradients at one address, the last allocated one counts.
     gradients = {p.grad.data_ptr() for p in model.parameters()}
     last = {address: i for i, (_, address, size) in enumerate(events) if size > 0 and address in gradients}
     kept = set(last.values())
     held, most, alive = 0, 0, set()
     for i, (_, address, size) in enumerate(events):
-        if i in kept or size < 0 and address not in alive:  # what is freed was allocated before the pass
+        if i in kept or size < 0 and address not in alive:  # freed memory was allocated before the pass
             continue
         alive.add(address) if size > 0 else alive.discard(address)
         held += size

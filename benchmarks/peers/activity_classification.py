@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of the activity classifier: the three networks of examples/activity_classification. With --data FOLDER it
-trains on the same files, with the same optimizer, schedule and batches, once for each seed, and prints the accuracy on the test
-part and training windows per second. Without --data it answers with windows per second of processor time on random windows."""
+trains on its files, with equal optimizer, schedule and batches, once for each seed, and prints the accuracy on the test part
+and training windows per second. Without --data it answers with windows per second of processor time on random windows."""
 import argparse
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's rows beside gpu/kernel_points.cu and gpu/step_points.cu:
+"""PyTorch's rows for gpu/kernel_points.cu and gpu/step_points.cu:
 
     python gpu_points.py kernels|steps eager|compiled SECONDS [PART OF A NAME...]
 
@@ -40,7 +40,7 @@ class Points:
 
     def measure(self, name, calls):
         """Prints the median over rounds of about 2 ms. `calls` is a function, or a list of functions that are called in
-        turn, each with memory of its own."""
+        turn, each with its own memory."""
         if not self.wants(name):
             return
         calls = calls if isinstance(calls, list) else [calls]
@@ -63,7 +63,7 @@ class Points:
             rounds = sorted(elapsed_ms(graph.replay) for _ in range(6))
             way = "graph" if self.how == "eager" else self.how + " graph"
             print(f"{name}\t{way}\t{rounds[2] * scale:.2f}", flush=True)
-        except Exception as error:  # the other rows go on
+        except Exception as error:  # the other rows continue
             print_failed(name, error)
 
 
@@ -72,7 +72,7 @@ def print_failed(name, error):
 
 
 def elapsed_ms(work):
-    """The device's time between the events around work()."""
+    """Returns the device's time between the events around work()."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     work()
@@ -86,7 +86,7 @@ def random(*shape, dtype=torch.float32, gradient=False):
 
 
 def gradients_of(output, inputs):
-    """A function that computes the gradients of `output`, again and again."""
+    """Returns a function that computes the gradients of `output`, repeatedly."""
     of_output = torch.randn_like(output)
     return lambda: torch.autograd.grad(output, inputs, of_output, retain_graph=True)
 
@@ -100,7 +100,7 @@ def without_gradient(function):
 
 
 def copies(cold, size):
-    """As Copies in points.cuh: how many copies of `size` bytes exceed the cache several times."""
+    """Returns, as Copies in points.cuh, how many copies of `size` bytes exceed the cache several times."""
     return max(2, min(64, int(200e6 / size + 1))) if cold else 1
 
 
@@ -194,7 +194,7 @@ def attention(points, kind, rows, heads, length, head_width, variant=""):
     if not points.wants(forward, backward):
         return
     options = {"is_causal": variant == "causal", "dropout_p": 0.1 if variant == "dropout" else 0.0}
-    if variant == "ragged":  # padded to the longest, as users of PyTorch do
+    if variant == "ragged":  # padded to the longest, as in typical PyTorch code
         parts = [(row + 1) * 0.6180339887498949 % 1.0 for row in range(rows)]
         lengths = torch.tensor([int(length / 8 * 8**part) for part in parts], device=DEVICE)
         length = int(lengths.max())
@@ -305,7 +305,7 @@ def steps(points):
             torch.compiler.reset()
             try:
                 step(points, row, kind, sizes)
-            except Exception as error:  # the other rows go on
+            except Exception as error:  # the other rows continue
                 print_failed("step " + row, error)
             torch.cuda.empty_cache()
 

@@ -7,8 +7,8 @@ import torch
 
 from turns import take_turns
 
-# Large tensors come from freed memory instead of fresh pages of the kernel: their faults would be most of the time of some
-# operations, and are no part of them.
+# Large tensors use freed memory instead of new pages of the kernel: page faults would be most of the time of some
+# operations, and are not part of them.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 30)
 ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, 1 << 30)
@@ -17,7 +17,7 @@ torch.manual_seed(0)
 
 
 def zipf_ids(rows, count):
-    """The same ids as zipf_ids in kernel/zipf.hpp."""
+    """Returns ids equal to zipf_ids in kernel/zipf.hpp."""
     part = (torch.arange(count, dtype=torch.float64) * 0.6180339887498949) % 1.0
     rank = (rows**part).to(torch.int64) - 1
     return rank * 7919 % rows
@@ -41,14 +41,14 @@ def embedding_forward(rows, width, samples, length):
 
 
 def embedding_backward(rows, width, samples, length):
-    """The bare operations, without autograd: the least that PyTorch needs."""
+    """The bare operations, without autograd: PyTorch's minimum."""
     ids = zipf_ids(rows, samples * length).reshape(samples, length)
     gradient = torch.randn(samples, length, width)
     return lambda: (torch.ops.aten.embedding_dense_backward(gradient, ids, rows, -1, False), gradient.sum(0))
 
 
 def embedding_backward_add(rows, width, samples, length):
-    """The same into gradients that exist, as autograd accumulates them."""
+    """Adds to existing gradients, as autograd accumulates them."""
     parts = embedding_backward(rows, width, samples, length)
     token, position = torch.zeros(rows, width), torch.zeros(length, width)
 
@@ -61,7 +61,7 @@ def embedding_backward_add(rows, width, samples, length):
 
 
 def embedding_of_pairs(rows, width, samples, length):
-    """Tokens, positions and the halves of a pair, layer norm and dropout, as in BERT; into gradients that exist."""
+    """Tokens, positions and segment types, layer norm and dropout, as in BERT; adds to existing gradients."""
     token, position, half = (torch.nn.Embedding(n, width) for n in (rows, length, 2))
     norm = torch.nn.LayerNorm(width)
     ids, places = zipf_ids(rows, samples * length).reshape(samples, length), torch.arange(length)
@@ -76,8 +76,8 @@ def embedding_of_pairs(rows, width, samples, length):
 
 
 def trajectory_types(samples, steps, width):
-    """A type embedding added to returns, states and actions of one trajectory after the other, 3 small tensors each, then
-    interleaved and laid end to end; forward and backward."""
+    """A type embedding added to returns, states and actions of each trajectory in a loop, 3 small tensors each, then
+    interleaved and concatenated; forward and backward."""
     types = torch.nn.Embedding(3, width)
     lengths = [steps - r % 10 for r in range(samples)]
     inputs = [[torch.randn(n, width, requires_grad=True) for _ in range(3)] for n in lengths]
@@ -127,7 +127,7 @@ def group_norm_backward(rows, places, channels, groups):
 
 
 def convolution_operands(rows, height, width, channels, kernel_h, kernel_w, dilation, groups):
-    """Channels last, PyTorch's faster format. One axis of space is two of which the first has a single place."""
+    """Channels last, PyTorch's faster format. One spatial axis is two, the first with extent 1."""
     last = torch.channels_last
     x = torch.randn(rows, channels, height, width).to(memory_format=last)
     weight = torch.randn(channels, channels // groups, kernel_h, kernel_w).to(memory_format=last)
@@ -218,7 +218,7 @@ def ctc(rows, tokens, labels, classes):
 
 
 def recurrent(is_lstm, rows, length, inputs, width, varied):
-    """Forward and backward; series of lengths that vary are packed, as PyTorch has it."""
+    """Forward and backward; time series of varying lengths are packed with pack_padded_sequence."""
     layer = (torch.nn.LSTM if is_lstm else torch.nn.GRU)(inputs, width, batch_first=True)
     x, gradient = torch.rand(rows, length, inputs) - 0.5, torch.rand(rows, length, width) - 0.5
     least = length // 8

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's DataLoader: loader.py CASE BATCH WORKERS COLLATES [FILE], both lists with commas: the fastest setting of all is
-found by trying each, and named on standard error. Each answer is samples per second; a negative number asks for samples
-per second of processor time, the workers' included.
+"""PyTorch's DataLoader: loader.py CASE BATCH WORKERS COLLATES [FILE], both lists with commas: tries each
+setting, and prints the fastest to standard error. Each answer is samples per second; a negative number requests samples
+per second of processor time, including the workers'.
 
-The collates: `default` is the library's, with samples padded by the dataset where they vary; `written` is one written by
-hand as well as it can be. `before` and `after` are a user's own, before and after they found that it was slow: appending
-padded copies to lists that are stacked, and filling one array.
+The collates: `default` is the library's, with samples of varying length padded by the dataset; `written` is an optimized
+one, written by hand. `before` and `after` are a user's own, before and after optimization: the first appends padded copies to
+lists and stacks them, the second fills one array.
 """
 import itertools
 import multiprocessing
@@ -20,7 +20,7 @@ torch.set_num_threads(1)
 
 
 def lengths(count, kind):
-    """The same lengths as in data/samples.hpp."""
+    """Returns the lengths of data/samples.hpp."""
     part = (torch.arange(count, dtype=torch.float64) * 0.6180339887498949) % 1.0
     if kind == "trajectories":
         return (80 + (part * 81).floor()).to(torch.int64)
@@ -104,7 +104,7 @@ def pairs_written(samples):
 
 
 def processor_seconds():
-    """Of this process and its workers; a process's clock is named by its number (clock_getcpuclockid)."""
+    """Returns the processor time of this process and its workers; a process id gives its clock (clock_getcpuclockid)."""
     workers = multiprocessing.active_children()
     return time.process_time() + sum(time.clock_gettime((~worker.pid << 3) | 2) for worker in workers)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch's DataLoader makes one wait for: loader_latency.py border|first WORKERS. The samples are 4,096 token sequences
+"""Waiting times of PyTorch's DataLoader: loader_latency.py border|first WORKERS. The samples are 4,096 token sequences
 of 1,024 uint16, the batches 256. Each answer is one over seconds.
 
-`border`: without persistent workers, the 99th percentile from asking for the first batch of an epoch until it is there.
-`first`: the mean from making a loader until its first batch is there.
+`border`: without persistent workers, the 99th percentile of the time from the request to the first batch of an epoch.
+`first`: the mean time from the construction of a loader to its first batch.
 """
 import sys
 import time
@@ -35,7 +35,7 @@ def first(dataset, workers):
 
 
 def border(loader):
-    """Seconds until the first batch of an epoch, which is then used up."""
+    """Seconds until the first batch of an epoch; then consumes the rest of the epoch."""
     begin = time.perf_counter()
     batches = iter(loader)
     next(batches)

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into PyTorch: its MKL asks this whether the processor is an Intel, and takes its fastest products only
-// where it is told so.
+// Preloaded into PyTorch: its MKL calls this function to detect an Intel processor, and uses its fastest kernels only
+// if it returns true.
 extern "C" int mkl_serv_intel_cpu_true() { return 1; }

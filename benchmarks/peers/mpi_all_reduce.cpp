@@ -12,7 +12,7 @@
 
 namespace {
 
-/// MPI waits without sleeping: this lets the other contestants have the core.
+/// MPI waits without sleeping: this leaves the core to the other contestants.
 void broadcast_patiently(double& value, int rank, int ranks) {
   if (rank == 0) {
     for (int r = 1; r < ranks; ++r) MPI_Send(&value, 1, MPI_DOUBLE, r, 0, MPI_COMM_WORLD);
@@ -25,7 +25,7 @@ void broadcast_patiently(double& value, int rank, int ranks) {
   MPI_Recv(&value, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/// What reading the clock adds to a time.
+/// Cost of reading the clock.
 double clock_cost() {
   std::vector<double> gaps;
   for (int i = 0; i < 1001; ++i) {

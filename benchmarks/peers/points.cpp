@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// README's program as a user of LibTorch writes it, on one device: what its compilation costs.
+// README's program as a user of LibTorch writes it, on one device, to measure its compile time.
 #include <torch/torch.h>
 
 #include <cstdio>

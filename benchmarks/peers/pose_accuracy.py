@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the pose-to-text model of examples/ in PyTorch on a folder of the same format, with the same sizes, optimizer and
+"""Trains the pose-to-text model of examples/ in PyTorch on a folder of its format, with equal sizes, optimizer and
 schedule, and prints the accuracy of pieces on the index's dev part for each seed:
 
     python pose_accuracy.py FOLDER CHECKPOINT --seeds 5

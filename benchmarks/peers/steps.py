@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers of training steps share: sizes as arguments, and a step on the same batch again and again."""
+"""Functions shared by the peers of training steps: sizes as arguments, and repeated steps on one batch."""
 import argparse
 
 import torch
@@ -17,7 +17,7 @@ def parser_of(**sizes):
 
 
 def step_of(model, loss):
-    """A function that lowers loss() by AdamW, fused."""
+    """Returns a function that minimizes loss() with fused AdamW."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
 
     def step():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the text classifier of examples/ in PyTorch, on the same files with the same tokens, vocabulary, model, optimizer
+"""Trains the text classifier of examples/ in PyTorch, on one set of files with equal tokens, vocabulary, model, optimizer
 and schedule, and prints the accuracy on the evaluation file for each seed:
 
     python text_accuracy.py TRAIN.csv TEST.csv --seeds 5
@@ -19,7 +19,7 @@ WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]+|[^\s\x00-\x20\x7f]")
 
 
 def tokens_of(text):
-    """Lower-case words, as data::WordTokenizer cuts them, without single marks below the digit 0."""
+    """Returns lower-case words, as data::WordTokenizer does, without single marks below the digit 0."""
     for token in WORD.findall(text.encode()):
         for begin in range(0, len(token), 64):
             part = token[begin : begin + 64]
@@ -86,7 +86,7 @@ def main():
     texts, held_out = rows_of(o.train), rows_of(o.test)
     counts = collections.Counter(token for text, _ in texts for token in tokens_of(text))
     kept = sorted((-count, token) for token, count in counts.items() if count >= 2)[: o.vocabulary - 2]
-    numbers = {token: number + 2 for number, (_, token) in enumerate(kept)}  # 0 pads, 1 is unknown
+    numbers = {token: number + 2 for number, (_, token) in enumerate(kept)}  # 0 is padding, 1 is unknown
     o.vocabulary, o.classes = len(numbers) + 2, 1 + max(label for _, label in texts)
     encode = lambda rows: [([numbers.get(token, 1) for token in tokens_of(text)][: o.length] or [1], label)
                            for text, label in rows]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's side of the training-step benchmarks: the text classifier of examples/, on one thread, as fast as eager mode
-goes: fused attention and optimizer, no padding mask where all rows are full, one product for query, key and value, freed
-memory reused. Texts of unequal lengths are padded, as users do; with --packed their tokens lie behind each other, and each
-text has its attention by itself. (Nested tensors take longer than padding on a processor.) Answers with samples per second of
-processor time."""
+"""PyTorch's side of the training-step benchmarks: the text classifier of examples/, on one thread, as fast as possible
+in eager mode: fused attention and optimizer, no padding mask if all rows are full, one GEMM for query, key and value,
+freed memory reused. Texts of unequal lengths are padded, as in typical code; with --packed their tokens are
+concatenated, and each text has a separate attention call. (Nested tensors take longer than padding on a processor.)
+Answers with samples per second of processor time."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -14,7 +14,7 @@ from turns import take_turns
 
 
 class Layer(nn.Module):
-    """Norms come after each part, or first; a causal layer needs no mask where all rows are full."""
+    """Norms come after each part, or first; a causal layer needs no mask if all rows are full."""
 
     def __init__(self, o, norm_first=False, causal=False):
         super().__init__()
@@ -43,7 +43,7 @@ class Layer(nn.Module):
 
 class PackedLayer(Layer):
     def attention(self, x, lengths):
-        """x [tokens, width], of texts of so many tokens each."""
+        """x [tokens, width], for texts with these numbers of tokens."""
         tokens, width = x.shape
         mixed = []
         for part in self.qkv(x).view(tokens, 3, self.heads, width // self.heads).split(lengths):
@@ -67,7 +67,7 @@ class Classifier(nn.Module):
         self.register_buffer("places", torch.arange(o.length))
 
     def forward(self, ids, lengths):
-        """`lengths` [rows, 1] is None where all rows are full."""
+        """`lengths` [rows, 1] is None if all rows are full."""
         x = F.dropout(self.token(ids) + self.position(self.places[: ids.shape[1]]), self.dropout)
         tokens = None if lengths is None else self.places[: ids.shape[1]] < lengths
         for layer in self.layers:
@@ -79,7 +79,7 @@ class PackedClassifier(Classifier):
     Layer = PackedLayer
 
     def forward(self, ids, lengths):
-        """`ids` [tokens], of texts of so many tokens each."""
+        """`ids` [tokens], for texts with these numbers of tokens."""
         places = torch.cat([self.places[:length] for length in lengths])
         x = F.dropout(self.token(ids) + self.position(places), self.dropout)
         for layer in self.layers:
@@ -97,7 +97,7 @@ def arguments():
 
 
 def training(o, wrap=lambda model: model):
-    """A function that makes one step of the model, or of what `wrap` makes of it."""
+    """Returns a function that makes one step of wrap(model)."""
     model = wrap((PackedClassifier if o.packed else Classifier)(o))
     ids = zipf_ids(o.vocabulary, o.batch * o.length).reshape(o.batch, o.length)
     labels = torch.arange(o.batch) % o.classes

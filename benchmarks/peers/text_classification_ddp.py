@@ -24,10 +24,10 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
 options = arguments()
-warnings.filterwarnings("ignore", category=FutureWarning)  # a newer name for the buffers' policy, which older ones lack
+warnings.filterwarnings("ignore", category=FutureWarning)  # a newer name, missing in older versions
 step = training(options, lambda model: DistributedDataParallel(
     model, broadcast_buffers=False, gradient_as_bucket_view=True, static_graph=True))
-for _ in range(2):  # what is set up at the first steps
+for _ in range(2):  # setup in the first steps
     step()
 plan = torch.zeros(1, dtype=torch.float64)
 if rank == 0:

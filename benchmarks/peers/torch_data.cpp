@@ -104,7 +104,7 @@ torch::Tensor padded(std::vector<Tensors> const& samples) {
   return out;
 }
 
-/// Delivers batches for as long as it is told; epochs follow one another.
+/// Delivers batches until it is stopped; epochs follow one another.
 template <class D>
 int deliver(D dataset, std::size_t batch, std::size_t workers) {
   auto loader = data::make_data_loader<data::samplers::RandomSampler>(

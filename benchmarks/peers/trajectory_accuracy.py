@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the trajectory transformer of examples/ in PyTorch, on the same joined episodes with the same kind of windows, model,
+"""Trains the trajectory transformer of examples/ in PyTorch, on one set of joined episodes with equal windows, model,
 optimizer and schedule, and prints the accuracy on the evaluation's episodes for each seed:
 
     python trajectory_accuracy.py TRAINING_FOLDER EVALUATION_FOLDER --seeds 5
@@ -26,7 +26,7 @@ class Episodes:
         ).astype(numpy.float32)
 
     def windows(self, steps):
-        """Episode and first step of each window, in turn."""
+        """Yields episode and first step of each window, in sequence."""
         return [(e, t) for e in range(len(self.ends)) for t in range(0, self.ends[e] - self.begins[e], steps)]
 
     def batch(self, windows, o):

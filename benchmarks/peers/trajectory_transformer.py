@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's side of the training step of the trajectory transformer: on one thread, as fast as eager mode goes: causal fused
-attention without a mask where all trajectories are full, one product for query, key and value, fused optimizer, freed memory
-reused. With --loop the types are added to one trajectory after the other, as users write it. Answers with samples per second
+"""PyTorch's side of the training step of the trajectory transformer: on one thread, as fast as possible in eager mode: causal
+fused attention without a mask if all trajectories are full, one GEMM for query, key and value, fused optimizer, freed memory
+reused. With --loop the types are added in a loop over trajectories, as in typical code. Answers with samples per second
 of processor time."""
 import torch
 from torch import nn

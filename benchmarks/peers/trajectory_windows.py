@@ -2,8 +2,8 @@
 """Windows of recorded episodes through PyTorch's DataLoader: trajectory_windows.py FOLDER BATCH WORKERS COLLATE STEPS CONTEXT.
 Answers with samples per second.
 
-Both collates give returns, states and actions of a previous and a current region, of which each sample has as many steps as
-there are. `before` is a user's own: in a loop over the samples each region's tensors are stacked, permuted, padded by cat, and
+Both collates return returns, states and actions of a previous and a current region; the number of steps varies between
+samples. `before` is a user's own: in a loop over the samples each region's tensors are stacked, permuted, padded by cat, and
 appended to lists, which are stacked. `after` fills padded arrays, one row per sample.
 """
 import sys

@@ -5,8 +5,8 @@ import time
 
 
 def take_turns(work, per_call=1, clock=time.process_time):
-    """Calls work() for as long as each line of standard input says; answers with what was done per second when a call does
-    `per_call`. The default clock counts this process's processor time."""
+    """Calls work() for as many seconds as each line of standard input says; answers with the work per second, where a call
+    counts as `per_call`. The default clock counts this process's processor time."""
     print("ready", flush=True)
     for line in sys.stdin:
         duration = float(line)

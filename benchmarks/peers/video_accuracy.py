@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the video classifier of examples/ in PyTorch on a folder of the same format, with the same model, class weights,
+"""Trains the video classifier of examples/ in PyTorch on a folder of its format, with equal model, class weights,
 optimizer and schedule, and prints accuracy and macro F1 on the index's test part for each seed:
 
     python video_accuracy.py FOLDER --seeds 5

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's DataLoader on a folder of clips in the format of the video classifier: video_clips.py FOLDER BATCH KIND. The fastest
-of 0, 1 and 2 workers is found by trying each. Answers as loader.py does.
+"""PyTorch's DataLoader on a folder of clips in the format of the video classifier: video_clips.py FOLDER BATCH KIND. Uses the
+fastest of 0, 1 and 2 workers. Answers as loader.py does.
 
 The kind `before` is the team's own dataset and collate: each clip becomes float32 on the CPU, scaled and with a channel, and
 floats are stacked. `after` keeps bytes and fills one array of bytes."""

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores as they are, over what was predicted for them from a run on one of the cores and from what an
-// all-reduce takes when nothing else is done. 1 is right, more is faster than predicted.
+// Two ranks on two cores, over the prediction from a run on one of the cores and the time of an all-reduce alone. 1 is
+// exact, more is faster than predicted.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -40,7 +40,7 @@ Case const cases[] = {
     {"d=128, ragged", {.rows = Rows::unequal}, 48},
 };
 
-/// Steps of a policy's ranks, of which a few went before.
+/// Steps of a policy's ranks, after a few warm-up steps.
 template <class Policy>
 train::RunRecord steps(Policy policy, Case const& which) {
   auto const& sizes = which.sizes;
@@ -63,7 +63,7 @@ train::RunRecord steps(Policy policy, Case const& which) {
   return sizes.rows == Rows::full ? fit(data::PadCollate{}) : fit(data::RaggedCollate{});
 }
 
-/// Samples per second of two ranks, and what their all-reduce takes.
+/// Samples per second of two ranks, and the time of their all-reduce.
 std::pair<double, parallel::CollectiveCost> together(Case const& which) {
   std::pair<double, parallel::CollectiveCost> out;
   launch::Options options;

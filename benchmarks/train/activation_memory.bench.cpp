@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a training step of the text classifier takes at most, beyond parameters, gradients and the optimizer's
-// state, against PyTorch's eager mode: its bytes over ours.
+// Peak memory of a training step of the text classifier, in addition to parameters, gradients and the optimizer state,
+// against PyTorch's eager mode: its bytes over ours.
 #include <cstdio>
 #include <string>
 

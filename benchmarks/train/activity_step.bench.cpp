@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of the activity classifier's three networks against PyTorch's eager mode: same networks, batch and
+// Training steps of the activity classifier's three networks against PyTorch's eager mode: equal networks, batch and
 // optimizer, both on one thread.
 #include <string>
 #include <utility>

@@ -18,11 +18,11 @@
 namespace lockstep_bench {
 
 enum class Rows {
-  full,     ///< every text has `length` tokens, so that nobody gains by leaving padding out
+  full,     ///< every text has `length` tokens, so skipping padding has no effect
   unequal,  ///< from `length` / 8 to `length` tokens, evenly by their logarithm: a mean of 0.42 `length`
 };
 
-/// The text classifier of the examples and its sizes; peers/text_classification.py has the same.
+/// The text classifier of the examples with its sizes; peers/text_classification.py has equal ones.
 struct Sizes {
   Index vocabulary = 20000, width = 128, layers = 2, heads = 4, feed_forward = 256, length = 128, batch = 32,
         classes = 4;

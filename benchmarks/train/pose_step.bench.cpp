@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of the pose-to-text model of the examples against PyTorch's eager mode: same model, shapes, dropout
+// Training steps of the pose-to-text model of the examples against PyTorch's eager mode: equal model, shapes, dropout
 // and optimizer, both on one thread, all rows full.
 #include <cstdint>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of the text classifier against PyTorch's eager mode: same model, shapes, dropout and optimizer, both
-// on one thread. Padded: all rows are full. Ragged: texts of unequal lengths, which PyTorch pads to the longest, as its
-// users do, or packs, with a loop over their attention.
-// bfloat16: activations of that type and parameters of float, in PyTorch by autocast.
+// Training steps of the text classifier against PyTorch's eager mode: equal model, shapes, dropout and optimizer, both
+// on one thread. Padded: all rows are full. Ragged: texts of unequal lengths, which PyTorch pads to the longest, as in
+// typical code, or packs, with a loop over their attention. bfloat16: bfloat16 activations and float parameters, in
+// PyTorch by autocast.
 #include <string>
 #include <type_traits>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of the text classifier on a GPU: passes that are done again as they were recorded against passes whose
-// kernels are queued each time, and a batch that was sent ahead against one that is copied when its turn comes.
+// Training steps of the text classifier on a GPU: replayed CUDA graphs against kernels queued each time, and a
+// prefetched batch against one copied on demand.
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +18,8 @@ using namespace lockstep_bench;
 namespace {
 
 enum class Passes {
-  recorded,  ///< once they have come back
-  queued,    ///< each time, because somebody listens
+  recorded,  ///< after they have been copied back
+  queued,    ///< each time, because there is an observer
 };
 enum class Batches {
   sent_ahead,

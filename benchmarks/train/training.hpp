@@ -23,7 +23,7 @@ namespace lockstep_bench {
 
 using namespace lockstep;
 
-/// Gives all samples as one batch.
+/// Returns all samples as one batch.
 template <class Sample, class Collate>
 auto one_batch(std::vector<Sample> samples, Collate collate) {
   auto const size = static_cast<Index>(samples.size());
@@ -33,7 +33,7 @@ auto one_batch(std::vector<Sample> samples, Collate collate) {
                           {.batch_size = size, .workers = 0}};
 }
 
-/// A model under a policy, and a batch to train it on again and again, on every device.
+/// A model under a policy, and a batch to train it on repeatedly, on every device.
 template <class Policy, class Model, class Loader>
 class Training {
  public:
@@ -45,13 +45,13 @@ class Training {
         loader_(std::move(loader)),
         held_(first_batch()),
         batches_(static_cast<std::size_t>(policy_.shards()), held_.batches()[0]) {}
-  // The session refers to the rest.
+  // The session refers to the other members.
   Training(Training const&) = delete;
   Training& operator=(Training const&) = delete;
 
   [[nodiscard]] Policy& policy() noexcept { return policy_; }
   [[nodiscard]] Index batch_size() const { return held_.batches()[0].rows(); }
-  /// What the first device holds beyond parameters, their gradients and AdamW's two moments.
+  /// Memory of the first device in addition to parameters, their gradients and AdamW's two moments.
   [[nodiscard]] double activation_bytes() const {
     return static_cast<double>(session_.report().peak_bytes_per_device.at(0)) -
            4 * static_cast<double>(layout_.size()) * sizeof(float);
@@ -80,11 +80,11 @@ class Training {
   typename Policy::template Session<Model, optim::AdamW> session_;
   Loader loader_;
   typename Loader::Held held_;
-  std::vector<typename Loader::Batch> batches_;  // the same for every device
+  std::vector<typename Loader::Batch> batches_;  // equal on every device
   Index steps_ = 0;
 };
 
-/// Compares steps on one thread with those of peers/`script`, both in samples per second of processor time.
+/// Compares steps on one thread with steps of peers/`script`, both in samples per second of processor time.
 template <class Model, class Loader>
 void compare_steps(Ratios& ratios, std::string const& name, Model model, Loader loader, std::string const& script,
                    std::vector<std::string> const& arguments, Blocks blocks, std::string const& peer_name = "pytorch") {

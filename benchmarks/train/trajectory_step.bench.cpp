@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of the trajectory transformer of the examples against PyTorch's eager mode: same model, shapes,
+// Training steps of the trajectory transformer of the examples against PyTorch's eager mode: equal model, shapes,
 // dropout and optimizer, both on one thread. Full: all trajectories have 20 steps. Ragged: 1 to 20, which PyTorch pads.
 #include <cmath>
 #include <cstdint>

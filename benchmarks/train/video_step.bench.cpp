@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of the video classifier of the examples against PyTorch's eager mode in the memory format that suits
-// it best, channels last: same model, clips and optimizer, both on one thread.
+// Training steps of the video classifier of the examples against PyTorch's eager mode in its best memory format,
+// channels last: equal model, clips and optimizer, both on one thread.
 #include <cstdint>
 #include <string>
 #include <vector>

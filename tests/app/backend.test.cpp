@@ -14,7 +14,7 @@ struct NoDriver {
 };
 }  // namespace
 
-TEST_CASE("a program without CUDA has no GPU, and does not say why") {
+TEST_CASE("a program without CUDA has no GPU, and gives no reason") {
   static_assert(!app::built_with_cuda<>);
   auto const gpus = app::Gpus::look();
   CHECK_FALSE(gpus.built);
@@ -22,7 +22,7 @@ TEST_CASE("a program without CUDA has no GPU, and does not say why") {
   CHECK(gpus.why.empty());
 }
 
-TEST_CASE("with CUDA there are as many as the driver says, or its reason") {
+TEST_CASE("with CUDA the number of GPUs is the driver's, or the driver's error is the reason") {
   CHECK(app::Gpus::look<Three>().built);
   CHECK(app::Gpus::look<Three>().count == 3);
   auto const none = app::Gpus::look<NoDriver>();

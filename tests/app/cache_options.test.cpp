@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("--cache names a folder, none means memory, and by default large sources stand in the user's cache") {
+TEST_CASE("--cache names a folder, `none` means memory, and by default large sources are cached in the user's cache") {
   lockstep_test::TemporaryFolder const home;
   ::setenv("XDG_CACHE_HOME", home.path().c_str(), 1);
   app::Options options;
@@ -28,7 +28,7 @@ TEST_CASE("--cache names a folder, none means memory, and by default large sourc
   CHECK_FALSE(named.verifies);
   CHECK(app::cache_options(options, "none", true, progress).folder.empty());
   lockstep_test::write_file(home / "file", "");
-  ::setenv("XDG_CACHE_HOME", (home / "file").c_str(), 1);  // no folder can be made there: memory
+  ::setenv("XDG_CACHE_HOME", (home / "file").c_str(), 1);  // no folder can be created there: memory
   CHECK(app::cache_options(options, "", true, progress).folder.empty());
   ::unsetenv("XDG_CACHE_HOME");
 }

@@ -24,7 +24,7 @@ std::string refused(int nproc, int ranks, int devices, Index samples) {
 
 }  // namespace
 
-TEST_CASE("as many samples as ranks or devices are enough, fewer are refused with the flag that helps") {
+TEST_CASE("a sample per rank or device is enough, and fewer samples are refused with the remedy") {
   CHECK(refused(1, 1, 1, 1).empty());
   CHECK(refused(3, 3, 1, 3).empty());
   CHECK(refused(1, 1, 4, 4).empty());

@@ -59,7 +59,7 @@ struct Flags {
   std::string help;
 };
 
-/// Parses a file of that text, and whatever stands beside it on the command line.
+/// Parses a file with this text, together with command-line arguments.
 struct Configured {
   lockstep_test::TemporaryFolder folder;
   std::string path = folder / "run.yaml";
@@ -70,7 +70,7 @@ struct Configured {
     CHECK(flags.parse(arguments));
   }
 };
-/// What is said of a file, behind its path.
+/// Returns the error message about a file, after its path.
 std::string refused_file(std::string const& text) {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "run.yaml";
@@ -83,7 +83,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("flags write into their variables, and what is not given keeps its default") {
+TEST_CASE("flags write to their variables, and missing flags keep their defaults") {
   Flags flags;
   CHECK(flags.parse({"--width", "32", "--rate=0.25", "--path", "a b", "--mode", "fast"}));
   CHECK(flags.width == 32);
@@ -102,7 +102,7 @@ TEST_CASE("flags write into their variables, and what is not given keeps its def
   CHECK(flags.seed == 18446744073709551615u);
 }
 
-TEST_CASE("what flags of numbers and words say can be asked for, however it was told") {
+TEST_CASE("values of number and word flags can be queried, however they were given") {
   using Values = std::vector<std::pair<std::string, std::string>>;
   Flags flags;
   CHECK(flags.parse({"--breadth=32", "--rate", "0.250", "--path", "a b", "--items", "1", "--dry"}));
@@ -118,7 +118,7 @@ TEST_CASE("what flags of numbers and words say can be asked for, however it was 
   CHECK(configured.flags.values == of_file);
 }
 
-TEST_CASE("--help says what each flag takes, and asks not to run") {
+TEST_CASE("--help lists each flag's values, and parse returns false") {
   Flags flags;
   CHECK_FALSE(flags.parse({"-h"}));
   auto const brief = std::exchange(flags.help, "");
@@ -170,7 +170,7 @@ TEST_CASE("a flag without its value, or given twice, is refused") {
                  "one value, or none"));
 }
 
-TEST_CASE("a configuration file names the same flags, in sections or not, as YAML or JSON") {
+TEST_CASE("a configuration file uses the flags' names, with or without sections, as YAML or JSON") {
   for (char const* text :
        {"# a comment\nwidth: 32\nrate: 2.5e-1\npath: 'a b'\nmode: fast\nitems: [x, 3]\ndry: true\ndepth: ~\n",
         "---\nmodel:\n  breadth: 32\n  rate: 0.25\npath: {path: a b, mode: fast}\nempty:\nmore:\n  items:\n    - x\n"
@@ -192,7 +192,7 @@ TEST_CASE("a configuration file names the same flags, in sections or not, as YAM
   for (char const* text : {"", "# nothing\n", "---\n", "{}", "~\n"}) CHECK(Configured(text).flags.width == 16);
 }
 
-TEST_CASE("the command line comes before the file, and what is given can be handed on without the file") {
+TEST_CASE("the command line overrides the file, and settings can be passed on without the file") {
   using Words = std::vector<std::string>;
   Configured const configured("rate: 0.25\nwidth: 32\nseed: 9\ndry: false\n", {"--breadth", "8", "--dry"});
   CHECK(configured.flags.width == 8);
@@ -205,7 +205,7 @@ TEST_CASE("the command line comes before the file, and what is given can be hand
   CHECK(flags.given == Words{"program", "--mode", "fast"});
 }
 
-TEST_CASE("a file's mistake is told with its line, the value and the rule") {
+TEST_CASE("a file's error is reported with line, value and rule") {
   CHECK(refused_file("rate: 0.5\nwidth: 65\n") == ":2: --width 65: must be a whole number from 1 to 64");
   CHECK(refused_file("model:\n  rate: true\n") == ":2: --rate true: must be a number from 0 to 1");
   CHECK(contains(refused_file("mode: fats\n"), ":1: --mode fats: must be one of slow, fast; the nearest is fast"));
@@ -230,7 +230,7 @@ TEST_CASE("a file's mistake is told with its line, the value and the rule") {
   CHECK(contains(Flags().refused({"--config", "/"}), "/: is not YAML or JSON: "));
 }
 
-TEST_CASE("a flag takes several numbers, or several words out of a list") {
+TEST_CASE("a flag takes several numbers, or several words from a list") {
   enum class Change { flip, shift };
   std::vector<Index> widths;
   std::vector<Change> changes{Change::shift};

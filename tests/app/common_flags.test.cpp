@@ -35,7 +35,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("what is saved needs a place") {
+TEST_CASE("flags that save files need --save-dir") {
   CHECK(parse({}).resume == app::Options::never);
   auto const options = parse({"--save-dir", "x", "--checkpoint-every", "50", "--resume", "auto"});
   CHECK(options.checkpoint_every == 50);
@@ -50,7 +50,7 @@ TEST_CASE("what is saved needs a place") {
   CHECK_FALSE(parse({"--save-dir", "x"}).trace);
 }
 
-TEST_CASE("the policy follows from ranks and devices, and can be named") {
+TEST_CASE("the policy follows from ranks and devices, and can be chosen") {
   auto options = parse({});
   CHECK(options.parallel == app::Parallel::single);
   CHECK(options.shards() == 1);
@@ -79,14 +79,14 @@ TEST_CASE("the policy follows from ranks and devices, and can be named") {
   CHECK(parse({"--nproc", "auto"}, 1).parallel == app::Parallel::single);
 }
 
-TEST_CASE("restarts from the beginning are worth a word") {
+TEST_CASE("restarts without checkpoints cause a warning") {
   CHECK(parse({"--nproc", "2", "--max-restarts", "1", "--save-dir", "x", "--checkpoint-every", "5"}).warnings.empty());
   auto const warnings = parse({"--nproc", "2", "--max-restarts", "1"}).warnings;
   REQUIRE(warnings.size() == 1);
   CHECK(contains(warnings[0], "begin with the first step again"));
 }
 
-TEST_CASE("epochs are as many as the steps take, unless their number is given") {
+TEST_CASE("--max-steps determines the number of epochs, unless --epochs is given") {
   CHECK(parse({}).epochs == 3);
   CHECK(parse({"--max-steps", "50"}).epochs == 0);
   CHECK(parse({"--max-steps", "50", "--epochs", "2"}).epochs == 2);
@@ -94,7 +94,7 @@ TEST_CASE("epochs are as many as the steps take, unless their number is given") 
   CHECK(contains(refused({"--doctor", "--eval-every", "7"}), "--doctor with --eval-every"));
 }
 
-TEST_CASE("combinations that cannot work are refused with the way out") {
+TEST_CASE("impossible combinations are refused with a remedy") {
   CHECK(contains(refused({"--parallel", "single", "--nproc", "2"}), "--parallel single with --nproc 2"));
   CHECK(contains(refused({"--parallel", "dp", "--nproc", "2"}), "several ranks need --parallel ddp"));
   CHECK(contains(refused({"--parallel", "single", "--devices", "2"}), "several devices need --parallel dp or ddp"));
@@ -124,7 +124,7 @@ TEST_CASE("values out of range are refused") {
                                                                                     {"--grad-accum-steps", "0"},
                                                                                     {"--clip-norm", "-1"},
                                                                                     {"--seed", "-1"}}) {
-    std::string const name = flag;  // clang lets no lambda of a macro see a structured binding
+    std::string const name = flag;  // clang does not capture structured bindings in a macro's lambda
     CAPTURE(name);
     CHECK(contains(refused({flag, value}), name + " " + value + ": must be a"));
   }
@@ -134,7 +134,7 @@ TEST_CASE("values out of range are refused") {
   CHECK(contains(refused({"--lr-schedule", "step"}), "constant, cosine, linear, inverse-sqrt"));
 }
 
-TEST_CASE("the global batch is divided exactly, or refused with the nearest that fits") {
+TEST_CASE("the global batch must divide exactly, or is refused with the nearest valid size") {
   auto const options = parse({"--nproc", "3", "--grad-accum-steps", "4", "--global-batch-size", "48"});
   CHECK(options.batch_size == 4);
   CHECK(options.effective_batch_size() == 48);
@@ -147,7 +147,7 @@ TEST_CASE("the global batch is divided exactly, or refused with the nearest that
   CHECK(contains(nearest("1"), "nearest that fits is 12"));
 }
 
-TEST_CASE("shards fit ranks and batches, or are refused with the nearest that fits") {
+TEST_CASE("shards must fit ranks and batches, or are refused with the nearest valid number") {
   auto options = parse({"--reproducible", "8", "--nproc", "2", "--batch-size", "12"});
   CHECK(options.reproducible == 8);
   CHECK(options.shards() == 8);
@@ -175,7 +175,7 @@ TEST_CASE("shards fit ranks and batches, or are refused with the nearest that fi
                  "--reproducible 4 with --engine nccl"));
 }
 
-TEST_CASE("cores are shared out between devices") {
+TEST_CASE("cores are divided among devices") {
   CHECK(parse({}, 8).threads == 8);
   CHECK(parse({"--devices", "2"}, 8).threads == 4);
   CHECK(parse({"--nproc", "3"}, 8).threads == 2);
@@ -183,14 +183,14 @@ TEST_CASE("cores are shared out between devices") {
   CHECK(parse({"--nproc", "2", "--threads", "7"}, 2).threads == 7);
 }
 
-TEST_CASE("scaling the learning rate up without warm-up is worth a warning") {
+TEST_CASE("scaling the learning rate up without warm-up causes a warning") {
   CHECK(parse({"--nproc", "2", "--lr-scaling", "linear"}).warnings.size() == 1);
   CHECK(parse({"--nproc", "2", "--lr-scaling", "linear", "--warmup-epochs", "1"}).warnings.empty());
   CHECK(parse({"--lr-scaling", "linear"}).warnings.empty());
   CHECK(parse({"--nproc", "2"}).warnings.empty());
 }
 
-TEST_CASE("ranks that a launcher has started are taken as they are") {
+TEST_CASE("a launcher's ranks are used as they are") {
   launch::Environment const place{launch::Launcher::torchrun, 1, 4, 1, 2, 0, "RANK=1, WORLD_SIZE=4"};
   auto const options = parse({"--local-rank", "1"}, 6, place);
   CHECK(options.parallel == app::Parallel::ddp);
@@ -211,14 +211,14 @@ TEST_CASE("ranks that a launcher has started are taken as they are") {
                  "--engine mpi: this program was built without MPI; configure its build with LOCKSTEP_MPI=ON"));
 }
 
-TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise") {
+TEST_CASE("NCCL connects ranks with one GPU each, unless --engine says otherwise") {
   using launch::Engine;
   app::Gpus const two{.built = true, .count = 2, .joined = true}, apart{.built = true, .count = 2, .joined = false};
   auto const engine = [](std::vector<char const*> arguments, app::Gpus const& gpus, launch::Environment place = {}) {
     return parse(std::move(arguments), 4, place, gpus).engine;
   };
   CHECK(engine({"--nproc", "2"}, two) == Engine::nccl);
-  CHECK(engine({"--parallel", "ddp", "--devices", "2"}, two) == Engine::process);  // threads, unless asked for
+  CHECK(engine({"--parallel", "ddp", "--devices", "2"}, two) == Engine::process);  // threads by default
   CHECK(engine({"--parallel", "ddp", "--devices", "2", "--engine", "nccl"}, two) == Engine::nccl);
   CHECK(engine({"--nproc", "3"}, two) == Engine::process);  // NCCL would refuse the third
   CHECK(engine({"--nproc", "3", "--engine", "nccl"}, two) == Engine::nccl);
@@ -227,7 +227,7 @@ TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise
   CHECK(engine({"--nproc", "2", "--backend", "host"}, two) == Engine::process);
   CHECK(engine({}, two) == Engine::process);
   launch::Environment const spread{launch::Launcher::slurm, 1, 6, 1, 3, 0,
-                                   "SLURM_PROCID=1"};  // each may see one GPU only
+                                   "SLURM_PROCID=1"};  // each may see only one GPU
   CHECK(engine({}, two, spread) == Engine::nccl);
   CHECK(engine({"--backend", "host"}, two, spread) == Engine::process);
   CHECK(parse({"--engine", "nccl"}, 4, {}, two).parallel == app::Parallel::ddp);
@@ -239,7 +239,7 @@ TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise
   CHECK(contains(refused({"--engine", "nccl", "--parallel", "dp"}, {}, two), "--parallel dp: only ranks are joined"));
 }
 
-TEST_CASE("models run on what there is, unless --backend says where") {
+TEST_CASE("models run on available GPUs, unless --backend chooses") {
   app::Gpus const four{.built = true, .count = 4}, none{.built = true, .count = 0, .why = "no driver"};
   auto const on = [](std::vector<char const*> arguments, app::Gpus const& gpus) {
     return parse(std::move(arguments), 4, {}, gpus);
@@ -275,14 +275,14 @@ TEST_CASE("models run on what there is, unless --backend says where") {
   CHECK(contains(refused({"--gpu-ids", "0,1", "--parallel", "single"}, {}, four), "--gpu-ids 0,1"));
 }
 
-TEST_CASE("a best evaluation is neither kept nor waited for by accident") {
+TEST_CASE("the best evaluation is neither kept nor awaited without a flag") {
   CHECK(contains(refused({"--best-by", "accuracy"}), "--best-by without --save-dir, --patience or --lr-plateau"));
   CHECK(parse({"--best-by", "accuracy", "--patience", "3"}).patience == 3);
   CHECK(parse({"--best-by", "accuracy", "--save-dir", "runs"}).best_by == "accuracy");
   CHECK(parse({"--best-by", "none"}).best_by.empty());
 }
 
-TEST_CASE("a program's own default of --best-by serves runs that can use it, and hinders no others") {
+TEST_CASE("a program's default of --best-by applies to runs that can use it, and affects no others") {
   auto const best_by = [](std::vector<char const*> arguments) {
     app::Options options;
     options.best_by = "error_rate";
@@ -299,7 +299,7 @@ TEST_CASE("a program's own default of --best-by serves runs that can use it, and
   CHECK_THROWS_WITH_AS(best_by({"--best-by", "loss"}), doctest::Contains("--best-by without --save-dir"), ConfigError);
 }
 
-TEST_CASE("a program's defaults give way where nothing can come of them; flags that are given do not") {
+TEST_CASE("inapplicable program defaults are ignored; inapplicable given flags are refused") {
   struct Own : app::Options {
     Own() {
       patience = 3, plateau = 2, eval_every = 7;
@@ -346,12 +346,12 @@ TEST_CASE("a program's defaults give way where nothing can come of them; flags t
     CHECK(contains(help, part));
 }
 
-TEST_CASE("the line that starts a run from saved parameters goes on with it") {
+TEST_CASE("one command starts a run from saved parameters and resumes it") {
   CHECK(parse({"--init-from", "a", "--save-dir", "x", "--resume", "auto"}).init_from == "a");
   CHECK(contains(refused({"--init-from", "a", "--resume", "b"}), "--resume with --init-from"));
 }
 
-TEST_CASE("ranks can share the optimizer's moments, on GPUs, too, and nobody else") {
+TEST_CASE("only ranks can shard the optimizer state, also on GPUs") {
   CHECK_FALSE(parse({"--nproc", "2"}).shard_optimizer);
   CHECK(parse({"--nproc", "2", "--shard-optimizer"}).shard_optimizer);
   CHECK(parse({"--parallel", "ddp", "--devices", "2", "--shard-optimizer"}).shard_optimizer);
@@ -363,7 +363,7 @@ TEST_CASE("ranks can share the optimizer's moments, on GPUs, too, and nobody els
     CHECK(parse({"--shard-optimizer", "--nproc", "2", "--engine", engine}, 4, {}, two).shard_optimizer);
 }
 
-TEST_CASE("ranks can send gradients in 16 bits, and nobody else") {
+TEST_CASE("only ranks can send gradients in 16 bits") {
   using parallel::WireFormat;
   CHECK(parse({"--nproc", "2"}).gradient_wire == WireFormat::float32);
   CHECK(parse({"--nproc", "2", "--gradient-wire", "bf16"}).gradient_wire == WireFormat::bfloat16);
@@ -382,7 +382,7 @@ TEST_CASE("ranks can send gradients in 16 bits, and nobody else") {
                  "--gradient-wire bf16 with --backend cuda without NCCL between the ranks"));
 }
 
-TEST_CASE("only ranks have buckets, and only several replicas compare theirs") {
+TEST_CASE("only ranks have buckets, and only several replicas are compared") {
   CHECK(parse({"--nproc", "2", "--bucket-cap-mb", "4"}).bucket_cap_mb == 4);
   CHECK(contains(refused({"--bucket-cap-mb", "4"}),
                  "--bucket-cap-mb 4 with --parallel single: only ranks send gradients; use --parallel ddp, or"));
@@ -394,15 +394,15 @@ TEST_CASE("only ranks have buckets, and only several replicas compare theirs") {
                  "use --parallel dp or ddp, or leave it out"));
 }
 
-TEST_CASE("only a cosine or a line has an end, and no other schedule takes one") {
-  CHECK(parse({"--lr-min-factor", "0.1"}).lr_min_factor == 0.1);  // of the default, a cosine
+TEST_CASE("only cosine and linear schedules have an end") {
+  CHECK(parse({"--lr-min-factor", "0.1"}).lr_min_factor == 0.1);  // of the default schedule, cosine
   CHECK(parse({"--lr-schedule", "linear", "--lr-min-factor", "0.1"}).lr_min_factor == 0.1);
   CHECK(contains(refused({"--lr-schedule", "constant", "--lr-min-factor", "0.1"}),
                  "--lr-min-factor with another --lr-schedule than cosine or linear: it would change nothing"));
   CHECK(contains(refused({"--lr-schedule", "inverse-sqrt", "--lr-min-factor", "0.1"}), "leave it out"));
 }
 
-TEST_CASE("products are timed on GPUs, and nowhere else") {
+TEST_CASE("GEMMs are timed only on GPUs") {
   app::Gpus const one{.built = true, .count = 1};
   CHECK_FALSE(parse({}, 4, {}, one).timed_products);
   CHECK(parse({"--timed-products"}, 4, {}, one).timed_products);
@@ -412,7 +412,7 @@ TEST_CASE("products are timed on GPUs, and nowhere else") {
   CHECK(contains(refused({"--timed-products", "--doctor"}, {}, one), "--doctor with --timed-products"));
 }
 
-TEST_CASE("--evaluate needs parameters, and takes no flag by which a run is trained or kept") {
+TEST_CASE("--evaluate needs parameters, and refuses flags of training and saving") {
   CHECK(parse({"--evaluate", "--init-from", "a.safetensors"}).evaluate);
   CHECK_FALSE(parse({"--init-from", "a.safetensors"}).evaluate);
   auto const with = [&](std::vector<char const*> flags) {
@@ -428,7 +428,7 @@ TEST_CASE("--evaluate needs parameters, and takes no flag by which a run is trai
   CHECK(contains(with({"--patience", "2"}), "--evaluate with --patience"));
 }
 
-TEST_CASE("the link between ranks is for the doctor's predictions") {
+TEST_CASE("the link between ranks applies only to the doctor's predictions") {
   auto const given = parse({"--doctor", "--link", "nvlink_4", "--alpha-us", "3"});
   CHECK(given.link == scaling::Link::nvlink_4);
   CHECK(given.alpha_us == 3);
@@ -438,7 +438,7 @@ TEST_CASE("the link between ranks is for the doctor's predictions") {
   CHECK(contains(refused({"--alpha-us", "20"}), "--alpha-us without --doctor"));
 }
 
-TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
+TEST_CASE("--doctor refuses flags that only a saved run uses") {
   CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
   CHECK_FALSE(parse({}).doctor);
   CHECK(contains(refused({"--doctor", "--resume", "auto", "--save-dir", "runs"}), "--doctor with --resume"));
@@ -453,7 +453,7 @@ TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(contains(refused({"--doctor", "--max-steps", "2"}), "--doctor with --max-steps"));
 }
 
-TEST_CASE("batches loaded ahead may be given for each worker, as elsewhere") {
+TEST_CASE("prefetch may be given per worker, as in other trainers") {
   auto const options = parse({"--num_workers", "4", "--prefetch_factor", "2"});
   CHECK(options.prefetch == 8);
   REQUIRE(options.warnings.size() == 1);
@@ -463,7 +463,7 @@ TEST_CASE("batches loaded ahead may be given for each worker, as elsewhere") {
   CHECK(contains(refused({"--prefetch-factor", "600", "--num-workers", "2"}), "must be at most 1024"));
 }
 
-TEST_CASE("synonyms are taken, and what is always so is said at the start") {
+TEST_CASE("synonyms are accepted, and fixed settings are noted at the start") {
   auto const options = parse({"--max_grad_norm=1", "--output-dir", "runs/x", "--gradient_accumulation_steps", "4",
                               "--per_device_train_batch_size", "8", "--learning_rate", "0.01", "--pin_memory"});
   CHECK(options.clip_norm == 1);
@@ -475,7 +475,7 @@ TEST_CASE("synonyms are taken, and what is always so is said at the start") {
   CHECK(contains(refused({"--dist_backend", "smoke"}), "must be one of nccl, gloo, mpi"));
 }
 
-TEST_CASE("dp on more than four devices is worth a word") {
+TEST_CASE("dp on more than four devices causes a warning") {
   CHECK(parse({"--parallel", "dp", "--devices", "4"}).warnings.empty());
   CHECK(parse({"--parallel", "ddp", "--devices", "8"}).warnings.empty());
   auto const warnings = parse({"--parallel", "dp", "--devices", "5"}).warnings;
@@ -483,7 +483,7 @@ TEST_CASE("dp on more than four devices is worth a word") {
   CHECK(contains(warnings[0], "--parallel dp with 5 devices: the first device sums all gradients"));
 }
 
-TEST_CASE("GPUs that a run leaves idle are told, unless they are chosen by number") {
+TEST_CASE("idle GPUs are reported, unless GPUs are chosen by number") {
   app::Gpus const four{.built = true, .count = 4, .joined = true};
   auto const warnings = parse({}, 4, {}, four).warnings;
   REQUIRE(warnings.size() == 1);
@@ -493,7 +493,7 @@ TEST_CASE("GPUs that a run leaves idle are told, unless they are chosen by numbe
   CHECK(parse({"--backend", "host"}, 4, {}, four).warnings.empty());
 }
 
-TEST_CASE("samples that cannot be read are an error unless a flag leaves them out or replaces them") {
+TEST_CASE("unreadable samples are an error unless a flag skips or replaces them") {
   CHECK(parse({}).on_failure == data::OnFailure::raise);
   CHECK(parse({"--on-failure", "skip"}).on_failure == data::OnFailure::skip);
   CHECK(parse({"--on-failure", "substitute"}).on_failure == data::OnFailure::substitute);

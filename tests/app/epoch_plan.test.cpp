@@ -28,7 +28,7 @@ TEST_CASE("10,000 samples in batches of 8, accumulated 4 times, on 1 and on 4 ra
   CHECK(four.optimizer_steps == 79);
 }
 
-TEST_CASE("whole and short last steps, and shards of a fixed number") {
+TEST_CASE("whole and short last steps, and a fixed number of shards") {
   CHECK(plan(32, 2, 4, 2).micro_steps == 4);
   CHECK(plan(32, 2, 4, 2).optimizer_steps == 2);
   CHECK(plan(33, 2, 4, 2).micro_steps == 5);

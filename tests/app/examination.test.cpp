@@ -19,7 +19,7 @@ using namespace lockstep;
 
 namespace {
 
-/// Examines a model whose slope is 1 under a policy, and looks at what all policies have in common.
+/// Examines a model whose slope is 1 under a policy, and checks the results common to all policies.
 template <class Policy>
 app::Examination examined(Policy policy, Index samples = 24) {
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, std::move(policy)};
@@ -27,7 +27,7 @@ app::Examination examined(Policy policy, Index samples = 24) {
   auto const before = trainer.values()[0];
   auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {.epochs = 9});
   CHECK(trainer.values()[0] == before);
-  CHECK(found.as_it_is.steps == 40);  // they are short
+  CHECK(found.as_it_is.steps == 40);  // the steps are short
   CHECK(found.replayed.steps == 40);
   CHECK(found.as_it_is.evaluations.empty());
   CHECK(found.as_it_is.samples_per_second() > 0);
@@ -38,7 +38,7 @@ app::Examination examined(Policy policy, Index samples = 24) {
 
 }  // namespace
 
-TEST_CASE("steps of one device, of several and of ranks are measured, and change nothing") {
+TEST_CASE("steps of one device, several devices and ranks are measured without changing the model") {
   for (auto const& found :
        {examined(parallel::SingleDevice{.threads = 1}), examined(parallel::DataParallel{.devices = 2, .threads = 1})}) {
     auto const& buckets = found.as_it_is.session.buckets;
@@ -62,9 +62,9 @@ TEST_CASE("steps of one device, of several and of ranks are measured, and change
 
 TEST_CASE("an epoch of one step is enough") { examined(parallel::SingleDevice{.threads = 1}, 3); }
 
-TEST_CASE("the loader that is measured alone makes its batches") {
+TEST_CASE("the loader measured alone makes its batches") {
   struct Counted {
-    Index* samples;  // that were made
+    Index* samples;  // batches that were made
     [[nodiscard]] Index size() const { return 24; }
     [[nodiscard]] line::Point get(Index) const { return ++*samples, line::Point{1, 2, 1}; }
   };
@@ -74,12 +74,11 @@ TEST_CASE("the loader that is measured alone makes its batches") {
   auto held_out = line::loader(24, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
   auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {});
-  auto const before =
-      3 + found.as_it_is.steps + loader.options().prefetch + 1;  // batches, of which the last are replayed
+  auto const before = 3 + found.as_it_is.steps + loader.options().prefetch + 1;  // batches; the last ones are replayed
   CHECK(samples / 4 > before + 20);
 }
 
-TEST_CASE("who asks it to stop is obeyed after a step") {
+TEST_CASE("a stop request takes effect after a step") {
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
   auto loader = line::loader(24, 4), held_out = line::loader(24, 4);
   std::stop_source stop;

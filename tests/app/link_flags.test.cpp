@@ -27,7 +27,7 @@ struct Link {
 
 }  // namespace
 
-TEST_CASE("flags describe a link by name or by figures, and none leave it open") {
+TEST_CASE("flags describe a link by name or by numbers, and are optional") {
   Link const none({});
   CHECK(none.link == scaling::Link::automatic);
   CHECK_FALSE(none.alpha_us);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer whose ranks MPI joins, under a real mpirun.
+// A trainer whose ranks MPI connects, under a real mpirun.
 #include <lockstep/app/run.hpp>
 
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ namespace {
 
 void check(app::Options const&) {}
 
-/// What three steps make of a small model whose gradients are sent in 16 bits.
+/// Returns the parameters after three steps of a small model whose gradients are sent in 16 bits.
 std::string trained(comm::AnyCommunicator communicator) {
   table_model::Model model(300, nn::GradientForm::by_rows);
   auto const layout = nn::ParameterLayout::of(model);
@@ -48,7 +48,7 @@ std::string trained(comm::AnyCommunicator communicator) {
   return train::parameters_sha256(layout, session.values());
 }
 
-/// Adds up the ranks, trains, and leaves what came out.
+/// Adds the ranks' numbers, trains, and writes the results.
 int add_up(app::Training<app::Options>& training) {
   auto communicator = app::detail::connect(training.world());
   std::vector<double> sum(1, training.world().rank + 1);
@@ -66,7 +66,7 @@ int add_up(app::Training<app::Options>& training) {
   return 0;
 }
 
-/// This program's hidden case on three ranks, each of which is told that it is alone on its host, and what it left.
+/// Runs this program's hidden case on three ranks that each see a different host, and returns their results.
 std::string under_mpirun(std::string const& flags, int& code) {
   TemporaryFolder const folder;
   auto const program = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -91,7 +91,7 @@ TEST_CASE("rank: adds up" * doctest::skip()) {
   std::_Exit(app::run(3, argv.data(), check, add_up));
 }
 
-TEST_CASE("ranks on several hosts are joined by MPI, and by no other engine") {
+TEST_CASE("ranks on several hosts are connected by MPI only") {
   int code = 0;
   std::string by_threads;
   launch::run({.threads = 3}, [&](launch::World& world) {

@@ -18,7 +18,7 @@ TEST_CASE("the effective batch is batch x ranks x devices x accumulation") {
   CHECK(options.effective_batch_size() == 96);
 }
 
-TEST_CASE("a sampler's global batch is that of a micro-step, however it is cut into shards") {
+TEST_CASE("a sampler's global batch is a micro-step's, for any number of shards") {
   app::Options options;
   options.batch_size = 8;
   options.grad_accum_steps = 4;
@@ -32,7 +32,7 @@ TEST_CASE("a sampler's global batch is that of a micro-step, however it is cut i
   CHECK(options.global_batch() == 16);
 }
 
-TEST_CASE("the learning rate follows the effective batch over the base, which is one rank's batch unless named") {
+TEST_CASE("the learning rate scales with effective batch / base, and by default the base is one rank's batch") {
   app::Options options;
   options.learning_rate = 0.5;
   options.batch_size = 16;

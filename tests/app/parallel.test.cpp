@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("the names are the flag's words") {
+TEST_CASE("names equal the flag's words") {
   CHECK(std::string(app::name(app::Parallel::single)) == "single");
   CHECK(std::string(app::name(app::Parallel::dp)) == "dp");
   CHECK(std::string(app::name(app::Parallel::ddp)) == "ddp");

@@ -7,14 +7,14 @@
 
 using namespace lockstep;
 
-TEST_CASE("the names are the flag's words") {
+TEST_CASE("names equal the flag's words") {
   CHECK(std::string(app::name(app::Precision::fp32)) == "fp32");
   CHECK(std::string(app::name(app::Precision::tf32)) == "tf32");
   CHECK(std::string(app::name(app::Precision::bf16)) == "bf16");
   CHECK(std::string(app::name(app::Precision::fp16)) == "fp16");
 }
 
-TEST_CASE("gradients are sent as float16 only with the loss scale that activations in float16 have") {
+TEST_CASE("float16 gradients are sent only with the loss scaling of float16 activations") {
   using app::Precision, parallel::WireFormat;
   CHECK_NOTHROW(app::check_wire(WireFormat::float16, Precision::fp16));
   CHECK_NOTHROW(app::check_wire(WireFormat::bfloat16, Precision::fp32));

@@ -29,7 +29,7 @@ struct Options : app::Options {
   void flags(app::Command& command) { command.add("--width", width, 1, 64, "How wide"); }
 };
 
-// What the functions that a trainer hands over were told; they are plain functions, so they leave it here.
+// Records the arguments of a trainer's functions, which are plain functions without state.
 struct Seen {
   int checks = 0, prepared = 0;
   std::vector<int> ranks;
@@ -69,7 +69,7 @@ int run(std::vector<std::string> arguments) {
   return app::run(static_cast<int>(argv.size()), argv.data(), check, train, prepare);
 }
 
-/// What a run writes to stderr.
+/// Returns a run's stderr output.
 std::string said(std::vector<std::string> const& arguments, int code) {
   lockstep_test::TemporaryFolder const folder;
   auto const before = ::dup(2);
@@ -103,7 +103,7 @@ TEST_CASE("wrong input exits with 2 before anything trains") {
   CHECK(seen.ranks.empty());
 }
 
-TEST_CASE("what may differ from host to host is said by one rank of each, and what may not by the first of all") {
+TEST_CASE("host-specific errors are reported by one rank per host, all others by rank zero") {
   lockstep_test::TemporaryFolder const folder;
   lockstep_test::write_file(folder / "wide.yaml", "width: 65\n");
   struct Place {
@@ -133,7 +133,7 @@ TEST_CASE("what may differ from host to host is said by one rank of each, and wh
   lockstep_test::write_file(wide, "parallel: single\n");  // that host's own
   CHECK(says(next, {"--config", wide}).find(": --parallel single with 4 ranks") != std::string::npos);
   CHECK_FALSE(says(first, {"--width", "65"}).empty());
-  // What ranks prepare before they meet: one of each host says what is wrong there.
+  // Preparation before the ranks meet: one rank of each host reports errors there.
   std::vector<std::string> const broken{"--data", "broken"};
   CHECK(says(first, broken) == "program: broken:7: is broken in two lines\n");
   CHECK(std::pair(seen.checks, seen.prepared) == std::pair(1, 0));
@@ -143,11 +143,11 @@ TEST_CASE("what may differ from host to host is said by one rank of each, and wh
   CHECK(says(beside_that, broken).empty());
 }
 
-TEST_CASE("a warning of several lines is said in as many") {
+TEST_CASE("a warning of several lines is printed as several lines") {
   CHECK(said({"--data", "warns"}, 0) == "program: rank 0: 1 barrier\nprogram: rank 1: nothing yet\n");
 }
 
-TEST_CASE("how long ranks wait for each other is said by flags") {
+TEST_CASE("flags set the time limits of ranks that wait for each other") {
   CHECK(run({"--parallel", "ddp", "--devices", "2"}) == 0);
   CHECK(seen.limits.stall_seconds == launch::WaitLimits{}.stall_seconds);
   CHECK(seen.limits.silence_seconds == launch::WaitLimits{}.silence_seconds);
@@ -158,13 +158,13 @@ TEST_CASE("how long ranks wait for each other is said by flags") {
   CHECK(seen.limits.stall_seconds == std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("an error while training exits with 1, and what train returns is the exit code") {
+TEST_CASE("an error during training exits with 1, and train's return value is the exit code") {
   CHECK(run({"--data", "fails"}) == 1);
   CHECK(run({"--data", "fails", "--parallel", "ddp", "--devices", "2"}) == 1);
   CHECK(run({"--data", "three"}) == 3);
 }
 
-TEST_CASE("a directory that another process trains into is refused, and a reader that goes does not end the run") {
+TEST_CASE("a directory in use by another process is refused, and a closed output pipe does not end the run") {
   auto const directory = fs::temp_directory_path() / ("lockstep-held-" + std::to_string(::getpid()));
   fs::create_directories(directory);
   {
@@ -175,8 +175,8 @@ TEST_CASE("a directory that another process trains into is refused, and a reader
   CHECK(run({"--save-dir", directory.string()}) == 0);
   CHECK(seen.ranks.size() == 1);
   fs::remove_all(directory);
-  CHECK(::raise(SIGPIPE) == 0);  // what writing to a reader that has gone does: it would end this program
-  CHECK(::raise(SIGXFSZ) == 0);  // the same of a file that reaches a limit
+  CHECK(::raise(SIGPIPE) == 0);  // the effect of writing to a closed pipe, which would end this program
+  CHECK(::raise(SIGXFSZ) == 0);  // the effect of a file size limit
 }
 
 TEST_CASE("--help exits with 0 and does nothing") {
@@ -185,7 +185,7 @@ TEST_CASE("--help exits with 0 and does nothing") {
   CHECK(seen.ranks.empty());
 }
 
-TEST_CASE("the directory appears after all checks, and not when one fails, and stays if anything came of the run") {
+TEST_CASE("the directory is created after all checks, not if one fails, and stays if the run wrote files") {
   auto const directory = fs::temp_directory_path() / ("lockstep-run-" + std::to_string(::getpid()));
   CHECK(run({"--save-dir", directory.string(), "--data", "broken"}) == 2);
   CHECK_FALSE(fs::exists(directory));
@@ -197,7 +197,7 @@ TEST_CASE("the directory appears after all checks, and not when one fails, and s
   fs::remove_all(directory);
 }
 
-TEST_CASE("memory that ran out is told in a sentence with the remedies") {
+TEST_CASE("out-of-memory errors are reported in one sentence with remedies") {
   auto const text = said({"--data", "is large"}, 1);
   CHECK(text.starts_with("program: out of memory: the host, or a limit such as ulimit -v, refused memory ("));
   CHECK(std::ranges::count(text, '\n') == 1);

@@ -36,7 +36,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("a directory is free when it does not exist, is empty or holds other things") {
+TEST_CASE("a directory is free if it does not exist, is empty or has no run") {
   Folder const folder;
   CHECK(refused("").empty());
   CHECK(refused(folder.at("new/deep")).empty());
@@ -45,7 +45,7 @@ TEST_CASE("a directory is free when it does not exist, is empty or holds other t
   CHECK(refused(folder.path.string()).empty());
 }
 
-TEST_CASE("a directory that holds a run, and what is no directory, are refused by name") {
+TEST_CASE("a directory with a run, and a path that is not a directory, are refused by name") {
   Folder const folder;
   fs::create_directory(folder.at("first"));
   CHECK(refused(folder.at("first")).empty());
@@ -56,7 +56,7 @@ TEST_CASE("a directory that holds a run, and what is no directory, are refused b
   CHECK(contains(refused(folder.at("run.json")), "is not a directory"));
 }
 
-TEST_CASE("a run is gone on with where that is asked for") {
+TEST_CASE("--resume continues a run") {
   Folder const folder;
   fs::create_directory(folder.at("checkpoints"));
   CHECK(contains(refused(folder.path.string()), "or resume it with --resume auto"));
@@ -80,7 +80,7 @@ TEST_CASE("a directory serves one process at a time") {
   app::SaveDirLock const again(folder.path.string());
 }
 
-TEST_CASE("a directory that was created for a run of which nothing came goes with it, and no other does") {
+TEST_CASE("an empty directory is removed with its run only if the run created it") {
   Folder const folder;
   {
     app::SaveDirLock held;
@@ -103,7 +103,7 @@ TEST_CASE("a directory that cannot be created is refused with the system's reaso
   CHECK_THROWS_AS(app::SaveDirLock(folder.at("file/below")), ConfigError);
 }
 
-TEST_CASE("a directory that may not be written to is refused before anything runs") {
+TEST_CASE("a directory without write permission is refused before the start") {
   Folder const folder;
   fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_exec);
   if (lockstep_test::Unprivileged const now; now)

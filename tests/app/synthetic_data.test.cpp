@@ -36,7 +36,7 @@ struct Caller {
 
 }  // namespace
 
-TEST_CASE("--data is returned as it is") {
+TEST_CASE("--data is returned unchanged") {
   Caller caller;
   caller.options.data = "/somewhere/else";
   CHECK(caller.get("three rows") == "/somewhere/else");
@@ -55,7 +55,7 @@ TEST_CASE("synthetic data are written once into SAVE_DIR/data") {
   CHECK(std::distance(fs::directory_iterator(caller.folder / "run"), {}) == 1);
 }
 
-TEST_CASE("without --save-dir and for a dry run, data of each recipe stand in the user's cache") {
+TEST_CASE("without --save-dir and for a dry run, each recipe's data are in the user's cache") {
   Caller caller;
   auto const place = caller.get("three rows");
   CHECK(place.starts_with(caller.folder / "cache/lockstep/toy-"));
@@ -67,7 +67,7 @@ TEST_CASE("without --save-dir and for a dry run, data of each recipe stand in th
   CHECK_FALSE(fs::exists(caller.folder / "run"));
 }
 
-TEST_CASE("a folder that holds something else is refused and left alone") {
+TEST_CASE("a folder with other contents is refused and left unchanged") {
   Caller caller;
   caller.options.save_dir = caller.folder / "run";
   fs::create_directories(caller.folder / "run/data");
@@ -85,7 +85,7 @@ TEST_CASE("data of another recipe are refused") {
   CHECK_THROWS_WITH_AS(caller.get("four rows"), doctest::Contains("remove it, name another --save-dir"), ConfigError);
 }
 
-TEST_CASE("nothing is left of data whose writing failed") {
+TEST_CASE("a failed write leaves no files") {
   Caller caller;
   caller.options.save_dir = caller.folder / "run";
   auto const fails = [](fs::path const& place) {

@@ -42,7 +42,7 @@ struct Point {
   float y;
 };
 
-// y = slope x, with a layer of its own: loss (slope x - y)^2.
+// y = slope x, with a layer defined here: loss (slope x - y)^2.
 class Line {
  public:
   void visit(auto&& each) { each("slope", slope_); }
@@ -56,7 +56,7 @@ class Line {
       error.value(i) = slope * x(i) - y(i);
       loss.sum += error.value(i) * error.value(i);
     }
-    static_cast<void>(context.gradient(error));  // nobody else asks for it, and without it the closure is skipped
+    static_cast<void>(context.gradient(error));  // no other layer requests it, and without it the closure is skipped
     context.on_backward(error, std::tie(slope_), [this, x, error](Context& c) {
       typename Context::Scalar sum = 0;
       for (Index i = 0; i < x.size(); ++i) sum += 2 * error.value(i) * x(i);
@@ -70,13 +70,13 @@ class Line {
   nn::Parameter slope_{{1}, nn::Initializer::constant(0)};
 };
 
-/// Of what type the activations were.
+/// Counts the element types of activations.
 struct Kinds {
   int fp32 = 0, bf16 = 0, fp16 = 0;
 };
 Kinds kinds;
 
-/// A layer of the library's, so that it runs in any precision.
+/// A library layer, so that it runs in any precision.
 class Affine {
  public:
   void visit(auto&& each) { each("map", map_); }
@@ -103,7 +103,7 @@ auto points(int count) {
 
 }  // namespace
 
-TEST_CASE("--parallel chooses the policy's type, and nothing else") {
+TEST_CASE("--parallel changes only the policy's type") {
   app::Options options;
   options.threads = 2;
   launch::World world;
@@ -145,7 +145,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.kind == optim::Schedule::Kind::linear);
   CHECK(fit.alike.empty());
   CHECK_FALSE(fit.timed_products);
-  options.warmup_steps = 9;  // counts before the epochs
+  options.warmup_steps = 9;  // takes precedence over the epochs
   options.lr_min_factor = 0.1;
   fit = training.fit_options(loader);
   CHECK(fit.schedule.warmup_steps == 9);
@@ -163,7 +163,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
 }
 
 namespace {
-/// What a run of a hundred points prints.
+/// Returns the output of a run with a hundred points.
 template <class Sampler>
 std::string told(app::Options const& options, Sampler const& sampler, train::Observer* observer = nullptr) {
   lockstep_test::TemporaryFolder const folder;
@@ -184,7 +184,7 @@ std::string told(app::Options const& options, Sampler const& sampler, train::Obs
 }
 }  // namespace
 
-TEST_CASE("the first line tells how many samples a batch has at most") {
+TEST_CASE("the first line reports the largest number of samples in a batch") {
   app::Options options;
   options.dry_run = true;
   options.threads = 1;
@@ -198,7 +198,7 @@ TEST_CASE("the first line tells how many samples a batch has at most") {
   CHECK(says(by_tokens, ", batch up to 4 per rank or device, effective batch up to 8, "));
 }
 
-TEST_CASE("what an observer prints of an evaluation stands below the program's own line") {
+TEST_CASE("an observer's output of an evaluation is below the program's own line") {
   struct Prints final : train::Observer {
     void evaluation(train::EvaluationReport const&) override { std::puts("of its own"); }
   } prints;
@@ -211,7 +211,7 @@ TEST_CASE("what an observer prints of an evaluation stands below the program's o
   CHECK(said.find("of its own") != std::string::npos);
 }
 
-TEST_CASE("a log that somebody removes while the run writes it is missed at its end, and does not end it") {
+TEST_CASE("a log removed during the run is reported at the end, and does not stop the run") {
   lockstep_test::TemporaryFolder const folder;
   struct Removes final : train::Observer {
     std::string path;
@@ -230,7 +230,7 @@ TEST_CASE("a log that somebody removes while the run writes it is missed at its 
   CHECK(std::filesystem::exists(folder / "run.json"));
 }
 
-TEST_CASE("a warm-up that is longer than the run is told before it begins") {
+TEST_CASE("a warm-up longer than the run is reported before the start") {
   app::Options options;
   options.program = "training.test";
   options.batch_size = 10;
@@ -265,7 +265,7 @@ struct Weight {
 };
 }  // namespace
 
-TEST_CASE("the doctor misses oneDNN where a model in float has weights as convolutions do") {
+TEST_CASE("the doctor recommends oneDNN for float models with convolution weights") {
   lockstep_test::TemporaryFolder const folder;
   app::Options options;
   options.threads = 1;
@@ -278,7 +278,7 @@ TEST_CASE("the doctor misses oneDNN where a model in float has weights as convol
     data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
     found.as_it_is = training.fit(Line{}, optim::SGD{}, loader);
   }
-  found.as_it_is.phases.forward = 1000;  // seconds: a step is little else
+  found.as_it_is.phases.forward = 1000;  // seconds: a step does little else
   found.replayed = found.as_it_is;
   options.save_dir = folder.path().string();
   auto const misses = [&](std::vector<Index> shape, std::optional<app::Precision> precision) {
@@ -313,7 +313,7 @@ TEST_CASE("fit trains the model that it is given") {
   }
 }
 
-TEST_CASE("what is to be done then is done with the trainer once the run is over, and not of one that is not") {
+TEST_CASE("the final callback gets the trainer after a completed run, and is not called after an interrupted one") {
   app::Options options;
   options.program = "training.test";
   options.threads = 1;
@@ -341,7 +341,7 @@ TEST_CASE("what is to be done then is done with the trainer once the run is over
   fit(stopped);
   CHECK(slopes.empty());
   fit({});
-  fit({});  // it was over
+  fit({});  // it was complete
   REQUIRE(slopes.size() == 2);
   CHECK(slopes[0] != 0);
   CHECK(slopes[1] == slopes[0]);
@@ -389,7 +389,7 @@ TEST_CASE("final metrics of a program are in run.json, also after a run that was
     CHECK_THROWS_WITH_AS(training.final_metric(name, 1), doctest::Contains("is reserved in run.json"), ConfigError);
 }
 
-TEST_CASE("--precision chooses what activations are stored as, where a program offers it") {
+TEST_CASE("--precision chooses the stored type of activations, if a program supports it") {
   OptionsWithPrecision options;
   options.program = "training.test";
   options.learning_rate = 0.02;
@@ -418,11 +418,11 @@ TEST_CASE("--precision chooses what activations are stored as, where a program o
   }
 }
 
-TEST_CASE("--best-by keeps the best evaluation's parameters, --patience ends there, --init-from starts from them") {
+TEST_CASE("--best-by keeps the best evaluation's parameters, --patience stops early, --init-from starts from them") {
   app::Options options;
   options.program = "training.test";
   options.epochs = 9;
-  options.learning_rate = 1;  // every step overshoots, so that the first evaluation is the best
+  options.learning_rate = 1;  // every step overshoots, so the first evaluation is the best
   options.threads = 1;
   options.batch_size = 10;
   options.max_steps = 90;
@@ -469,7 +469,7 @@ TEST_CASE("--best-by keeps the best evaluation's parameters, --patience ends the
   CHECK(counts.evaluations == 1);
 }
 
-TEST_CASE("what is refused before the first step leaves --save-dir as it was") {
+TEST_CASE("a refusal before the first step leaves --save-dir unchanged") {
   lockstep_test::TemporaryFolder const folder;
   app::Options options;
   options.save_dir = folder / "";
@@ -485,7 +485,7 @@ TEST_CASE("what is refused before the first step leaves --save-dir as it was") {
   CHECK(std::filesystem::is_empty(options.save_dir));
 }
 
-TEST_CASE("run.json is of a run that is over, not of one that goes on") {
+TEST_CASE("run.json belongs to a completed run, not to an unfinished one") {
   app::Options options;
   options.program = "training.test";
   options.threads = 1;
@@ -501,7 +501,7 @@ TEST_CASE("run.json is of a run that is over, not of one that goes on") {
     return training.fit(Affine{}, optim::SGD{}, loader);
   };
   CHECK(fit({}).steps == 10);
-  CHECK(fit({}).steps == 10);  // it was over, and is left as it is
+  CHECK(fit({}).steps == 10);  // it was complete, and is left unchanged
   CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
   options.epochs = 2;
   launch::World stopped;
@@ -514,7 +514,7 @@ TEST_CASE("run.json is of a run that is over, not of one that goes on") {
   CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
 }
 
-TEST_CASE("ranks that were started anew go on where they were, and others where they are told to") {
+TEST_CASE("restarted ranks resume from their checkpoints, and other runs from --resume") {
   app::Options options;
   options.program = "training.test";
   options.threads = 1;
@@ -535,15 +535,15 @@ TEST_CASE("ranks that were started anew go on where they were, and others where 
   CHECK(resumed(1) == 10);
   options.epochs = 3;
   CHECK_THROWS_WITH_AS(resumed(0), doctest::Contains("but this run starts from step 0"),
-                       ConfigError);  // as nobody told it to go on
+                       ConfigError);  // without --resume
 }
 
-TEST_CASE("a run that is told to end leaves what it has traced") {
+TEST_CASE("a run stopped on request writes its trace") {
   app::Options options;
   options.program = "training.test";
   options.threads = 1;
   options.batch_size = 10;
-  options.max_steps = 5;  // so few are traced from the first on
+  options.max_steps = 5;  // few steps, so they are traced from the first on
   options.trace = true;
   lockstep_test::TemporaryFolder const folder;
   options.save_dir = folder / "run";
@@ -563,7 +563,7 @@ TEST_CASE("a run that is told to end leaves what it has traced") {
   CHECK(std::filesystem::exists(options.save_dir + "/layers.csv"));
 }
 
-TEST_CASE("what the flags say of the optimizer counts, and what the program says is not lost in silence") {
+TEST_CASE("the optimizer's flags take precedence, and the program's conflicting values are refused") {
   app::Options options;
   options.program = "training.test";
   options.learning_rate = 0.02;
@@ -591,7 +591,7 @@ TEST_CASE("what the flags say of the optimizer counts, and what the program says
   CHECK(loss(optim::SGD{.learning_rate = 0.5}) == decayed);
 }
 
-TEST_CASE("a second fit does not take --save-dir for its own; without one it is another training") {
+TEST_CASE("a second fit with --save-dir is refused; without it, it is another training") {
   app::Options options;
   options.program = "training.test";
   options.threads = 1;

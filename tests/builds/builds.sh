@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# builds.sh COMPILER FOLDER: a training step has the same bits however it is compiled, and every loop that is compiled
-# for wide vectors holds all that it calls: what is left outside would run with the narrowest ones.
+# builds.sh COMPILER FOLDER: checks that a training step has equal bits for all compiler flags, and that every loop
+# compiled for wide vectors has its callees inlined: other calls would run with the narrowest vectors.
 set -euo pipefail
 compiler=$1 folder=$2
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -14,7 +14,7 @@ build() { # NAME FLAG…
   "$compiler" -std=c++20 -pthread -ffp-contract=off -I "$root/include" "$@" "$root/tests/builds/step.cpp" -o "$folder/$name"
 }
 
-# Functions that a loop's body calls, but those compiled for each set by themselves or once for all, and C's.
+# Callees of a loop's body, except functions compiled per instruction set or only once, and C functions.
 calls_of_loops() {
   objdump --disassemble --demangle --no-show-raw-insn "$1" | awk '
     /^[0-9a-f]+ <.*>:$/ { loop = /::detail::call_(baseline|avx2|avx512)</; name = $0 }
@@ -22,7 +22,7 @@ calls_of_loops() {
     loop && /[ \t](call|jmp) +[0-9a-f]+ <[^+]*>$/ && !/@plt|::turn_back|::philox_|_float16|__clang_call_terminate|_Unwind/ {
       sub(/.*[ \t](call|jmp) +[0-9a-f]+ /, ""); print name, "calls", $0
     }
-    END { if (!seen) print "there is no loop of the name that is looked for" }'
+    END { if (!seen) print "no loop has the requested name" }'
 }
 
 build plain -O2 &

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small transformer for two steps and prints what came of it, to be compiled in several ways.
+// Trains a small transformer for two steps and prints a hash of its parameters, to compare builds.
 #include <cstdint>
 #include <cstdio>
 #include <vector>

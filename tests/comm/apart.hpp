@@ -11,7 +11,7 @@
 
 namespace lockstep_test {
 
-/// Ranks that know nothing of each other but a store's port: threads here, each as if on a host of its own.
+/// Ranks that share only a store's port: threads here, each as if on its own host.
 template <class Body>
 std::vector<std::exception_ptr> run_apart(int n, Body const& body, lockstep::launch::WaitLimits limits = {}) {
   lockstep::launch::StoreServer const server({.job = 7, .size = n});

@@ -24,14 +24,14 @@ struct Engine {
 
 }  // namespace
 
-TEST_CASE("an engine of a user's is a communicator when it has every operation") {
+TEST_CASE("a user's engine is a communicator if it has every operation") {
   CHECK(comm::Communicator<Engine<true, int>>);
   CHECK_FALSE(comm::Communicator<Engine<false, int>>);
   CHECK_FALSE(comm::Communicator<Engine<true, double>>);
   CHECK_FALSE(comm::Communicator<int>);
 }
 
-TEST_CASE("a communicator is where gradients come from") {
+TEST_CASE("a communicator is a memory resource for gradients") {
   CHECK(memory::MemoryResource<comm::AnyCommunicator>);
   CHECK(memory::MemoryResource<comm::ThreadCommunicator>);
   CHECK(memory::MemoryResource<comm::ProcessCommunicator>);

@@ -13,8 +13,8 @@
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/core/error.hpp>
 
-/// What every engine promises, checked by each rank for itself: run by the tests of all engines. Throws at the first
-/// difference, so that it works on threads and in processes alike.
+/// Properties of every engine, checked by each rank by itself: called by the tests of all engines. Throws at the first
+/// difference, so that it works on threads and in processes.
 namespace lockstep_test {
 
 namespace comm = lockstep::comm;
@@ -23,12 +23,12 @@ using lockstep::Index;
 
 [[noreturn]] inline void fail(std::string const& what) { throw std::runtime_error("conformance: " + what); }
 
-/// A plain text, for it is called for every element.
+/// A plain string, because it is called for every element.
 inline void require(bool holds, char const* what) {
   if (!holds) fail(what);
 }
 
-/// Element i of a rank's input: signs and magnitudes such that nearly every order of summing gives other bits.
+/// Element i of a rank's input: with signs and magnitudes that give other bits for almost every order of summation.
 template <class T>
 T input(int rank, Index i, std::uint64_t salt = 0) {
   std::uint64_t h =
@@ -40,7 +40,7 @@ T input(int rank, Index i, std::uint64_t salt = 0) {
   return static_cast<T>((static_cast<double>(h >> 11) * 0x1p-53 + 0.5) * scales[h & 7]);
 }
 
-/// The balanced tree, written down once more: the left branch has the largest power of two below n.
+/// The balanced tree, in a second implementation: the left branch has the largest power of two below n.
 template <class Term>
 auto tree(int first, int n, Term const& term) {
   if (n == 1) return term(first);
@@ -55,17 +55,17 @@ bool same_bits(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-/// Where a piece's memory comes from.
+/// The source of an operation's memory.
 enum class Memory { allocated, own, mixed };
 
-/// One piece with its memory, guarded by an element on both sides, and what must come out.
+/// One operation with its memory, with a guard element on both sides, and its expected result.
 template <class T>
 class Case {
  public:
   Case(comm::AnyCommunicator& c, Memory memory, Index count, Index offset, std::size_t riders, std::uint64_t salt)
       : rank_(c.rank()), size_(c.size()), count_(count), salt_(salt), rider_(riders) {
     auto const elements = static_cast<std::size_t>(count + offset + 2);
-    block_ = c.allocate(elements * sizeof(T));  // collective, so by all ranks in every case
+    block_ = c.allocate(elements * sizeof(T));  // collective, so called by all ranks in every case
     bool const own = memory == Memory::own || (memory == Memory::mixed && rank_ % 2 == 1);
     if (own) own_.resize(elements);
     begin_ = (own ? own_.data() : reinterpret_cast<T*>(block_.data())) + offset + 1;
@@ -115,7 +115,8 @@ void sums_are_the_tree(comm::AnyCommunicator& c) {
     for (Index const count : {0, 1, 15, 16, 17, 32, 33, 64, 65, 512, 513, 1000, 1024, 1025, 65536, 65537, 200001})
       for (Index const offset : {0, 1, 5})
         for (std::size_t const riders : {0U, 1U, 16U}) {
-          if (count > 2000 && (offset != 1 || riders != 1)) continue;  // offsets and riders are a matter of small ones
+          // offsets and piggybacked scalars matter only for small ones
+          if (count > 2000 && (offset != 1 || riders != 1)) continue;
           Case<T> one(c, memory, count, offset, riders, ++salt);
           c.start(one.piece());
           c.finish();
@@ -124,7 +125,7 @@ void sums_are_the_tree(comm::AnyCommunicator& c) {
         }
 }
 
-/// More pieces than any ring holds, of all kinds, and progress in between; then once more on the same memory.
+/// More operations than any ring holds, of all kinds, with progress in between; repeated on equal memory.
 inline void many_pieces_are_under_way(comm::AnyCommunicator& c) {
   constexpr std::uint64_t pieces = 150;
   std::vector<std::unique_ptr<Case<float>>> cases;
@@ -148,7 +149,7 @@ inline void many_pieces_are_under_way(comm::AnyCommunicator& c) {
   }
 }
 
-/// Started again, a piece is not complete because it was so before.
+/// After a restart, an operation is not complete from before.
 inline void pieces_are_started_again(comm::AnyCommunicator& c) {
   float x = 0;
   auto const sum = static_cast<float>(c.size());
@@ -221,7 +222,7 @@ inline void allocations_are_zeroed_and_apart(comm::AnyCommunicator& c) {
       }
     }
   }
-  auto const free_order = [&] {  // freed out of order: places stay alike on all ranks, or the next allocate says so
+  auto const free_order = [&] {  // freed out of order: places stay equal on all ranks, or the next allocate reports it
     auto a = c.allocate(10000), b = c.allocate(20000);
     a = {};
     auto const d = c.allocate(5000);
@@ -240,7 +241,7 @@ void refuses(F&& f, std::string const& part) {
   fail("refuses: " + part);
 }
 
-/// A refused piece never leaves its rank: the communicator goes on.
+/// A refused operation never leaves its rank: the communicator remains usable.
 inline void impossible_pieces_are_refused(comm::AnyCommunicator& c) {
   std::vector<float> x(4);
   std::vector<double> riders(17);
@@ -260,7 +261,7 @@ inline void impossible_pieces_are_refused(comm::AnyCommunicator& c) {
   c.barrier();
 }
 
-/// The bits of some sums, to compare engines.
+/// Returns the bits of some sums, to compare engines.
 inline std::string digest(comm::AnyCommunicator& c) {
   std::string out;
   for (Index const count : {7, 5000, 100003})
@@ -294,7 +295,7 @@ inline int conformance(launch::World const& world) {
   return 0;
 }
 
-/// Needs tests/malloc_count.hpp: what `count()` counts does not grow over many steps once one has been seen.
+/// Needs tests/malloc_count.hpp: checks that `count()` does not grow over many steps after the first.
 template <class Count>
 int allocates_nothing_when_steady(launch::World const& world, Count const& count) {
   auto c = comm::connect(world);

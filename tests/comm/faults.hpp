@@ -11,10 +11,10 @@
 #include <lockstep/comm/engine/connect.hpp>
 #include <lockstep/comm/shared_memory/detail/group_memory.hpp>
 
-/// What can go wrong between ranks, for the tests of all engines.
+/// Failures between ranks, for the tests of all engines.
 namespace lockstep_test {
 
-/// Called by one rank before any connects: as if `number` operations had gone by.
+/// Called by one rank before any connects: sets the number of past operations.
 inline void start_counters_at(lockstep::launch::World const& world, std::uint32_t number) {
   lockstep::comm::detail::GroupMemory const memory(world.segment, world.size);
   for (int r = 0; r < world.size; ++r) {
@@ -23,7 +23,7 @@ inline void start_counters_at(lockstep::launch::World const& world, std::uint32_
   }
 }
 
-/// Rank 1, of three, asks for something else than the others.
+/// Rank 1, of three, calls another operation than the others.
 inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
   using namespace lockstep;
   bool const other = c.rank() == 1;
@@ -67,7 +67,7 @@ inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
   c.finish();
 }
 
-/// Of three ranks the last two make a group, in which the last does not come; the first, outside, goes on once the
+/// The last two of three ranks form a group, in which the last one is missing; the first, outside, continues after the
 /// second has given up.
 inline void stay_away(lockstep::comm::AnyCommunicator& c, std::atomic<bool>& given_up) {
   auto group = c.split(c.rank() > 0 ? 1 : 0, 0);
@@ -80,7 +80,7 @@ inline void stay_away(lockstep::comm::AnyCommunicator& c, std::atomic<bool>& giv
   while (!given_up) std::this_thread::yield();
 }
 
-/// How an error names what rank 1 (`other`) or the others were in.
+/// Name of the operation in which rank 1 (`other`) or the others were, as in errors.
 inline std::string disagreement(int kind, bool other) {
   switch (kind) {
     case 0:

@@ -9,14 +9,14 @@
 
 using namespace lockstep;
 
-TEST_CASE("a default piece is an empty sum, and allowed") {
+TEST_CASE("a default operation is an empty sum, and valid") {
   comm::Piece const piece;
   CHECK(piece.count == 0);
   CHECK(piece.operation == comm::Operation::sum);
   CHECK_NOTHROW(comm::detail::check(piece));
 }
 
-TEST_CASE("as many riders as there is room for") {
+TEST_CASE("piggybacked scalars are limited to their capacity") {
   std::vector<double> riders(comm::Piece::most_riders);
   comm::Piece piece;
   piece.rider = riders;

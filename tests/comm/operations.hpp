@@ -13,7 +13,7 @@
 
 #include "conformance.hpp"
 
-/// What every engine promises of its operations: of all kinds, types and combinations, and of groups that were split.
+/// Properties of every engine's operations: all kinds, types and combinations, and split groups.
 namespace lockstep_test {
 
 using comm::Collective;
@@ -37,7 +37,7 @@ inline bool allowed(ElementType type, Operation operation) {
   return whole(type) ? operation != Operation::average : !logical(operation);
 }
 
-/// Memory of elements of a type that is known at run time only, read and written as doubles.
+/// Memory of elements of a run-time type, read and written as doubles.
 class Elements {
  public:
   Elements(ElementType type, void* data) : type_(type), data_(data) {}
@@ -78,7 +78,7 @@ class Elements {
   void* data_;
 };
 
-/// Element i that a rank gives: as the type rounds it, and now and then 0, which logical operations tell apart.
+/// Element i of a rank's input: rounded to the type, and sometimes 0, which logical operations distinguish.
 inline double given(ElementType type, int rank, Index i) {
   auto const x = input<double>(rank, i, static_cast<std::uint64_t>(type));
   if (whole(type)) return std::trunc(x) * ((i + rank) % 3 == 0 ? 0 : 1);
@@ -88,8 +88,8 @@ inline double given(ElementType type, int rank, Index i) {
   return one.get(0);
 }
 
-/// What the ranks' elements i come to, in the type that sums are kept in. float32 sums are float64 sums that are
-/// rounded: that is exact, for 53 bits are more than twice 24.
+/// Result of the ranks' elements i, in the accumulation type. float32 sums are rounded float64 sums, which is exact
+/// because 53 bits are more than twice 24.
 inline double combined(ElementType type, Operation operation, int ranks, Index i) {
   bool const in_float = !whole(type) && type != ElementType::float64;
   struct Term {
@@ -113,7 +113,7 @@ inline double combined(ElementType type, Operation operation, int ranks, Index i
   return in_float ? static_cast<double>(static_cast<float>(total) / static_cast<float>(ranks)) : total / ranks;
 }
 
-/// Memory of a case: the ranks' symmetric memory, or their own; one element off the border of a cache line.
+/// Memory of a case: the ranks' symmetric memory, or their own; one element off a cache line's boundary.
 class Place {
  public:
   Place(comm::AnyCommunicator& c, Memory memory, ElementType type, Index count)
@@ -167,7 +167,7 @@ inline void one_reduction(comm::AnyCommunicator& c, ElementType type, Operation 
     c.start(scatter);
     c.wait(scatter);
     expect_elements(scatter, c.rank() * count, ranks, in_place ? "reduce_scatter in place" : "reduce_scatter");
-    c.barrier();  // the others' results may still lie where this rank is about to write
+    c.barrier();  // the others' results may still be at this rank's next output
   }
 }
 
@@ -185,7 +185,7 @@ inline void every_operation_of_every_type(comm::AnyCommunicator& c) {
   }
 }
 
-/// Rank r gives `unit` times r elements, but for rank 1, which gives one: in and out of place, and of both kinds of
+/// Rank r gives `unit` times r elements, except rank 1, which gives one: in and out of place, and with both kinds of
 /// memory.
 inline void parts_may_be_unequal(comm::AnyCommunicator& c) {
   for (Index const unit : {0, 1, 32, 700, 50000})
@@ -237,7 +237,7 @@ inline void work_is_waited_for(comm::AnyCommunicator& c) {
   require(b[0] == 2 * ranks, "progress is made by asking");
 }
 
-/// Even and odd ranks apart, the last first; each group again into single ranks; all three in turn.
+/// Even and odd ranks separately, the last first; each group split again into single ranks; all three in turn.
 inline void groups_may_be_split(comm::AnyCommunicator& c) {
   for (int round = 0; round < 2; ++round) {
     auto half = c.split(c.rank() % 2, -c.rank());

@@ -9,7 +9,7 @@ using namespace lockstep;
 
 namespace {
 
-/// Completes a piece when it is asked to the second time, or fails.
+/// Completes an operation at the second query, or fails.
 struct Slow {
   int asked = 0;
   bool fails = false;
@@ -35,7 +35,7 @@ struct Slow {
 
 }  // namespace
 
-TEST_CASE("asking makes progress until it is done, and not after") {
+TEST_CASE("queries make progress until the operation is complete, and not afterwards") {
   Slow slow;
   comm::Work work(slow, {});
   CHECK_FALSE(work.done());
@@ -45,13 +45,13 @@ TEST_CASE("asking makes progress until it is done, and not after") {
   CHECK(slow.asked == 2);
 }
 
-TEST_CASE("its end waits") {
+TEST_CASE("its destructor waits") {
   Slow slow;
   { comm::Work const work(slow, {}); }
   CHECK(slow.asked == 2);
 }
 
-TEST_CASE("an error comes out of wait, not out of its end") {
+TEST_CASE("an error is thrown by wait, not by the destructor") {
   Slow slow{.fails = true};
   {
     comm::Work const work(slow, {});
@@ -60,7 +60,7 @@ TEST_CASE("an error comes out of wait, not out of its end") {
   CHECK(slow.asked == 0);
 }
 
-TEST_CASE("no error of any kind comes out of its end") {
+TEST_CASE("no error of any kind leaves the destructor") {
   Slow slow{.cannot = true};
   {
     comm::Work const work(slow, {});
@@ -69,7 +69,7 @@ TEST_CASE("no error of any kind comes out of its end") {
   CHECK(slow.asked == 0);
 }
 
-TEST_CASE("it stays where it is") {
+TEST_CASE("it can be neither moved nor copied") {
   CHECK_FALSE(std::is_move_constructible_v<comm::Work<Slow>>);
   CHECK_FALSE(std::is_copy_constructible_v<comm::Work<Slow>>);
 }

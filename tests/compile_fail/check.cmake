@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles SOURCE as it stands, which must work, and then once per line
+# Compiles SOURCE unchanged, which must succeed, and then once per line
 #   // CASE name: text
-# with -DCASE_name, which must fail with `text` in the first line that says "error:", and where SOURCE has a line
+# with -DCASE_name, which must fail with `text` in the first line that says "error:". If SOURCE has a line
 #   // LINES number
-# must say no more than so many lines in all, without excerpts of sources, of which g++ 14 has more than g++ 12. So the
-# sentence that a user reads is under test, beside a control that shows that nothing else is wrong with the file. What
-# SOURCE includes is compiled once for all of them, into the folder WORK.
+# the output must have at most that many lines, without source excerpts, which are longer in g++ 14 than in g++ 12. So
+# the sentence that a user reads is tested, next to a control, which shows that the rest of the file is correct. The
+# includes of SOURCE are compiled once for all cases, into the folder WORK.
 file(STRINGS "${SOURCE}" cases REGEX "^// CASE [a-z_0-9]+: .+")
 if(NOT cases)
   message(FATAL_ERROR "${SOURCE} has no line `// CASE name: text`")
 endif()
 
-# A wrapped line, or a bracket without its other half, would make several cases one.
+# A wrapped line, or an unbalanced bracket, would join several cases.
 file(READ "${SOURCE}" source)
 string(REGEX MATCHALL "defined\\(CASE_[a-z_0-9]+" expected "${source}")
 list(REMOVE_DUPLICATES expected)

@@ -9,7 +9,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("base64 of RFC 4648's examples") {
+TEST_CASE("the examples of RFC 4648 are encoded") {
   for (auto const& [bytes, text] : std::vector<std::pair<std::string, std::string>>{{"", ""},
                                                                                     {"f", "Zg=="},
                                                                                     {"fo", "Zm8="},
@@ -22,7 +22,7 @@ TEST_CASE("base64 of RFC 4648's examples") {
   }
 }
 
-TEST_CASE("base64 keeps every byte at every length") {
+TEST_CASE("a round trip keeps every byte at every length") {
   std::string bytes;
   for (int i = 0; i < 300; ++i) {
     bytes += static_cast<char>(static_cast<unsigned char>(i * 37));
@@ -30,10 +30,10 @@ TEST_CASE("base64 keeps every byte at every length") {
   }
 }
 
-TEST_CASE("what is no base64 is refused, with the place") {
+TEST_CASE("invalid base64 is refused with the place") {
   CHECK_THROWS_WITH_AS(from_base64("Zm9v\n"), doctest::Contains("character 5 "), DataError);
   CHECK_THROWS_WITH_AS(from_base64("Z*9v"), doctest::Contains("character 1 "), DataError);
   CHECK_THROWS_AS(from_base64("Zm=v"), DataError);
   CHECK_THROWS_AS(from_base64("===="), DataError);
-  CHECK_THROWS_AS(from_base64("Zh=="), DataError);  // bits beside those of 'f'
+  CHECK_THROWS_AS(from_base64("Zh=="), DataError);  // more bits than those of 'f'
 }

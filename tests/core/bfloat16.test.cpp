@@ -10,7 +10,7 @@
 
 using lockstep::bfloat16;
 
-TEST_CASE("every bfloat16 survives the way through float") {
+TEST_CASE("every bfloat16 survives a round trip through float") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     bfloat16 x;
@@ -22,7 +22,7 @@ TEST_CASE("every bfloat16 survives the way through float") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("the nearest of the two neighbours is taken, the even one of equally near ones") {
+TEST_CASE("rounding is to nearest, ties to even") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x7f7f; ++bits) {
     bfloat16 low, high;
@@ -37,13 +37,13 @@ TEST_CASE("the nearest of the two neighbours is taken, the even one of equally n
   CHECK(wrong == 0);
 }
 
-TEST_CASE("what is too large becomes infinite") {
+TEST_CASE("values that are too large become infinite") {
   CHECK(std::isinf(static_cast<float>(bfloat16(std::numeric_limits<float>::max()))));
   CHECK(std::isinf(static_cast<float>(bfloat16(std::numeric_limits<float>::infinity()))));
   CHECK(std::isnan(static_cast<float>(bfloat16(std::numeric_limits<float>::quiet_NaN()))));
 }
 
-TEST_CASE("sums of bfloat16 are kept in float, other sums in their own type") {
+TEST_CASE("sums of bfloat16 are accumulated in float, other sums in their own type") {
   CHECK(std::is_same_v<lockstep::Accumulate<bfloat16>, float>);
   CHECK(std::is_same_v<lockstep::Accumulate<float>, float>);
   CHECK(std::is_same_v<lockstep::Accumulate<double>, double>);

@@ -14,13 +14,13 @@ namespace {
 std::span<std::byte const> bytes(std::string const& text) { return std::as_bytes(std::span(text)); }
 }  // namespace
 
-TEST_CASE("files keep checksums, so that they are the same for ever") {
+TEST_CASE("checksums are constants, because files contain them") {
   CHECK(to_string(checksum({})) == "d55ccd4aeb3ccafbeb3143c7092c5f37");
   CHECK(to_string(checksum(bytes("lockstep"))) == "413f880b5eae22b008a28cc22b1979bc");
   CHECK(to_string(checksum(bytes(std::string(1000, 'x')))) == "56fb82dd0e2238bbef2cd3c55df4ba24");
 }
 
-TEST_CASE("pieces have the checksum of all") {
+TEST_CASE("the checksum of consecutive parts is the checksum of all") {
   std::string const text(1000, 'x');
   lockstep::RunningChecksum running;
   for (std::size_t at = 0; at < text.size(); at += 96)
@@ -28,7 +28,7 @@ TEST_CASE("pieces have the checksum of all") {
   CHECK(running.sum() == checksum(bytes(text)));
 }
 
-TEST_CASE("every bit, every length and every order counts") {
+TEST_CASE("every bit, every length and every order changes the checksum") {
   std::vector<std::byte> zeros(100);
   auto const of = [&](std::size_t count) { return checksum(std::span(zeros).first(count)); };
   std::vector<Checksum> seen;

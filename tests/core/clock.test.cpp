@@ -7,7 +7,7 @@
 
 using lockstep::Clock;
 
-TEST_CASE("the clock never goes back, and passes while we sleep") {
+TEST_CASE("the clock is monotonic and advances during sleep") {
   auto last = Clock::nanoseconds();
   for (int i = 0; i < 100'000; ++i) {
     auto const now = Clock::nanoseconds();
@@ -19,7 +19,7 @@ TEST_CASE("the clock never goes back, and passes while we sleep") {
   CHECK(Clock::seconds() - before >= 0.003 - 1e-6);  // seconds are rounded to some 1e-10 of an uptime of weeks
 }
 
-TEST_CASE("the coarse clock is the same, a little behind") {
+TEST_CASE("the coarse clock equals the clock minus a short delay") {
   auto const before = Clock::seconds();
   CHECK(Clock::coarse_seconds() <= Clock::seconds());
   CHECK(Clock::coarse_seconds() > before - 0.1);  // ticks are 10 ms at most

@@ -17,7 +17,7 @@ TEST_CASE("levels are ordered by cost") {
   CHECK(checks(Contract::off));
 }
 
-TEST_CASE("a broken rule throws its message; a kept one builds none") {
+TEST_CASE("a broken rule throws its message; a satisfied one builds no message") {
   int built = 0;
   auto const say = [&] {
     ++built;

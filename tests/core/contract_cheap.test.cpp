@@ -12,7 +12,7 @@
 using lockstep::checks;
 using lockstep::Contract;
 
-TEST_CASE("a lower level leaves out what costs more, in symbols of its own") {
+TEST_CASE("a lower level omits costlier checks, in symbols of its own") {
   static_assert(checks(Contract::cheap) && !checks(Contract::normal));
   CHECK_THROWS_AS(lockstep::expect<lockstep::ShapeError>(false, [] { return ""; }), lockstep::ShapeError);
   CHECK(std::string_view(typeid(Contract).name()).find("_cheap") != std::string_view::npos);

@@ -22,7 +22,7 @@ TEST_CASE_TEMPLATE("types, sizes and names agree", T, float, double, lockstep::b
   CHECK(name(type) == prefix + std::to_string(8 * sizeof(T)));
 }
 
-TEST_CASE("integers of a width are one type, whatever their name") {
+TEST_CASE("integers of one width are one type, whatever their name") {
   CHECK(element_type_of<long long> == ElementType::int64);
   CHECK(element_type_of<std::ptrdiff_t> == ElementType::int64);
   CHECK(element_type_of<float> == ElementType::float32);

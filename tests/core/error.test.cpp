@@ -18,7 +18,7 @@ TEST_CASE_TEMPLATE("every error is an Error and keeps its message", E, ShapeErro
   }
 }
 
-TEST_CASE_TEMPLATE("what is wrong with a rank names the rank", E, RankLost, RankStalled) {
+TEST_CASE_TEMPLATE("an error about a rank names the rank", E, RankLost, RankStalled) {
   static_assert(std::is_base_of_v<CommunicationError, E>);
   try {
     throw E(3, "rank 3 is gone");
@@ -28,7 +28,7 @@ TEST_CASE_TEMPLATE("what is wrong with a rank names the rank", E, RankLost, Rank
   }
 }
 
-TEST_CASE("kinds do not catch each other") {
+TEST_CASE("error types do not catch each other") {
   static_assert(!std::is_base_of_v<RankLost, RankStalled> && !std::is_base_of_v<RankStalled, RankLost>);
   static_assert(!std::is_base_of_v<DataError, ConfigError> && !std::is_base_of_v<CommunicationError, CudaError>);
   CHECK_THROWS_AS(throw RankStalled(0, ""), CommunicationError);

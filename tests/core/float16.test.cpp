@@ -12,7 +12,7 @@ using lockstep::float16;
 
 namespace {
 
-/// By the definition: sign, exponent and fraction.
+/// Returns the value by definition: sign, exponent and fraction.
 double value_of(std::uint32_t bits) {
   auto const exponent = static_cast<int>(bits >> 10 & 0x1f);
   double const fraction = bits & 0x3ff;
@@ -28,7 +28,7 @@ float16 of(std::uint32_t bits) {
 
 }  // namespace
 
-TEST_CASE("every float16 has the value that its bits say, and survives the way through float") {
+TEST_CASE("every float16 has the value that its bits define, and survives a round trip through float") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     auto const x = of(bits);
@@ -43,7 +43,7 @@ TEST_CASE("every float16 has the value that its bits say, and survives the way t
   CHECK(wrong == 0);
 }
 
-TEST_CASE("the nearest of the two neighbours is taken, the even one of equally near ones") {
+TEST_CASE("rounding is to nearest, ties to even") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x7bff; ++bits) {
     float const below = of(bits), above = of(bits + 1), middle = below + (above - below) / 2;
@@ -55,9 +55,9 @@ TEST_CASE("the nearest of the two neighbours is taken, the even one of equally n
   CHECK(wrong == 0);
 }
 
-TEST_CASE("what is too large becomes infinite, what is too small zero") {
+TEST_CASE("values that are too large become infinite, values that are too small zero") {
   CHECK(float16(65519.0f).bits == 0x7bff);
-  CHECK(float16(65520.0f).bits == 0x7c00);  // the middle between the largest and what would come next
+  CHECK(float16(65520.0f).bits == 0x7c00);  // halfway between the largest number and its successor
   CHECK(float16(-std::numeric_limits<float>::max()).bits == 0xfc00);
   CHECK(float16(std::ldexp(1.0f, -25)).bits == 0);
   CHECK(float16(std::numeric_limits<float>::denorm_min()).bits == 0);

@@ -14,7 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-/// A folder with the files of a system of 1,000 MiB, of which 600 MiB and 100 MiB of swap space are free.
+/// Returns a folder with the files of a system of 1,000 MiB, with 600 MiB and 100 MiB of swap space free.
 struct System {
   lockstep_test::TemporaryFolder folder;
   System() {
@@ -32,7 +32,7 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 }  // namespace
 
-TEST_CASE("free memory of the host includes swap space and what the kernel can drop") {
+TEST_CASE("free memory of the host includes swap space and reclaimable memory") {
   System const system;
   CHECK(system.memory().free_bytes == 700 * mebibyte);
   CHECK(system.memory().total_bytes == 1000 * mebibyte);
@@ -41,7 +41,7 @@ TEST_CASE("free memory of the host includes swap space and what the kernel can d
   CHECK_FALSE(FreeMemory::of_host(system.folder / "missing").has_value());
 }
 
-TEST_CASE("the control group with the least free memory counts, of either version, with its parents") {
+TEST_CASE("the control group with the least free memory counts, in both versions, including its parents") {
   System const system;
   system.write("proc/self/cgroup", "1:cpu:/other\n0::/jobs/7\n");
   system.write("sys/fs/cgroup/jobs/7/memory.max", "max\n");
@@ -87,7 +87,7 @@ TEST_CASE("this machine has free memory") {
   CHECK(memory->free_bytes <= memory->total_bytes);
 }
 
-TEST_CASE("sizes are written in the unit that suits them") {
+TEST_CASE("sizes are written in a suitable unit") {
   CHECK(memory_size(3 << 20) == "3 MiB");
   CHECK(memory_size(1023.4 * mebibyte) == "1023 MiB");
   CHECK(memory_size(13.26 * 1024 * mebibyte) == "13.3 GiB");

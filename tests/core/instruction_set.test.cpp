@@ -39,12 +39,12 @@ float multiply_add(float a, float x, float y) { return a * x + y; }
 
 }  // namespace
 
-TEST_CASE("elementwise bits are those of two roundings, on every instruction set") {
+TEST_CASE("elementwise results are rounded twice, on every instruction set") {
   for (std::size_t count : {0u, 1u, 15u, 16u, 17u, 31u, 32u, 33u, 1000u}) {
     auto const x = numbers(count, 1), y = numbers(count, 2);
     std::vector<float> expected(count);
     for (std::size_t i = 0; i < count; ++i) {
-      float volatile product = 0.7f * x[i];  // rounded by force
+      float volatile product = 0.7f * x[i];  // forces a rounding
       expected[i] = product + y[i];
     }
     for (auto set : supported()) {
@@ -59,7 +59,7 @@ TEST_CASE("elementwise bits are those of two roundings, on every instruction set
   }
 }
 
-TEST_CASE("a fused multiplication would be seen by the case above") {
+TEST_CASE("a fused multiply-add would fail the case above") {
   auto const x = numbers(1000, 1), y = numbers(1000, 2);
   int different = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -83,7 +83,7 @@ TEST_CASE("sums are not reassociated") {
   }
 }
 
-TEST_CASE("a body that asks for them gets vectors of the set's width") {
+TEST_CASE("a body with a Vectors parameter gets the set's vector width") {
   for (auto set : supported()) {
     int changed = 0;
     auto const width = with_instructions(set, [&]<std::size_t bytes>(Vectors<bytes>) {
@@ -99,7 +99,7 @@ TEST_CASE("a body that asks for them gets vectors of the set's width") {
   }
 }
 
-TEST_CASE("results, references and changed captures come back; what is thrown is thrown") {
+TEST_CASE("results, references and changed captures are returned; exceptions propagate") {
   CHECK(with_best_instructions([] { return 42; }) == 42);
   int value = 1;
   with_best_instructions([&]() -> int& { return value; }) = 5;

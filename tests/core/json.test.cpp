@@ -24,7 +24,7 @@ std::string message(std::string_view text) {
 }
 }  // namespace
 
-TEST_CASE("every kind of value") {
+TEST_CASE("every kind of value is parsed") {
   CHECK(parse("null").is_null());
   CHECK(parse("true") == Value(true));
   CHECK(parse(" false\n") == Value(false));
@@ -39,7 +39,7 @@ TEST_CASE("every kind of value") {
   CHECK(parse("{\"b\": 1, \"a\": [2.0]}") == Value(Object{{"b", 1}, {"a", Array{2.0}}}));
 }
 
-TEST_CASE("integers and doubles stay apart, and keep all their bits") {
+TEST_CASE("integers and doubles stay distinct, and keep all their bits") {
   CHECK(parse("1") != parse("1.0"));
   CHECK(parse("1.0").is<double>());
   CHECK(parse("1").is<std::int64_t>());
@@ -52,7 +52,7 @@ TEST_CASE("integers and doubles stay apart, and keep all their bits") {
   CHECK(parse("3").number() == 3.0);
 }
 
-TEST_CASE("of very many names, one that comes again is found") {
+TEST_CASE("a duplicate among many names is found") {
   std::string text = "{";
   for (int i = 0; i < 100000; ++i) text += "\"name" + std::to_string(i) + "\":" + std::to_string(i) + ",\n";
   CHECK(parse(text + "\"end\": 1}").object().size() == 100001);
@@ -64,7 +64,7 @@ TEST_CASE("of very many names, one that comes again is found") {
   }
 }
 
-TEST_CASE("strings") {
+TEST_CASE("strings are parsed") {
   CHECK(parse(R"("\"\\\/\b\f\n\r\t")").string() == "\"\\/\b\f\n\r\t");
   CHECK(parse(R"("\u0041\u00e9\u20AC\ud83d\ude00")").string() == "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
   CHECK(parse(R"("\u0000")").string() == std::string(1, '\0'));
@@ -74,7 +74,7 @@ TEST_CASE("strings") {
   CHECK(parse("\"\xC3\xA9\xF4\x8F\xBF\xBF\"").string() == "\xC3\xA9\xF4\x8F\xBF\xBF");
 }
 
-TEST_CASE("what is refused, and what is said") {
+TEST_CASE("invalid texts are refused with their messages") {
   std::vector<std::pair<std::string, std::string>> const cases{
       {"", "line 1, column 1: a value is needed, not the end of the text"},
       {"  \n ", "line 2, column 2: a value is needed, not the end of the text"},
@@ -134,13 +134,13 @@ TEST_CASE("what is refused, and what is said") {
   }
 }
 
-TEST_CASE("what stands behind the text is not read") {
+TEST_CASE("text after the value is not read") {
   std::string_view const digits = "\"\\u0041", euro = "\"\xE2\x82\xAC";
   CHECK(message(digits.substr(0, 5)).find("four hexadecimal digits") != std::string::npos);
   CHECK(message(euro.substr(0, 3)).find("bytes that are not UTF-8") != std::string::npos);
 }
 
-TEST_CASE("depth is bounded, and counts what is open") {
+TEST_CASE("depth is bounded, and counts open arrays and objects") {
   std::string wide = "[[]";
   for (int i = 0; i < 300; ++i) wide += ",[{}]";
   CHECK(message(wide + "]") == "accepted");
@@ -149,7 +149,7 @@ TEST_CASE("depth is bounded, and counts what is open") {
   CHECK(message(std::string(1'000'000, '[')).find("nested more than 256 deep") != std::string::npos);
 }
 
-TEST_CASE("no prefix of a text is accepted, and no byte of it may be dropped unseen") {
+TEST_CASE("no prefix of a text is accepted, and no byte of it may be dropped unnoticed") {
   std::string const text = R"({"a":[1.5e-3,"\u00e9\ud83d\ude00\n",true],"b":{"c":null}})";
   CHECK(message(text) == "accepted");
   for (std::size_t length = 0; length < text.size(); ++length) CHECK(message(text.substr(0, length)) != "accepted");

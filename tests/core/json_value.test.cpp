@@ -10,7 +10,7 @@
 using lockstep::DataError;
 using namespace lockstep::json;
 
-TEST_CASE("a value is what it was made of") {
+TEST_CASE("a value equals the value that it was made from") {
   CHECK(Value().is_null());
   CHECK(Value(true).boolean());
   CHECK(Value(std::uint8_t{7}).integer() == 7);
@@ -31,7 +31,7 @@ TEST_CASE("values are equal in type, value and order") {
   CHECK(Value(Object{{"a", 1}, {"b", 2}}) != Value(Object{{"b", 2}, {"a", 1}}));
 }
 
-TEST_CASE("an integer reads as a number, and nothing else as another") {
+TEST_CASE("an integer reads as a number, and no other conversion exists") {
   CHECK(Value(3).number() == 3.0);
   CHECK_THROWS_WITH_AS((void)Value(3.0).integer(), "json: an integer is needed, not number", DataError);
   CHECK_THROWS_WITH_AS((void)Value("3").number(), "json: a number is needed, not string", DataError);
@@ -41,7 +41,7 @@ TEST_CASE("an integer reads as a number, and nothing else as another") {
   CHECK_THROWS_WITH_AS((void)Value(Array{}).object(), "json: an object is needed, not array", DataError);
 }
 
-TEST_CASE("members and elements") {
+TEST_CASE("members and elements are accessible") {
   Value const value(Object{{"steps", 471}, {"final", Object{{"train_loss", 0.41}}}, {"list", Array{1, 2}}});
   CHECK(value.at("final").at("train_loss").number() == 0.41);
   CHECK(value.at("list").at(1).integer() == 2);

@@ -54,7 +54,7 @@ rc::Gen<Value> any_value(int depth) {
 
 }  // namespace
 
-// RapidCheck prints the values of a failed case through this.
+// RapidCheck prints the values of a failed case with this function.
 namespace rc {
 template <>
 struct Arbitrary<Value> {
@@ -65,7 +65,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 void showValue(Value const& value, std::ostream& out) { out << written(value); }
 }}}  // namespace lockstep::json
 
-TEST_CASE("what is written reads back as the same value, in both layouts") {
+TEST_CASE("written values are read back equal, in both layouts") {
   CHECK(rc::check("parse(write(v)) == v", [](Value const& value) {
     RC_ASSERT(parse(written(value)) == value);
     RC_ASSERT(parse(written(value, Layout::indented)) == value);
@@ -73,7 +73,7 @@ TEST_CASE("what is written reads back as the same value, in both layouts") {
   }));
 }
 
-TEST_CASE("pieces make a text") {
+TEST_CASE("parts make a text") {
   Writer writer;
   writer.begin_object().member("a", 1).member("flag", true).key("list").begin_array();
   for (int i = 0; i < 2; ++i) writer.begin_object().member("i", i).end_object();
@@ -93,7 +93,7 @@ TEST_CASE("pieces make a text") {
   CHECK(writer.text() == R"({"a":1})");
 }
 
-TEST_CASE("indented for people") {
+TEST_CASE("indented layout") {
   Writer writer(Layout::indented);
   writer.value(parse(R"({"a":1,"list":[1,2],"objects":[{"x":1},{"x":2}],"none":{},"empty":[]})"));
   CHECK(writer.text() == R"({
@@ -113,7 +113,7 @@ TEST_CASE("indented for people") {
 )");
 }
 
-TEST_CASE("numbers have the fewest digits that read back as the same bits") {
+TEST_CASE("numbers have the fewest digits that read back to equal bits") {
   auto const text = [](auto value) {
     Writer writer;
     writer.value(value);
@@ -130,7 +130,7 @@ TEST_CASE("numbers have the fewest digits that read back as the same bits") {
   CHECK(text(std::uint8_t{200}) == "200");
 }
 
-TEST_CASE("text is escaped where it must be, and made UTF-8") {
+TEST_CASE("text is escaped where necessary, and made valid UTF-8") {
   CHECK(written("\"\\\b\f\n\r\t\x01/\x7F") == "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0001/\x7F\"");
   CHECK(written(std::string(1, '\0')) == "\"\\u0000\"");
   CHECK(written("\xC3\xA9") == "\"\xC3\xA9\"");
@@ -147,14 +147,14 @@ TEST_CASE("nan and infinity are refused by name") {
   CHECK(list.text() == "[null,null,0.5]");
 }
 
-TEST_CASE("of very many members, one that is written again is refused") {
+TEST_CASE("a duplicate among many members is refused") {
   Writer writer;
   writer.begin_object();
   for (int i = 0; i < 100000; ++i) writer.member("name" + std::to_string(i), i);
   CHECK_THROWS_WITH_AS(writer.key("name7"), doctest::Contains("\"name7\" is written twice"), Error);
 }
 
-TEST_CASE("calls out of place are refused") {
+TEST_CASE("calls in the wrong order are refused") {
   auto const fails = [](auto&& call, char const* said) {
     Writer writer;
     CHECK_THROWS_WITH_AS(call(writer), doctest::Contains(said), Error);

@@ -16,7 +16,7 @@ struct Leaves {
 };
 }  // namespace
 
-TEST_CASE("one object of each type for each owner, made once, gone in reverse order") {
+TEST_CASE("each owner has one object of each type, made once and destroyed in reverse order") {
   gone.clear();
   int a = 0, b = 0;
   {

@@ -14,8 +14,9 @@ using lockstep::mix;
 
 namespace {
 
-/// How unlikely these counts are if all cells are equally likely, in standard deviations of a normal distribution (chi
-/// squared, made normal by Wilson and Hilferty's cube root). A fair shuffle exceeds 5 once in 3.5 million.
+/// Returns how unlikely these counts are if all cells are equally likely, in standard deviations of a normal
+/// distribution (chi squared, made normal by Wilson and Hilferty's cube root). A fair shuffle exceeds 5 once in 3.5
+/// million.
 double surprise(std::vector<int> const& counts, double expected) {
   double chi_squared = 0;
   for (int count : counts) chi_squared += (count - expected) * (count - expected) / expected;
@@ -29,7 +30,7 @@ KeyedPermutation fresh(Index n, int key) { return KeyedPermutation(n, mix(static
 
 }  // namespace
 
-TEST_CASE("every element comes once, for every n up to 2000") {
+TEST_CASE("every element appears once, for every n up to 2000") {
   for (Index n = 0; n <= 2000; ++n) {
     KeyedPermutation const p(n, static_cast<std::uint64_t>(n * 77));
     REQUIRE(p.size() == n);
@@ -45,7 +46,7 @@ TEST_CASE("every element comes once, for every n up to 2000") {
   }
 }
 
-TEST_CASE("many at a time are the same as one by one") {
+TEST_CASE("a batch of elements equals single calls") {
   auto const same = [](KeyedPermutation const& p, Index first, std::size_t count) {
     std::vector<Index> many(count);
     for (auto& each : many) each = first++ % p.size();
@@ -71,8 +72,8 @@ TEST_CASE("many at a time are the same as one by one") {
   fresh(0, 1).replace(none);
 }
 
-TEST_CASE("the inverse leads back, for any n up to 2^48") {
-  CHECK(rc::check("inverse(p(i)) == i and p(i) lies in [0, n)", [] {
+TEST_CASE("the inverse undoes the permutation, for any n up to 2^48") {
+  CHECK(rc::check("inverse(p(i)) == i and p(i) is in [0, n)", [] {
     auto const bits = *rc::gen::inRange(1, 49);
     auto const n = *rc::gen::inRange<Index>(1, (Index{1} << bits) + 1);
     auto const i = *rc::gen::inRange<Index>(0, n);
@@ -85,7 +86,7 @@ TEST_CASE("the inverse leads back, for any n up to 2^48") {
   }));
 }
 
-TEST_CASE("the corners of large ranges") {
+TEST_CASE("the first and last elements of large ranges") {
   for (Index n : {(Index{1} << 20) + 1, (Index{1} << 30) - 1, (Index{1} << 32) + 1, (Index{1} << 47) + 1,
                   KeyedPermutation::largest - 1, KeyedPermutation::largest}) {
     KeyedPermutation const p(n, 3);
@@ -102,7 +103,7 @@ TEST_CASE("the corners of large ranges") {
   }
 }
 
-TEST_CASE("the same key gives the same order, another key another one") {
+TEST_CASE("one key gives one order, another key another one") {
   auto const order = [](std::uint64_t key) {
     KeyedPermutation const p(1000, key);
     std::vector<Index> out;
@@ -118,7 +119,7 @@ TEST_CASE("the same key gives the same order, another key another one") {
   CHECK(KeyedPermutation(7, 42)(6) == 5);
 }
 
-TEST_CASE("each element is equally likely at each position, and each step between neighbours") {
+TEST_CASE("each element is equally likely at each position, and so is each difference between adjacent elements") {
   for (Index n : {2, 3, 5, 10, 16, 17, 18, 33, 100, 1025}) {
     CAPTURE(n);
     auto const size = static_cast<std::size_t>(n);
@@ -140,13 +141,13 @@ TEST_CASE("each element is equally likely at each position, and each step betwee
   }
 }
 
-TEST_CASE("every whole order of a few elements is equally likely") {
+TEST_CASE("every complete order of a few elements is equally likely") {
   constexpr Index n = 5;
   constexpr int keys = 24'000;  // 200 for each order
   std::vector<int> orders(120);
   for (int key = 0; key < keys; ++key) {
     auto const p = fresh(n, key);
-    Index number = 0;  // in Lehmer's code: of each element, how many smaller ones follow
+    Index number = 0;  // in Lehmer's code: for each element, how many smaller ones follow
     for (Index i = 0; i < n; ++i) {
       Index smaller = 0;
       for (Index j = i + 1; j < n; ++j) smaller += p(j) < p(i);
@@ -157,9 +158,9 @@ TEST_CASE("every whole order of a few elements is equally likely") {
   CHECK(surprise(orders, 200) < limit);
 }
 
-TEST_CASE("neighbours in a long order are in no relation, in a row or in a column of the grid") {
-  // 2^20 elements lie in a grid of 1,024 columns. Pairs of elements fall into 64 x 64 cells alike; and so do their
-  // differences, which one multiplication fewer per round would show.
+TEST_CASE("adjacent elements of a long order are independent, in a row and in a column of the grid") {
+  // 2^20 elements form a grid of 1,024 columns. Pairs of elements are equally likely in each of 64 x 64 cells. So are
+  // their differences, which one multiplication fewer per round would show.
   constexpr Index n = Index{1} << 20, parts = 64;
   auto const p = fresh(n, 1);
   for (Index distance : {1, 2, 1024, 1025}) {
@@ -176,8 +177,10 @@ TEST_CASE("neighbours in a long order are in no relation, in a row or in a colum
   }
 }
 
-TEST_CASE("fixed points and ascents come as often as in a fair shuffle") {
-  // Of n elements, 1 stays in place on average, with variance 1; (n - 1) / 2 steps ascend, with variance (n + 1) / 12.
+TEST_CASE("fixed points and ascents are as frequent as in a fair shuffle") {
+  // Of n elements, 1 stays in place on average, with variance 1; (n - 1)
+  // 2 steps ascend, with variance (n + 1)
+  // 12.
   constexpr Index n = 5000;
   constexpr int keys = 400;
   double fixed = 0, ascents = 0;
@@ -195,7 +198,7 @@ TEST_CASE("fixed points and ascents come as often as in a fair shuffle") {
   CHECK(std::abs(ascents / keys - (n - 1) / 2.0) < limit * std::sqrt((n + 1) / 12.0 / keys));
 }
 
-TEST_CASE("neighbouring keys are unrelated") {
+TEST_CASE("orders of consecutive keys are independent") {
   // Two shuffles agree at one position on average, with variance 1.
   constexpr int pairs = 2000;
   double agreements = 0;

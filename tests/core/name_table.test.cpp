@@ -9,7 +9,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("each name is found, of few and of very many") {
+TEST_CASE("each name is found, among few and among many") {
   std::vector<std::string> names;
   auto const name_of = [&](std::size_t i) { return std::string_view(names[i]); };
   NameTable table;
@@ -23,7 +23,7 @@ TEST_CASE("each name is found, of few and of very many") {
   CHECK(table.find("layer", name_of) == NameTable::none);
 }
 
-TEST_CASE("a name that comes again is not added") {
+TEST_CASE("a duplicate name is not added") {
   for (auto const count : {std::size_t{1}, std::size_t{16}, std::size_t{17}, std::size_t{5000}}) {
     std::vector<std::string> names;
     auto const name_of = [&](std::size_t i) { return std::string_view(names[i]); };

@@ -20,7 +20,7 @@ std::errc read(std::string_view text, T& out) {
 }
 }  // namespace
 
-TEST_CASE("what is too small is 0, with its sign; what is too large, or no number, is an error") {
+TEST_CASE("too small numbers are 0 with a sign; too large ones and non-numbers are errors") {
   for (auto const* small : {"1e-46", "0.000001e-41", "1000e-60", "1e-99999999999999999999", "0.0e99999"}) {
     float out = 1;
     CHECK(read(small, out) == std::errc{});
@@ -58,7 +58,7 @@ void check_both(std::string const& text) {
 }
 }  // namespace
 
-TEST_CASE("equal bits and ends as std::from_chars, for short and long numbers and what follows them") {
+TEST_CASE("values and ends are equal to std::from_chars, for short and long numbers and any text after them") {
   std::mt19937_64 random(1);
   auto const up_to = [&](std::uint64_t most) { return random() % (most + 1); };
   auto const digits = [&](std::uint64_t count) {

@@ -26,7 +26,7 @@ TEST_CASE("two numbers make the counter, low word first") {
   CHECK(random(7) == random({7, 0, 0, 0}));
 }
 
-TEST_CASE("a loop over counters gives the same bits on every instruction set") {
+TEST_CASE("a loop over counters gives equal bits on every instruction set") {
   constexpr int count = 1000;
   Philox const random(42);
   std::vector<std::uint32_t> expected;
@@ -46,7 +46,7 @@ TEST_CASE("a loop over counters gives the same bits on every instruction set") {
   }
 }
 
-TEST_CASE("uniform numbers lie in [0, 1) and keep 24 bits") {
+TEST_CASE("uniform numbers are in [0, 1) and have 24 bits") {
   CHECK(uniform(0u) == 0.0f);
   CHECK(uniform(0xffu) == 0.0f);
   CHECK(uniform(0x100u) == 0x1p-24f);
@@ -54,15 +54,15 @@ TEST_CASE("uniform numbers lie in [0, 1) and keep 24 bits") {
   CHECK(uniform(0x80000000u) == 0.5f);
 }
 
-TEST_CASE("normal numbers are finite at the ends") {
+TEST_CASE("normal numbers are finite at both ends") {
   CHECK(normal_pair(0, 0)[0] == doctest::Approx(std::sqrt(64 * std::log(2.0))));
   CHECK(normal_pair(0, 0)[1] == 0.0);
   CHECK(normal_pair(0xffffffff, 123)[0] == 0.0);
 }
 
-TEST_CASE("moments of uniform and normal numbers") {
-  // A mean of n independent terms of variance v has the standard deviation sqrt(v / n); five of them are exceeded by
-  // chance once in 1.7 million, and the key is fixed.
+TEST_CASE("moments of uniform and normal numbers match the distributions") {
+  // A mean of n independent terms of variance v has the standard deviation sqrt(v
+  // n). Five of them are exceeded by chance once in 1.7 million, and the key is fixed.
   constexpr int n = 1 << 18;
   Philox const random(1);
   double first = 0, second = 0, normal1 = 0, normal2 = 0, normal4 = 0, product = 0;
@@ -90,8 +90,8 @@ TEST_CASE("moments of uniform and normal numbers") {
 }
 
 TEST_CASE("every bit of the key and of the counter changes about half of the bits") {
-  // A flip is a fair coin: over 64 blocks of 128 bits the count has mean 4096 and standard deviation sqrt(8192) / 2 =
-  // 45; six of them bound all 192 cases.
+  // A flip is a fair coin: over 64 blocks of 128 bits the count has mean 4096 and standard deviation sqrt(8192)
+  // 2 = 45; six of them bound all 192 cases.
   for (int bit = 0; bit < 192; ++bit) {
     int flipped = 0;
     for (std::uint64_t i = 0; i < 64; ++i) {

@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a process counts the processors that it was given, not those of the machine") {
+TEST_CASE("a process counts its allowed processors, not the machine's") {
   cpu_set_t before, one;
   REQUIRE(::sched_getaffinity(::getpid(), sizeof before, &before) == 0);
   CHECK(processors() == CPU_COUNT(&before));

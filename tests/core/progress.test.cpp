@@ -12,7 +12,7 @@
 using namespace lockstep;
 
 namespace {
-/// What is written into a file while `work(progress)` runs.
+/// Returns the text written to a file while `work(progress)` runs.
 template <class Work>
 std::string written(double quiet_seconds, Work const& work) {
   std::FILE* file = std::tmpfile();
@@ -29,7 +29,7 @@ std::string written(double quiet_seconds, Work const& work) {
 }
 }  // namespace
 
-TEST_CASE("work that is quicker than the quiet seconds shows nothing") {
+TEST_CASE("work shorter than the quiet period shows nothing") {
   CHECK(written(60, [](Progress& progress) {
           progress.begin("reading", 10);
           for (int i = 0; i < 10; ++i) progress.add(1);
@@ -37,7 +37,7 @@ TEST_CASE("work that is quicker than the quiet seconds shows nothing") {
         }).empty());
 }
 
-TEST_CASE("a file gets a plain line per tenth, with the share that is done and the time left") {
+TEST_CASE("a file gets a plain line per tenth, with the finished fraction and the remaining time") {
   auto const text = written(0, [](Progress& progress) {
     progress.begin("reading", 1000);
     for (int i = 0; i < 1000; ++i) progress.add(1);
@@ -52,7 +52,7 @@ TEST_CASE("a file gets a plain line per tenth, with the share that is done and t
   for (char const c : text) CHECK((c == '\n' || c >= ' '));
 }
 
-TEST_CASE("work of unknown length shows the time that has passed") {
+TEST_CASE("work of unknown length shows the elapsed time") {
   auto const text = written(0, [](Progress& progress) {
     progress.begin("waiting", 0);
     progress.add(0);
@@ -60,7 +60,7 @@ TEST_CASE("work of unknown length shows the time that has passed") {
   CHECK(text == "waiting: 0:00 so far\n");
 }
 
-TEST_CASE("an evaluation's batches are shown by the function that it calls") {
+TEST_CASE("an evaluation's batches are reported through its callback") {
   auto const text = written(0, [](Progress& progress) {
     auto const made = progress.steps("evaluating");
     for (Index evaluation = 0; evaluation < 2; ++evaluation)
@@ -71,7 +71,7 @@ TEST_CASE("an evaluation's batches are shown by the function that it calls") {
   CHECK(text.find("evaluating: 25 %", first) != std::string::npos);
 }
 
-TEST_CASE("without an output, and from several threads, nothing is shown or lost") {
+TEST_CASE("without an output nothing is shown, and several threads can report") {
   Progress silent;
   silent.begin("reading", 4000);
   auto const text = written(0, [](Progress& progress) {

@@ -17,7 +17,7 @@ using Ids = std::vector<std::int32_t>;
 
 namespace {
 
-/// What the plan must be, from the definition.
+/// Computes the expected plan from the definition.
 struct Expected {
   std::vector<std::uint32_t> order, first, begin;
   Ids rows;
@@ -62,7 +62,7 @@ Ids random_ids(std::size_t count, std::int32_t below) {
 
 }  // namespace
 
-TEST_CASE("a plan never built has no chunks, one of nothing neither") {
+TEST_CASE("a plan that was never built has no chunks, and neither has an empty one") {
   SegmentPlan plan;
   CHECK(plan.chunks() == 0);
   plan.build({});
@@ -71,7 +71,7 @@ TEST_CASE("a plan never built has no chunks, one of nothing neither") {
   compare(plan, {-1, -7, -1});
 }
 
-TEST_CASE("rows end at chunk borders and beside them") {
+TEST_CASE("rows end at chunk boundaries and next to them") {
   SegmentPlan plan;
   for (std::size_t count : {1u, 31u, 32u, 33u, 63u, 64u, 65u, 1000u}) {
     Ids const same(count, 5);
@@ -81,7 +81,7 @@ TEST_CASE("rows end at chunk borders and beside them") {
   }
 }
 
-TEST_CASE("ids of every width, short lists and long ones, one plan for all") {
+TEST_CASE("one plan handles ids of every width, short lists and long ones") {
   SegmentPlan plan;
   for (std::int32_t below : {1, 2, 255, 256, 257, 20'000, 1 << 22, std::numeric_limits<std::int32_t>::max()}) {
     for (std::size_t count : {1u, 33u, 4096u, 8191u, 8192u, 30'000u}) {
@@ -96,7 +96,7 @@ TEST_CASE("ids of every width, short lists and long ones, one plan for all") {
   compare(plan, ends);
 }
 
-TEST_CASE("the plan is the one of the definition") {
+TEST_CASE("the plan equals its definition") {
   CHECK(rc::check("any ids", [](Ids const& ids) {
     SegmentPlan plan;
     plan.build(ids);
@@ -115,7 +115,7 @@ TEST_CASE("the plan is the one of the definition") {
   }));
 }
 
-TEST_CASE("storage is kept" * doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("storage is reused" * doctest::skip(!lockstep_test::counts_mallocs)) {
   SegmentPlan plan;
   auto const ids = random_ids(4096, 20'000);
   plan.build(ids);

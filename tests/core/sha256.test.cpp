@@ -31,8 +31,8 @@ TEST_CASE("the examples of FIPS 180") {
   CHECK(sha256(std::string(1'000'000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST_CASE("lengths about the end of a block") {
-  // What sha256sum of coreutils says of that many letters x.
+TEST_CASE("lengths near the end of a block") {
+  // Digests by sha256sum of coreutils for that many letters x.
   CHECK(sha256(std::string(55, 'x')) == "d5e285683cd4efc02d021a5c62014694958901005d6f71e89e0989fac77e4072");
   CHECK(sha256(std::string(56, 'x')) == "04c26261370ee7541549d16dee320c723e3fd14671e66a099afe0a377c16888e");
   CHECK(sha256(std::string(63, 'x')) == "75220b47218278e656f2013bb8f0c455a25eaf01e86c64924e9d48d89776d6f2");
@@ -40,7 +40,7 @@ TEST_CASE("lengths about the end of a block") {
   CHECK(sha256(std::string(65, 'x')) == "9537c5fdf120482f7d58d25e9ed583f52c02b4e304ea814db1633ad565aed7e9");
 }
 
-TEST_CASE("parts make no difference") {
+TEST_CASE("the split into updates does not change the digest") {
   CHECK(rc::check("update(a); update(b) == update(ab)", [](std::vector<std::string> const& parts) {
     Sha256 hash;
     std::string whole;
@@ -57,7 +57,7 @@ TEST_CASE("parts make no difference") {
   }));
 }
 
-TEST_CASE("a digest in between changes nothing") {
+TEST_CASE("reading a digest in between changes nothing") {
   Sha256 hash;
   hash.update(bytes("ab"));
   CHECK(hex(hash.digest()) == sha256("ab"));

@@ -9,13 +9,13 @@
 
 using namespace lockstep;
 
-TEST_CASE("what is started runs") {
+TEST_CASE("a started thread runs") {
   int ran = 0;
   start_thread("Loader", "worker 1 of 2", [&] { ++ran; }).join();
   CHECK(ran == 1);
 }
 
-TEST_CASE("a thread that the system refuses is an error with who wanted it, how many there are, and what to do") {
+TEST_CASE("a failed thread start is an error with the requester, the number of threads and a remedy") {
   std::string message;
   {
     lockstep_test::NoThreads const refused;

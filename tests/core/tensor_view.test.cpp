@@ -23,7 +23,7 @@ concept Indexable = requires(View view) {
 };
 }  // namespace
 
-TEST_CASE("the last index runs fastest") {
+TEST_CASE("the last index is contiguous") {
   std::vector<int> data(2 * 3 * 4);
   std::iota(data.begin(), data.end(), 0);
   TensorView<int, 3, HostSpace> const view{data.data(), {2, 3, 4}};
@@ -37,7 +37,7 @@ TEST_CASE("the last index runs fastest") {
   CHECK(view.span().back() == -1);
 }
 
-TEST_CASE("a view without elements, and one without a rank") {
+TEST_CASE("a view without elements, and one of rank 0") {
   TensorView<float, 2, HostSpace> const none;
   CHECK(none.size() == 0);
   CHECK(none.empty());
@@ -49,7 +49,7 @@ TEST_CASE("a view without elements, and one without a rank") {
   CHECK(scalar() == 2);
 }
 
-TEST_CASE("the same elements under other extents") {
+TEST_CASE("a view is reshaped over its elements") {
   std::vector<int> data(6);
   TensorView<int, 2, HostSpace> const view{data.data(), {2, 3}};
   auto const flat = view.reshape(Extents<1>{6});
@@ -58,7 +58,7 @@ TEST_CASE("the same elements under other extents") {
   CHECK(view(1, 2) == 9);
 }
 
-TEST_CASE("mutable reads as constant, not the reverse; spaces do not convert") {
+TEST_CASE("mutable views convert to const ones, not the reverse; spaces do not convert") {
   using Mutable = TensorView<int, 1, HostSpace>;
   using Constant = TensorView<int const, 1, HostSpace>;
   static_assert(std::is_convertible_v<Mutable, Constant>);
@@ -71,14 +71,14 @@ TEST_CASE("mutable reads as constant, not the reverse; spaces do not convert") {
   CHECK(constant(0) == 4);
 }
 
-TEST_CASE("elements are read only where the host can") {
+TEST_CASE("only host memory is read element by element") {
   static_assert(Indexable<TensorView<int, 2, HostSpace>>);
   static_assert(!Indexable<TensorView<int, 2, CudaSpace>>);
   static_assert(!Indexable<TensorView<int, 3, HostSpace>>);  // two indices for three axes
   CHECK(TensorView<int, 2, CudaSpace>{nullptr, {3, 5}}.size() == 15);
 }
 
-TEST_CASE("extents count and print") {
+TEST_CASE("extents count elements and print") {
   CHECK(elements(Extents<3>{2, 3, 4}) == 24);
   CHECK(elements(Extents<0>{}) == 1);
   CHECK(elements(Extents<2>{1 << 20, 1 << 20}) == Index{1} << 40);
@@ -87,7 +87,7 @@ TEST_CASE("extents count and print") {
   CHECK(to_string(Extents<0>{}) == "[]");
 }
 
-TEST_CASE("views are equal when they are of the same memory and extents, whatever it holds") {
+TEST_CASE("views are equal if memory and extents are equal, whatever the contents") {
   int values[] = {1, 1, 1};
   TensorView<int, 1, HostSpace> const view(values, {2});
   CHECK(view == TensorView<int, 1, HostSpace>(values, {2}));

@@ -35,7 +35,7 @@ TEST_CASE("every task runs exactly once, for any number of threads and tasks") {
   }
 }
 
-TEST_CASE("what tasks wrote is there when run returns, over many runs") {
+TEST_CASE("tasks' writes are visible when run returns, over many runs") {
   ThreadPool pool(3);
   std::vector<Index> values(64);
   for (Index round = 0; round < 20'000; ++round) {
@@ -50,7 +50,7 @@ TEST_CASE("members sleep between runs, wake for the next, and are waited for") {
   auto const caller = std::this_thread::get_id();
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> arrived{0}, finished{0};
-    // Each task waits for the other: ends only if two members take part. The caller is done first.
+    // Each task waits for the other, so two members must take part. The caller is done first.
     pool.run(2, [&](Index) {
       ++arrived;
       while (arrived < 2) std::this_thread::yield();
@@ -62,7 +62,7 @@ TEST_CASE("members sleep between runs, wake for the next, and are waited for") {
   }
 }
 
-TEST_CASE("all members take part where all are needed") {
+TEST_CASE("all members take part if all are needed") {
   for (int threads : {2, 3, 5, 9}) {
     ThreadPool pool(threads);
     for (int round = 0; round < 5; ++round) {
@@ -77,7 +77,7 @@ TEST_CASE("all members take part where all are needed") {
   }
 }
 
-TEST_CASE("ranges are cut by count and grain alone") {
+TEST_CASE("ranges are divided only by count and grain") {
   for (int threads : {1, 4}) {
     ThreadPool pool(threads);
     for (Index count : {0, 1, 31, 32, 33, 64, 100}) {
@@ -97,7 +97,7 @@ TEST_CASE("ranges are cut by count and grain alone") {
   }
 }
 
-TEST_CASE("the lowest failing task's exception reaches the caller, and the pool lives on") {
+TEST_CASE("the lowest failing task's exception reaches the caller, and the pool stays usable") {
   for (int threads : {1, 2, 4}) {
     ThreadPool pool(threads);
     for (int round = 0; round < 50; ++round) {
@@ -112,7 +112,7 @@ TEST_CASE("the lowest failing task's exception reaches the caller, and the pool 
   }
 }
 
-TEST_CASE("the lowest failing task wins even when it fails last") {
+TEST_CASE("the lowest failing task's exception is thrown even if it fails last") {
   ThreadPool pool(2);
   std::atomic<bool> other_failed{false};
   auto const fail = [&](Index task) {
@@ -126,7 +126,7 @@ TEST_CASE("the lowest failing task wins even when it fails last") {
   CHECK_THROWS_WITH_AS(pool.run(2, fail), "task 0", std::runtime_error);
 }
 
-TEST_CASE("a run inside a run executes on the member that asked for it") {
+TEST_CASE("a nested run executes on the member that called it") {
   ThreadPool pool(3);
   std::atomic<int> calls{0};
   pool.run(10, [&](Index) {
@@ -151,7 +151,7 @@ TEST_CASE("several threads may use one pool") {
   CHECK(calls == 2 * 500 * 16);
 }
 
-TEST_CASE("run allocates nothing" * doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("run does not allocate" * doctest::skip(!lockstep_test::counts_mallocs)) {
   ThreadPool pool(4);
   std::vector<double> sums(64);
   auto const before = lockstep_test::mallocs.load();
@@ -163,7 +163,7 @@ TEST_CASE("run allocates nothing" * doctest::skip(!lockstep_test::counts_mallocs
   CHECK(sums[63] == 200.0);
 }
 
-TEST_CASE("no task, or less, is none") {
+TEST_CASE("zero or fewer tasks run nothing") {
   ThreadPool pool(2);
   for (Index tasks : {0, -1, -100}) {
     pool.run(tasks, [](Index) { FAIL("a task"); });
@@ -171,21 +171,21 @@ TEST_CASE("no task, or less, is none") {
   }
 }
 
-TEST_CASE("at least one thread is needed") {
+TEST_CASE("at least one thread is required") {
   CHECK_THROWS_WITH_AS(ThreadPool(0), doctest::Contains("0 threads; at least 1"), lockstep::ConfigError);
 }
 
-TEST_CASE("a thread that the system refuses is an error, and those before it end") {
+TEST_CASE("a failed thread start is an error, and the threads before it end") {
   lockstep_test::NoThreads const refused;
   CHECK_THROWS_WITH_AS(ThreadPool(3), doctest::Contains("the system refused thread 2 of 3 ("), lockstep::ConfigError);
   CHECK(ThreadPool(1).threads() == 1);
 }
 
-TEST_CASE("pools that never ran come and go") {
+TEST_CASE("pools that never ran are destroyed") {
   for (int i = 0; i < 50; ++i) ThreadPool pool(1 + i % 4);
 }
 
-TEST_CASE("in a fork of the process a pool runs all tasks on its caller, and ends") {
+TEST_CASE("after a fork, a pool runs all tasks on its caller, and is destroyed") {
   auto pool = std::make_unique<ThreadPool>(4);
   pool->run(100, [](Index) {});
   auto const child = ::fork();

@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a timeline keeps what it has room for, in order, and counts the rest") {
+TEST_CASE("a timeline keeps entries up to its capacity, in order, and counts the rest") {
   for (std::size_t const room : {0u, 1u, 3u}) {
     Timeline timeline(room);
     for (int i = 0; i < 3; ++i) timeline.add({.name = "span", .begin = 1.0 * i, .end = 1.0 * i + 1});
@@ -17,7 +17,7 @@ TEST_CASE("a timeline keeps what it has room for, in order, and counts the rest"
   }
 }
 
-TEST_CASE("what was added last can be completed by who added it") {
+TEST_CASE("the last entry can be completed after it was added") {
   Timeline timeline(4);
   timeline.add({.name = "first", .begin = 1});
   timeline.add({.name = "second", .begin = 2});

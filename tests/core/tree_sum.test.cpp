@@ -9,7 +9,7 @@
 using namespace lockstep;
 
 namespace {
-struct Term {  // spells the order of a sum
+struct Term {  // records the order of a sum
   std::string text;
   friend Term operator+(Term const& a, Term const& b) { return {"(" + a.text + b.text + ")"}; }
 };
@@ -26,7 +26,7 @@ TEST_CASE("the tree splits at the largest power of two below the count") {
   CHECK(spell(8) == "(((01)(23))((45)(67)))");
 }
 
-TEST_CASE("a sum of arrays has the bits of the sum of their elements, in the range asked for only") {
+TEST_CASE("a sum of arrays has the bits of its elements' sums, in the requested range only") {
   for (int n = 1; n <= 9; ++n) {
     std::vector<std::vector<float>> data(static_cast<std::size_t>(n), std::vector<float>(33));
     float x = 0.1f;

@@ -10,12 +10,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 struct Tagged {};
 }}  // namespace lockstep
 
-TEST_CASE("the text says what the numbers say") {
+TEST_CASE("the text matches the numbers") {
   CHECK(lockstep::version == std::to_string(LOCKSTEP_VERSION_MAJOR) + "." + std::to_string(LOCKSTEP_VERSION_MINOR) +
                                  "." + std::to_string(LOCKSTEP_VERSION_PATCH));
 }
 
-TEST_CASE("symbols carry the version and the libraries, so that two builds do not meet") {
+TEST_CASE("symbols contain the version and the libraries, so that two builds never mix") {
   auto tag = "v" + std::to_string(LOCKSTEP_VERSION_MAJOR) + "_" + std::to_string(LOCKSTEP_VERSION_MINOR);
 #if defined(LOCKSTEP_BLAS)
   tag += "_blas";

@@ -17,17 +17,17 @@ using lockstep::Sharing;
 using lockstep::Signal;
 
 namespace {
-// Long enough for any waiter to fall asleep; nothing is decided by it.
+// Long enough for any waiter to fall asleep; no result depends on it.
 void let_sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 }  // namespace
 
-TEST_CASE("a wait that holds already returns at once, deadline or not") {
+TEST_CASE("a wait for a true condition returns at once, with or without a deadline") {
   Signal<> signal;
   CHECK(signal.wait([](auto value) { return value == 0; }));
   CHECK(signal.wait([](auto value) { return value == 0; }, Clock::nanoseconds() - 1));
 }
 
-TEST_CASE("a wait that never holds ends at its deadline, not before") {
+TEST_CASE("a wait for a false condition ends at its deadline, not before") {
   Signal<> signal;
   for (double seconds : {0.0, 1e-6, 1e-3, 2e-2}) {
     auto const deadline = deadline_in(seconds);
@@ -36,7 +36,7 @@ TEST_CASE("a wait that never holds ends at its deadline, not before") {
   }
 }
 
-TEST_CASE("deadlines beyond reach are none") {
+TEST_CASE("deadlines out of range never expire") {
   CHECK(deadline_in(std::numeric_limits<double>::infinity()) == no_deadline);
   CHECK(deadline_in(1e300) == no_deadline);
   CHECK(deadline_in(std::numeric_limits<double>::quiet_NaN()) == no_deadline);
@@ -51,7 +51,7 @@ TEST_CASE("a backoff ends") {
   CHECK_FALSE(backoff.pause());
 }
 
-TEST_CASE("post wakes every sleeper and publishes what was written before") {
+TEST_CASE("post wakes every sleeper and publishes all earlier writes") {
   for (int round = 0; round < 20; ++round) {
     Signal<> signal;
     int written = 0;
@@ -71,7 +71,7 @@ TEST_CASE("post wakes every sleeper and publishes what was written before") {
   }
 }
 
-TEST_CASE("two threads hand a number back and forth, asleep or not") {
+TEST_CASE("two threads exchange a number, asleep or not") {
   Signal<> signal;
   std::thread other([&] {
     for (std::uint32_t turn = 1; turn < 400; turn += 2) {
@@ -88,7 +88,7 @@ TEST_CASE("two threads hand a number back and forth, asleep or not") {
   CHECK(signal.load() == 400);
 }
 
-TEST_CASE("add counts across threads; the last one wakes") {
+TEST_CASE("add counts across threads; the last one wakes the waiter") {
   Signal<> signal;
   signal.store(4);
   std::thread others[4];

@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE_TEMPLATE("numbers of 16 bits are widened, also where they lie, and unaligned", Half, float16, bfloat16) {
+TEST_CASE_TEMPLATE("16-bit numbers are widened, also in place and unaligned", Half, float16, bfloat16) {
   std::vector<Half> halves;
   for (int i = 0; i < 1000; ++i) halves.emplace_back(static_cast<float>(i * i - 400) / 16);
   auto const bytes = std::as_bytes(std::span(halves));

@@ -17,10 +17,10 @@
 #include "block.hpp"
 #include "device.hpp"
 
-/// What a GPU could do nothing with, or worse, among the arguments of a kernel.
+/// Finds kernel arguments that a GPU cannot use, such as pointers to pageable host memory.
 namespace cuda_emulation {
 
-/// CUDA before 12.1 has room for no more.
+/// Limit of CUDA before 12.1.
 inline constexpr std::size_t most_argument_bytes = 4096;
 
 template <class T>
@@ -28,11 +28,11 @@ template <class T>
   return __PRETTY_FUNCTION__;
 }
 
-/// An argument, and where it lies among the values of all: so that what is done with arguments is compiled once, and
-/// not for each kernel.
+/// An argument, and its place among the values of all, so that the code for arguments is compiled once, and not for
+/// each kernel.
 struct Argument {
   std::size_t bytes, at;
-  std::size_t alignment;  // of what it points to
+  std::size_t alignment;  // of the pointed-to value
   bool is_unique;         // std::has_unique_object_representations_v
   char const* name;       // of its type
 };
@@ -60,7 +60,7 @@ struct Signature<std::index_sequence<number...>, Parameters...> {
   }
 };
 
-/// A kernel, whatever it takes.
+/// A kernel with any parameters.
 struct Kernel {
   template <class... Parameters>
   explicit Kernel(void (*kernel)(Parameters...))
@@ -75,17 +75,19 @@ struct Kernel {
   std::span<Argument const> arguments;
 };
 
-/// Whether an address is one of this process: neither of device memory nor of page-locked host memory, which GPUs read.
+/// Whether an address belongs to this process, and is neither device memory nor page-locked host memory, which GPUs
+/// read.
 [[nodiscard]] inline bool is_pageable(std::uintptr_t address) {
-  if (address >> 48 != 0 || address >> 44 < 5) return false;  // a number: heap, stack and libraries lie above
+  // a number: heap, stack and libraries have larger addresses
+  if (address >> 48 != 0 || address >> 44 < 5) return false;
   auto const* const at = reinterpret_cast<std::byte const*>(address);
   auto& memory = Memory::instance();
   if (memory.find(at) || memory.find(at - 1)) return false;  // the end of an array is an address, too
   auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  return ::msync(reinterpret_cast<void*>(address / page * page), page, MS_ASYNC) == 0;  // fails where nothing is mapped
+  return ::msync(reinterpret_cast<void*>(address / page * page), page, MS_ASYNC) == 0;  // fails for unmapped memory
 }
 
-/// Copies them to where they lie together.
+/// Copies them to contiguous memory.
 [[nodiscard]] inline std::vector<std::byte> values_of(std::span<Argument const> arguments, void const* const* each) {
   if (arguments.empty()) return {};
   std::vector<std::byte> values(arguments.back().at + arguments.back().bytes);
@@ -93,7 +95,7 @@ struct Kernel {
   return values;
 }
 
-/// Looks through all of them, for what only the host can read.
+/// Searches all of them for values that only the host can read.
 inline void check_arguments(std::span<Argument const> arguments, std::byte const* values) {
   for (auto const& argument : arguments) {
     auto const refuse = [&](std::string const& why) {
@@ -106,7 +108,7 @@ inline void check_arguments(std::span<Argument const> arguments, std::byte const
       return read;
     };
     if (argument.alignment > 1 && word(0) % argument.alignment != 0) refuse("is not aligned");
-    if (!argument.is_unique) continue;  // what lies in padding may look like anything
+    if (!argument.is_unique) continue;  // padding may contain any bytes
     for (std::size_t at = 0; at < argument.bytes; at += sizeof(std::uintptr_t))
       if (is_pageable(word(at))) refuse("has the address of host memory at byte " + std::to_string(at));
   }

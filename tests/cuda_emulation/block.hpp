@@ -14,10 +14,9 @@
 
 #include "device.hpp"
 
-/// Runs CUDA kernels on the host, a fiber for each thread of a block, so that their logic can be tested where there is
-/// no GPU. Blocks run one after the other and threads in one order, then in the opposite one with the next launch, so
-/// that a sum whose order is not fixed, or a barrier that is missing, tends to show. It says nothing of speed, and
-/// nothing of races between blocks.
+/// Runs CUDA kernels on the host, with a fiber for each thread of a block, so that their logic can be tested without a
+/// GPU. Blocks run in sequence and threads in one order, reversed in the next launch, so an unordered sum or a missing
+/// barrier tends to show. Speed and races between blocks are not emulated.
 namespace cuda_emulation {
 
 struct Three {
@@ -26,7 +25,7 @@ struct Three {
 
 inline constexpr unsigned warp_size = 32, most_threads = 1024;
 
-/// The line of a kernel at which its threads meet.
+/// The line of a kernel at which its threads wait.
 struct Site {
   char const* file = "";
   int line = 0;
@@ -45,7 +44,7 @@ class Machine {
   Machine(Machine const&) = delete;
   Machine& operator=(Machine const&) = delete;
 
-  /// One after the other: what a kernel shares within a block lies in static memory.
+  /// In sequence, because a kernel's block-shared variables are static.
   static Machine& instance() {
     static Machine machine;
     return machine;
@@ -56,7 +55,7 @@ class Machine {
     blocks = grid;
     threads = block_size;
     body_ = &body;
-    // Exactly as large as the launch says, so that the address sanitizer finds accesses beyond the end.
+    // With exactly the launch's size, so that the address sanitizer finds accesses beyond the end.
     struct Shared {
       std::size_t bytes;
       std::byte* const memory = bytes > 0 ? static_cast<std::byte*>(::operator new (bytes,
@@ -70,20 +69,20 @@ class Machine {
     for (std::uint64_t i = 0; i < count; ++i) {
       auto const number = backwards_ ? count - 1 - i : i;
       block = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x), 0};
-      if (shared_bytes > 0) std::memset(shared.memory, 0xff, shared_bytes);  // a block finds no other block's values
+      if (shared_bytes > 0) std::memset(shared.memory, 0xff, shared_bytes);  // a block sees no values of other blocks
       run_block();
     }
   }
 
   void wait_for_block(Site site) { wait(block_barrier_, count(), site); }
-  /// Whole warps only: `mask` names the lanes that meet.
+  /// Whole warps only: `mask` names the participating lanes.
   void wait_for_warp(unsigned mask, Site site) {
     if (mask != ~0u)
       refuse_to_go_on("a warp meets at " + name(site) + " in parts; the emulation knows whole warps only");
     wait(warp_barriers_[current_ / warp_size], warp_size, site);
   }
 
-  /// Every lane leaves a value and takes that of another, all at once.
+  /// Every lane stores a value and then reads another lane's.
   template <class T>
   T exchange(unsigned mask, T value, unsigned from, Site site) {
     static_assert(sizeof(T) <= sizeof(std::uint64_t));
@@ -97,7 +96,7 @@ class Machine {
   }
   [[nodiscard]] unsigned lane() const noexcept { return current_ % warp_size; }
 
-  /// The dynamic shared memory of the block that runs. Its bytes are NaNs of every type until a thread writes them.
+  /// The dynamic shared memory of the running block. Its bytes are NaNs of every type until a thread writes them.
   [[nodiscard]] std::byte* dynamic_shared() const {
     if (!dynamic_shared_) refuse_to_go_on("a kernel uses dynamic shared memory, but its launch requests none");
     return dynamic_shared_;
@@ -109,8 +108,8 @@ class Machine {
   static constexpr std::size_t stack_bytes = std::size_t{128} << 10, shared_alignment = 128;
 
   struct Fiber {
-    ucontext_t start{};  // how it is entered for the first time
-    jmp_buf here;        // where it left
+    ucontext_t start{};  // its entry point
+    jmp_buf here;        // its saved position
     std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
     bool started = false, finished = true;
   };
@@ -138,7 +137,7 @@ class Machine {
       if (progress_ == before) fail_of_waiting();
     }
   }
-  /// Nobody can go on.
+  /// Reports a deadlock.
   [[noreturn]] void fail_of_waiting() {
     std::string where;
     auto const add = [&](Barrier const& barrier) {
@@ -158,7 +157,7 @@ class Machine {
     makecontext(
         &fiber.start, [] { instance().live(); }, 0);
   }
-  /// Jumps, because switching contexts asks the system for the signal mask each time.
+  /// Uses jumps, because a context switch asks the system for the signal mask each time.
   void resume(Fiber& fiber) {
     if (_setjmp(scheduler_) != 0) return;
     if (fiber.started) _longjmp(fiber.here, 1);
@@ -168,7 +167,7 @@ class Machine {
   void leave() {
     if (_setjmp(fibers_[current_]->here) == 0) _longjmp(scheduler_, 1);
   }
-  /// A fiber runs one thread of one block after another.
+  /// A fiber runs a thread of each block in sequence.
   [[noreturn]] void live() {
     for (;;) {
       (*body_)();
@@ -196,7 +195,7 @@ class Machine {
 
   std::mutex mutex_;
   jmp_buf scheduler_;
-  Fiber* fibers_[most_threads] = {};  // plain pointers: each wait goes through them, in tests without optimisation, too
+  Fiber* fibers_[most_threads] = {};  // plain pointers: every wait uses them, also in tests without optimization
   unsigned made_ = 0;                 // of these
   Barrier block_barrier_, warp_barriers_[most_threads / warp_size];
   std::uint64_t exchanged_[most_threads] = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What Lockstep uses of cuBLASLt, on the host: products from their definition, by columns.
+/// The part of cuBLASLt that Lockstep uses, on the host: matrix products by definition, column-major.
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -77,11 +77,11 @@ struct cublasLtContext : cuda_emulation::OfDevice {};
 using cublasLtHandle_t = cublasLtContext*;
 
 namespace cuda_emulation {
-/// There are three algorithms, which sum from one end, or from the other; the heuristics think of the first one first.
+/// There are three algorithms, which sum from one end or from the other; the heuristics rank the first one first.
 inline constexpr std::uint32_t lt_algorithms = 3;
-/// Whether all but the second take two pieces of work.
+/// Whether all but the second take two operations.
 inline std::atomic<bool> lt_second_is_fastest = false;
-/// Whether several products can be computed in one call.
+/// Whether several GEMMs can be computed in one call.
 inline std::atomic<bool> lt_batches = true;
 }  // namespace cuda_emulation
 
@@ -171,14 +171,14 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   auto const [k_again, n] = extents(b, operation->transpose_b);
   if (wanted < 1 || k != k_again || c->rows != m || c->columns != n || d->rows != m || d->columns != n)
     return CUBLAS_STATUS_INVALID_VALUE;
-  // As cuBLASLt: factors of one type, and a product of theirs, or in float.
+  // As in cuBLASLt: factors of one type, and a product of that type or float.
   if (a->type != b->type || c->type != d->type || (d->type != a->type && d->type != CUDA_R_32F))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   bool const wide = a->type == CUDA_R_64F;
   if (wide != (operation->compute == CUBLAS_COMPUTE_64F) || (wide && operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (operation->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  // Which algorithm fits may depend on where the bias lies.
+  // The choice of algorithm may depend on the bias's address.
   if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !operation->bias) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (a->batch != b->batch || a->batch != c->batch || a->batch != d->batch) return CUBLAS_STATUS_INVALID_VALUE;
   if (a->batch != 1 && !cuda_emulation::lt_batches) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -250,7 +250,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     if (cuda_emulation::is_of_another_device(each)) return CUBLAS_STATUS_EXECUTION_FAILED;
   ++cuda_emulation::counts.products;
   if (cuda_emulation::lt_second_is_fastest && algorithm->number != 1) cuda_emulation::queue(stream, [] {});
-  // The factors and what describes the matrices are read at once, the matrices when their time comes.
+  // The factors' pointers and the descriptors are read at once, the matrices at execution.
   auto const run = [=](auto element, auto product) {
     using Sum = lockstep::Accumulate<decltype(element)>;
     auto const status = cuda_emulation::queue(

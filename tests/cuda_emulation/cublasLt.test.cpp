@@ -15,7 +15,7 @@
 using namespace lockstep;
 using lockstep_test::OnDevice;
 
-TEST_CASE("the algorithm that takes least time is chosen, and no other product's") {
+TEST_CASE("the fastest algorithm is chosen for each GEMM separately") {
   using Gemm = kernel::Gemm<CudaSpace>;
   constexpr auto no = kernel::Transpose::no;
   memory::CudaStream const stream, like;
@@ -42,7 +42,7 @@ TEST_CASE("the algorithm that takes least time is chosen, and no other product's
   CHECK(product(other, m) == second);
 }
 
-TEST_CASE("a product whose matrices find no room keeps its algorithm, and others are timed") {
+TEST_CASE("a GEMM whose matrices do not fit in memory keeps its algorithm, and others are timed") {
   using Gemm = kernel::Gemm<CudaSpace>;
   constexpr auto no = kernel::Transpose::no;
   memory::CudaStream const stream, like;
@@ -67,7 +67,7 @@ TEST_CASE("a product whose matrices find no room keeps its algorithm, and others
   CHECK(product(like, many) == large);
 }
 
-TEST_CASE("several products are one call where there is such a kernel, and a choice for them is kept") {
+TEST_CASE("several GEMMs are one call if a kernel supports it, and the choice is kept") {
   using Gemm = kernel::Gemm<CudaSpace>;
   constexpr auto no = kernel::Transpose::no;
   Index const m = 9, k = 64, n = 8, count = 3;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What Lockstep uses of CUDA's runtime, on the host: device memory is the heap, streams go on as device.hpp says,
-/// kernels run as block.hpp says. What CUDA refuses while a stream is captured is refused.
+/// The part of the CUDA runtime that Lockstep uses, on the host. Device memory is the heap, streams run as in
+/// device.hpp, and kernels as in block.hpp. Calls that CUDA refuses during a capture are refused.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -84,7 +84,7 @@ enum cudaDeviceAttr {
 };
 namespace cuda_emulation {
 inline int compute_capability = 9;  // its first number; a test may choose an older device
-/// Shared memory that a block may have on such a device.
+/// Shared memory limit of a block on such a device.
 inline std::size_t most_shared_bytes() {
   return std::size_t{compute_capability >= 9 ? 227u : compute_capability == 8 ? 163u : 64u} << 10;
 }
@@ -114,30 +114,30 @@ inline cudaError_t cudaDeviceGetPCIBusId(char* to, int bytes, int device) {
 
 namespace cuda_emulation {
 
-/// A test may have more devices: by number they are apart, and none reads another's memory in a kernel.
+/// A test may have more devices: they are distinguished by number, and kernels do not read other devices' memory.
 inline int devices = 1;
 inline int driver = 12080;  // its version, 0 for none
 inline thread_local int current_device = 0;
-/// Which have been woken, a bit each: that costs hundreds of MiB of a GPU's memory, and stays.
+/// A bit for each initialized device: initialization costs hundreds of MiB of a GPU's memory, permanently.
 inline std::atomic<unsigned> awake{0};
-/// Tests set it: the memory of each device; 0 for more than a test needs.
+/// Set by tests: the memory of each device; 0 for more than a test needs.
 inline std::atomic<std::size_t> memory_bytes{0};
-/// Devices whose memory other processes have taken, a bit each.
+/// Devices whose memory is taken by other processes, a bit each.
 inline std::atomic<unsigned> taken{0};
-/// How many kernels and matrix products were launched or recorded, how many recordings were launched, how often the
-/// host waited for a stream or an event, and how many copies were queued.
+/// Numbers of kernels and GEMMs that were launched or recorded, of recordings launched, of host waits for a stream or
+/// an event, and of queued copies.
 struct Counts {
   std::atomic<int> kernels{0}, products{0}, recordings{0}, waits{0}, copies{0};
 };
 inline Counts counts;
-/// How often memory was given back by a call that waited for another device, which may never come.
+/// Number of frees by a call that waited for another device, whose work may never come.
 inline std::atomic<int> frees_beside_peers{0};
-/// How often device memory was given back while its device had work: that it is waited for is nowhere promised.
+/// Number of frees of device memory while its device had work: CUDA does not promise to wait for it.
 inline std::atomic<int> frees_beside_work{0};
-/// How often a kernel came to a device while work there waited for another one.
+/// Number of kernels that were queued on a device while its work waited for another device.
 inline std::atomic<int> loads_beside_peers{0};
 
-/// Calls that need a device wake the current one.
+/// Calls that need a device initialize the current one.
 inline void wake() { awake |= 1u << current_device; }
 
 }  // namespace cuda_emulation
@@ -157,7 +157,7 @@ inline cudaError_t cudaSetDevice(int device) {
   return cuda_emulation::wake(), cudaSuccess;
 }
 
-/// Which devices may read each other's memory, a bit for each that is read.
+/// Peer access between devices: a bit for each readable device.
 namespace cuda_emulation {
 inline std::array<std::atomic<unsigned>, 32> readers{};
 }
@@ -177,13 +177,13 @@ inline cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 
 namespace cuda_emulation {
 
-/// For calls that may not be made while this thread captures a stream.
+/// For calls that are forbidden while this thread captures a stream.
 inline bool spoils_capture() {
   auto* const stream = Device::captured();
   if (stream) stream->capture->spoiled = true;
   return stream != nullptr;
 }
-/// The same for calls that may be made meanwhile, but not of a stream that is captured.
+/// For calls that are allowed meanwhile, except on a captured stream.
 inline bool spoils_capture_of(cudaStream_t stream) {
   bool const captured = stream && stream->capture;
   if (captured) stream->capture->spoiled = true;
@@ -196,7 +196,7 @@ inline cudaError_t queue(cudaStream_t stream, std::function<void()> run) {
   if (!of_current_device(stream)) return refuse(cudaErrorInvalidResourceHandle);
   return wake(), Device::instance().push(stream, {std::move(run), nullptr}), cudaSuccess;
 }
-/// Whether that many bytes from here on are one block's, where it is a block's at all.
+/// Whether this many bytes from here on are in one allocation, if they are in any.
 inline bool in_one_block(std::optional<Memory::Block> const& block, void const* at, std::size_t bytes) {
   return !block || block->holds(at, bytes);
 }
@@ -213,7 +213,7 @@ inline cudaError_t cudaDeviceSynchronize() {
 }
 
 namespace cuda_emulation {
-/// Tests set it: more at once there is not.
+/// Set by tests: the limit of simultaneous allocations.
 inline std::atomic<std::size_t> largest_block = std::size_t{1} << 40;
 
 inline std::size_t free_bytes() {
@@ -222,7 +222,7 @@ inline std::size_t free_bytes() {
 }
 }  // namespace cuda_emulation
 
-/// Fresh memory holds nans, like as not.
+/// New memory contains NaNs.
 inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on_host) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   cuda_emulation::wake();
@@ -234,7 +234,8 @@ inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on
                                            &cuda_emulation::Device::instance(), cuda_emulation::current_device});
   return cudaSuccess;
 }
-/// Waits for the device, as CUDA does, but says nowhere of page-locked memory: there no copy may be under way.
+/// Waits for the device, as CUDA does. CUDA does not document this for page-locked memory, so no copy may be pending
+/// there.
 inline cudaError_t cuda_emulation_free(void* memory, bool on_host) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   cuda_emulation::wake();
@@ -265,7 +266,7 @@ inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cuda_em
 inline cudaError_t cudaFreeHost(void* memory) { return cuda_emulation_free(memory, true); }
 
 namespace cuda_emulation {
-/// Tests set it: host memory that exists already is not page-locked.
+/// Set by tests: existing host memory cannot be page-locked.
 inline std::atomic<bool> refuses_page_locks{false};
 }  // namespace cuda_emulation
 
@@ -315,7 +316,7 @@ inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cudaMemsetAsync(to, value, bytes, nullptr);
 }
-/// Not while whichever thread captures the stream.
+/// Not while any thread captures the stream.
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   ++cuda_emulation::counts.waits;
   auto& device = cuda_emulation::Device::instance();
@@ -326,7 +327,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 namespace cuda_emulation {
 
-/// What CUDA finds at once.
+/// Errors that CUDA reports at once.
 inline cudaError_t copyable(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
   auto const to_block = Memory::instance().find(to), from_block = Memory::instance().find(from);
   if (!in_one_block(to_block, to, bytes) || !in_one_block(from_block, from, bytes))
@@ -344,8 +345,8 @@ inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cud
   if (auto const status = cuda_emulation::copyable(to, from, bytes, kind); status != cudaSuccess) return status;
   return cuda_emulation::wake(), std::memmove(to, from, bytes), cudaSuccess;
 }
-/// Pageable memory is read before the call returns, and written before it returns; other memory when its time comes.
-/// The stream may be another device's than the current one.
+/// Pageable memory is read or written before the call returns; other memory at execution. The stream may belong to
+/// another device than the current one.
 inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
@@ -385,7 +386,7 @@ inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned f
 inline cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   return *priority = stream ? stream->priority : 0, cudaSuccess;
 }
-/// CUDA does not wait for the stream's work: whoever destroys what it uses next would be too early.
+/// CUDA does not wait for the stream's work: destroying its resources directly afterwards is an error.
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cuda_emulation::Device::instance().remove(stream), cudaSuccess;
 }
@@ -417,7 +418,7 @@ inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
   *status = stream && stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
-/// An event that was never recorded is not waited for. Who waits for one of a capture is captured, too.
+/// An event that was never recorded is not waited for. A stream that waits for an event of a capture is captured, too.
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   auto const capture = event->captured ? event->captured->capture.lock() : nullptr;
   if (event->captured && (!capture || !stream || (stream->capture && stream->capture != capture)))
@@ -431,7 +432,7 @@ inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().finish(*event->event), cudaSuccess;
 }
-/// A millisecond for each piece of work that was done meanwhile.
+/// A millisecond for each operation in between.
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   bool const timed = begin->flags == cudaEventDefault && end->flags == cudaEventDefault;
   if (!timed || begin->device != end->device || begin->event->recorded == 0 || end->event->recorded == 0)
@@ -450,7 +451,7 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
   if (!stream || cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().begin_capture(*stream), cudaSuccess;
 }
-/// What other streams do in it is waited for by the first.
+/// The first stream waits for the other streams' captured work.
 inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
   if (stream->branch != 0 && stream->capture) return cuda_emulation::refuse(cudaErrorStreamCaptureUnmatched);
@@ -481,8 +482,8 @@ inline bool is_of_another_device(void const* address) {
   auto const block = Memory::instance().find(address);
   return on_device(block) && (block->device != &Device::instance() || block->number != current_device);
 }
-/// What lies in padding may look like an address: it is zeroed first, in a copy, as g++ 12 takes more for padding than
-/// is, or, where the compiler cannot, what has padding is passed over.
+/// Padding may look like an address: it is zeroed first, in a copy, because g++ 12 overestimates padding. If the
+/// compiler cannot do that, arguments with padding are skipped.
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
 #define LOCKSTEP_CLEAR_PADDING(value) __builtin_clear_padding(&(value))
 inline constexpr bool padding_is_cleared = true;
@@ -490,7 +491,7 @@ inline constexpr bool padding_is_cleared = true;
 #define LOCKSTEP_CLEAR_PADDING(value) static_cast<void>(value)
 inline constexpr bool padding_is_cleared = false;
 #endif
-/// Whether an argument has such an address, as a pointer or within a view.
+/// Whether an argument has such an address, as a pointer or in a view.
 inline bool reaches_another_device(Argument const& argument, void const* cleared) {
   if (!argument.is_unique && !padding_is_cleared) return false;
   std::vector<void const*> words(argument.bytes / sizeof(void*));
@@ -498,7 +499,7 @@ inline bool reaches_another_device(Argument const& argument, void const* cleared
   return std::any_of(words.begin(), words.end(), is_of_another_device);
 }
 
-/// A library's handle is used, and destroyed, while the device is current for which it was made.
+/// A library's handle is used, and destroyed, while its device is current.
 class OfDevice {
  public:
   OfDevice() = default;
@@ -551,7 +552,7 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
 
 namespace cuda_emulation {
 
-/// Grids have two dimensions. An address of another device, which a GPU meets later, is met at once.
+/// Grids have two dimensions. Another device's address, which a GPU detects later, is detected at once.
 inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel, std::vector<std::byte> const& values,
                           void const* const* cleared) {
   auto const& grid = config.gridDim;

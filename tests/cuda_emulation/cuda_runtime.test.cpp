@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulation refuses what CUDA refuses: each case has what a GPU would do, and what it would not.
+// The emulation refuses the calls that CUDA refuses: each case has calls that a GPU accepts and calls that it refuses.
 #include <cuda_runtime.h>
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// A stream, an event that takes times or not, and some memory, of a device that is current while they are made.
+/// A stream, an event with or without timing, and some memory, of a device that is current at their creation.
 struct Things {
   explicit Things(int device = 0, unsigned flags = cudaEventDefault) {
     CHECK(cudaSetDevice(device) == cudaSuccess);
@@ -55,7 +55,7 @@ cudaError_t launch_put(cudaStream_t stream, View to) {
   return cudaLaunchKernelEx(&config, put, to, 5.0f);
 }
 
-/// Whether a process ends by abort in f.
+/// Whether f ends a child process by abort.
 template <class F>
 bool aborts(F const& f) {
   auto const status = lockstep_test::death_of(f).status;
@@ -64,7 +64,7 @@ bool aborts(F const& f) {
 
 }  // namespace
 
-TEST_CASE("a thread's last error stays until it is asked for") {
+TEST_CASE("a thread's last error stays until it is read") {
   CHECK(cudaSetDevice(1) == cudaErrorInvalidDevice);
   CHECK(cudaPeekAtLastError() == cudaErrorInvalidDevice);
   std::thread([] { CHECK(cudaPeekAtLastError() == cudaSuccess); }).join();
@@ -87,7 +87,7 @@ TEST_CASE("kernels, events and fills go to streams of the current device, copies
   CHECK(got == 5);
 }
 
-TEST_CASE("a kernel does not reach another device's memory, not by an address within an argument either") {
+TEST_CASE("a kernel cannot access another device's memory, also through an address within an argument") {
   Devices const two(2);
   Things const first(0), second(1);
   CHECK(launch_put(second.stream, {1, first.memory}) == cudaErrorIllegalAddress);
@@ -97,7 +97,7 @@ TEST_CASE("a kernel does not reach another device's memory, not by an address wi
   CHECK(cudaFreeHost(pinned) == cudaSuccess);
 }
 
-TEST_CASE("what lies in an argument's padding reaches nobody's memory") {
+TEST_CASE("bytes in an argument's padding are not taken for addresses") {
   struct Padded {
     bool flag;
     float* data;
@@ -106,7 +106,7 @@ TEST_CASE("what lies in an argument's padding reaches nobody's memory") {
   Things const first(0), second(1);
   Padded argument;
   float* const other = first.memory;
-  std::memcpy(&argument, &other, sizeof other);  // all but one byte of which is padding
+  std::memcpy(&argument, &other, sizeof other);  // all but one byte are padding
   argument.flag = false;
   argument.data = second.memory;
   auto const use = [](Padded to) { to.data[0] = to.flag ? 1 : 2; };
@@ -116,7 +116,7 @@ TEST_CASE("what lies in an argument's padding reaches nobody's memory") {
   CHECK(cudaLaunchKernelEx(&config, +use, argument) == cudaSuccess);
 }
 
-TEST_CASE("a device is not waited for while a stream of it is captured, by whatever thread") {
+TEST_CASE("waiting for a device is refused while any thread captures a stream of it") {
   Things const things, other;
   cudaGraph_t graph = nullptr;
   auto const capture = [&](auto const& elsewhere) {
@@ -128,7 +128,7 @@ TEST_CASE("a device is not waited for while a stream of it is captured, by whate
         cudaErrorStreamCaptureInvalidated);
   CHECK(capture([&] { CHECK(cudaStreamSynchronize(things.stream) == cudaErrorStreamCaptureUnsupported); }) ==
         cudaErrorStreamCaptureInvalidated);
-  CHECK(capture([&] {  // none of these concerns the capture of one thread
+  CHECK(capture([&] {  // none of these affects another thread's capture
           void* memory = nullptr;
           CHECK(cudaMalloc(&memory, 8) == cudaSuccess);
           CHECK(cudaFree(memory) == cudaSuccess);
@@ -138,7 +138,7 @@ TEST_CASE("a device is not waited for while a stream of it is captured, by whate
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("who captures a stream may queue on others, and have them wait for each other") {
+TEST_CASE("a thread that captures a stream may use others, and have them wait for each other") {
   Things const things, other, third;
   cudaGraph_t graph = nullptr;
   CHECK(cudaStreamBeginCapture(things.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
@@ -151,7 +151,7 @@ TEST_CASE("who captures a stream may queue on others, and have them wait for eac
   CHECK(cudaStreamEndCapture(things.stream, &graph) == cudaErrorStreamCaptureInvalidated);
 }
 
-TEST_CASE("who waits for an event of a capture is captured too, until the first stream's capture ends") {
+TEST_CASE("a stream that waits for a capture's event is captured until the first stream's capture ends") {
   Things const first, beside, third;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
@@ -195,7 +195,7 @@ TEST_CASE("who waits for an event of a capture is captured too, until the first 
   cudaGraphDestroy(graph);
   begin();
   join();
-  fill(beside, beside.memory, 1);  // which nobody waits for
+  fill(beside, beside.memory, 1);  // which no stream waits for
   CHECK(end() == cudaErrorStreamCaptureUnjoined);
   begin();
   CHECK(cudaStreamSynchronize(beside.stream) == cudaErrorStreamCaptureUnsupported);
@@ -206,7 +206,7 @@ TEST_CASE("who waits for an event of a capture is captured too, until the first 
   CHECK(cudaStreamWaitEvent(third.stream, first.event, 0) == cudaSuccess);
 }
 
-TEST_CASE("a stream is destroyed when its work is done") {
+TEST_CASE("a stream is destroyed after its work") {
   Things const things;
   for (bool const waits : {true, false})
     CHECK(aborts([&] {
@@ -230,7 +230,7 @@ TEST_CASE("an event that was never recorded is not waited for, and has no time")
   CHECK(cudaEventElapsedTime(&milliseconds, things.event, things.event) == cudaSuccess);
 }
 
-TEST_CASE("copies and fills stay within memory, and go where they say") {
+TEST_CASE("copies and fills stay within memory, and go to the requested place") {
   Things const things;
   std::vector<float> host(100);
   auto const copy = [&](void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -246,7 +246,7 @@ TEST_CASE("copies and fills stay within memory, and go where they say") {
   CHECK(cudaMemsetAsync(host.data(), 0, 4, things.stream) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("memory is given back once, whole, and as what it is") {
+TEST_CASE("memory is freed once, as a whole, with the matching call") {
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 64) == cudaSuccess);
   CHECK(cudaFreeHost(memory) == cudaErrorInvalidValue);
@@ -257,7 +257,7 @@ TEST_CASE("memory is given back once, whole, and as what it is") {
   cudaGetLastError();
 }
 
-TEST_CASE("every call that needs a device wakes the current one, also on a thread that has chosen none") {
+TEST_CASE("every call that needs a device initializes the current one, also on a thread without a chosen device") {
   Devices const two(2);
   cuda_emulation::awake = 0;
   int count = 0;
@@ -269,7 +269,7 @@ TEST_CASE("every call that needs a device wakes the current one, also on a threa
   CHECK(cuda_emulation::awake == 3);
 }
 
-TEST_CASE("what waits for another device is noticed when memory is given back") {
+TEST_CASE("frees during work that waits for another device are counted") {
   Things const things;
   auto const before = cuda_emulation::frees_beside_peers.load();
   cuda_emulation::Device::instance().push(
@@ -280,7 +280,7 @@ TEST_CASE("what waits for another device is noticed when memory is given back") 
   CHECK(cuda_emulation::frees_beside_peers == before + 1);
 }
 
-TEST_CASE("page-locked memory is not given back while it is copied") {
+TEST_CASE("page-locked memory cannot be freed while it is copied") {
   Things const things;
   for (bool const waits : {true, false}) {
     void* pinned = nullptr;
@@ -293,7 +293,7 @@ TEST_CASE("page-locked memory is not given back while it is copied") {
   }
 }
 
-TEST_CASE("a handle of a library ends while its device is current, and a device after its memory") {
+TEST_CASE("a library's handle is destroyed while its device is current, and a device is reset after its memory") {
   Devices const two(2);
   for (int const device : {0, 1})
     CHECK(aborts([=] {

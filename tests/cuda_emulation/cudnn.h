@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What Lockstep uses of cuDNN, on the host: convolutions from their definition, of tensors that lie
-/// channels last. Of the algorithms that the heuristics rank, the first ones are not deterministic, compute in TF32
-/// where that is not forbidden, or cannot serve, and would give nans; over three axes of which the first has a stride,
-/// gradients of the input have no others.
+/// The part of cuDNN that Lockstep uses, on the host: convolutions by definition, of channels-last tensors. The first
+/// algorithms that the heuristics rank are not deterministic, use TF32 if it is allowed, or fail and return NaNs. For
+/// three axes with a stride on the first, gradients of the input have only such algorithms.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,14 +31,14 @@ enum cudnnConvolutionBwdFilterAlgo_t : int { CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1
 
 namespace cuda_emulation {
 
-/// Samples and channels, or outputs and inputs, and up to three axes of space.
+/// Samples and channels, or outputs and inputs, and up to three spatial axes.
 using CudnnExtents = std::array<int, 5>;
 
 struct CudnnArray {
   CudnnExtents extent{};
   int dims = 0;
 
-  /// Where an element lies, channels last.
+  /// Offset of an element, channels last.
   [[nodiscard]] std::size_t at(int row, int channel, std::array<int, 3> const& place) const {
     std::size_t out = static_cast<std::size_t>(row);
     for (std::size_t axis = 0; axis < 3; ++axis)
@@ -100,7 +99,7 @@ inline char const* cudnnGetErrorString(cudnnStatus_t status) {
   return "?";
 }
 
-/// Handles hold device memory: none is made while a stream is captured.
+/// Handles own device memory, so none is created during a capture.
 inline cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (cuda_emulation::spoils_capture()) return CUDNN_STATUS_NOT_SUPPORTED;
   return *handle = new cudnnContext, CUDNN_STATUS_SUCCESS;
@@ -132,7 +131,7 @@ inline cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t x, cudnn
                                                 int dims, int const* extent) {
   return format == CUDNN_TENSOR_NHWC ? cuda_emulation::describe(x, dims, extent) : CUDNN_STATUS_NOT_SUPPORTED;
 }
-/// Axes of space that are missing come last here, with extent 1: nothing moves along them.
+/// Missing spatial axes come last here, with extent 1: nothing moves along them.
 inline cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t c, int axes, int const* padding,
                                                      int const* stride, int const* dilation,
                                                      cudnnConvolutionMode_t mode, cudnnDataType_t) {
@@ -170,7 +169,7 @@ struct CudnnRanked {
   cudnnMathType_t mathType;
 };
 
-/// One pass: which descriptors it has, and what it does for every pair of elements that meet.
+/// One pass: its descriptors, and its operation for every pair of combined elements.
 struct CudnnPass {
   CudnnArray x, y, weight;
   cudnnConvolutionStruct geometry;
@@ -195,7 +194,7 @@ struct CudnnPass {
       for (p[1] = 0; p[1] < array.extent[3]; ++p[1])
         for (p[2] = 0; p[2] < array.extent[4]; ++p[2]) f(p);
   }
-  /// f(element of x, element of y, element of the weight) for all that meet.
+  /// f(element of x, element of y, element of the weight) for all combinations.
   template <class F>
   void meet(F const& f) const {
     for (int row = 0; row < x.extent[0]; ++row)
@@ -236,8 +235,8 @@ struct CudnnPass {
     if (!is_consistent() || algorithm == unsupported) return CUDNN_STATUS_NOT_SUPPORTED;
     return *bytes = algorithm == greedy ? std::size_t{1} << 31 : workspace(), CUDNN_STATUS_SUCCESS;
   }
-  /// to = the sum of f's terms, plus beta times what it held. The factors are read when their time comes, and the
-  /// workspace is written.
+  /// to = the sum of f's terms, plus beta times its old value. The factors are read at execution, and the workspace is
+  /// written.
   template <class F>
   cudnnStatus_t run(cudnnHandle_t handle, int algorithm, void* space, std::size_t bytes, void const* alpha,
                     void const* beta, CudnnArray const& result, void* to, F const& terms) const {

@@ -21,25 +21,25 @@ struct CUstream_st;
 
 namespace cuda_emulation {
 
-/// How often an event was recorded, and how many of the records the streams have come to.
+/// How often an event was recorded, and how many of the records the streams have reached.
 struct Event {
   std::uint64_t recorded = 0, reached = 0;
-  std::uint64_t when = 0;  // it was reached, in pieces of work
+  std::uint64_t when = 0;  // it was reached, in operations
 };
 
-/// What a stream does, once `event`, where there is one, has come as far as `mark`, and `ready()`, where that is what
-/// it waits for: another device.
+/// A stream's operation, after `event`, if any, has reached `mark`, and after `ready()`, if it waits for another
+/// device.
 struct Work {
   std::function<void()> run;
   std::shared_ptr<Event> event;
   std::uint64_t mark = 0;
   std::function<bool()> ready = {};
-  std::shared_ptr<Event> marks = {};          // recorded anew each time that the work is queued
-  void const *from = nullptr, *to = nullptr;  // of a copy, or of what NCCL does
+  std::shared_ptr<Event> marks = {};          // recorded again each time that the operation is queued
+  void const *from = nullptr, *to = nullptr;  // of a copy, or of an NCCL operation
   std::shared_ptr<Event> awaits = {};         // waited for, as it was recorded last
 };
 
-/// What streams would have done: that which is captured, and those that wait for it meanwhile.
+/// Captured operations: of the captured stream, and of streams that wait for it meanwhile.
 struct Capture {
   struct Branch {
     CUstream_st* stream;
@@ -51,14 +51,14 @@ struct Capture {
   };
   std::vector<Branch> branches;
   std::vector<Piece> pieces = {};  // in the order in which they were queued
-  bool spoiled = false;            // by a call that is not allowed meanwhile
+  bool spoiled = false;            // by a call that is not allowed during a capture
 
   [[nodiscard]] bool is_joined() const {
     return std::all_of(branches.begin() + 1, branches.end(), [](auto const& b) { return b.joined == b.pieces; });
   }
 };
 
-/// For what CUDA leaves undefined: the program ends.
+/// For undefined behaviour of CUDA: the program ends.
 [[noreturn]] inline void refuse_to_go_on(std::string const& why) {
   std::fprintf(stderr, "CUDA emulation: %s\n", why.c_str());
   std::abort();
@@ -66,14 +66,14 @@ struct Capture {
 
 }  // namespace cuda_emulation
 
-/// What the stream has yet to do, or, while it is captured, what it would have done.
+/// The stream's pending operations or, during a capture, the captured ones.
 struct CUstream_st {
   int device = 0;  // by number
   std::deque<cuda_emulation::Work> work = {};
   std::shared_ptr<cuda_emulation::Capture> capture = {};
   std::size_t branch = 0;                 // of the capture
   std::vector<CUstream_st*> beside = {};  // for the branches of graphs that are launched here
-  int priority = 0;                       // arbitrary order may be any order: it changes nothing
+  int priority = 0;                       // any order is arbitrary, so execution order changes nothing
 };
 
 namespace cuda_emulation {
@@ -81,12 +81,11 @@ namespace cuda_emulation {
 /// Dynamic shared memory per block that a kernel may use unless cudaFuncSetAttribute allows more.
 inline constexpr std::size_t default_shared_bytes = std::size_t{48} << 10;
 
-/// The streams of a device that is as late, and as unfair, as CUDA allows: nothing happens before somebody waits for
-/// it, and then streams go on in an arbitrary order, alike in every run. So whoever reuses memory without a guard tends
-/// to be found out.
+/// The streams of a device that is as late and as unfair as CUDA allows. Nothing is executed before a wait, and then
+/// streams run in an arbitrary order, equal in every run. So unguarded reuse of memory tends to be found.
 class Device {
  public:
-  /// The one that all threads share, unless the calling thread has one of its own.
+  /// The stream that all threads share, unless the calling thread has its own.
   static Device& instance() {
     static Device device;
     return of_thread() ? *of_thread() : device;
@@ -124,7 +123,7 @@ class Device {
     if (work.awaits) return wait(stream, work.awaits);
     to.work.push_back(std::move(work));
   }
-  /// What was captured, on the stream and others that nobody else sees.
+  /// Queues captured operations on the stream and on hidden streams.
   void push(CUstream_st* stream, std::vector<Capture::Piece> const& pieces) {
     std::lock_guard const lock(mutex_);
     auto& first = of(stream);
@@ -136,14 +135,14 @@ class Device {
   void finish(CUstream_st& stream) {
     run_until([&] { return stream.work.empty(); });
   }
-  /// Whether a stream of that number has anything left to do.
+  /// Whether a stream with that number has pending operations.
   [[nodiscard]] bool has_work(int number) {
     std::lock_guard const lock(mutex_);
     return std::any_of(streams_.begin(), streams_.end(),
                        [=](auto const* stream) { return stream->device == number && !stream->work.empty(); });
   }
-  /// All streams of that number, and of the others no more than these wait for. Says so by waits(), once, where that is
-  /// to wait for another device, which may never come.
+  /// Runs all streams with that number, and others only as far as these wait for them. Calls waits(), once, if this
+  /// would wait for another device, which may never come.
   template <class Waits>
   void finish_all(int number, Waits const& waits) {
     std::lock_guard const lock(mutex_);
@@ -173,14 +172,14 @@ class Device {
     std::lock_guard const lock(mutex_);
     push(stream, {{}, event, event->recorded});
   }
-  /// Somebody looks: a device may have got further meanwhile.
+  /// A query: a device may have progressed meanwhile.
   [[nodiscard]] bool has_reached(Event const& event) {
     std::lock_guard const lock(mutex_);
     if (auto* const stream = choose()) run_one(*stream);
     return event.reached == event.recorded;
   }
 
-  /// How much work was done between two events; negative where one has not been reached.
+  /// Returns the number of operations between two events; negative if one has not been reached.
   [[nodiscard]] double between(Event const& begin, Event const& end) {
     std::lock_guard const lock(mutex_);
     bool const reached = begin.reached == begin.recorded && end.reached == end.recorded;
@@ -193,7 +192,7 @@ class Device {
     stream.branch = 0;
     captured() = &stream;
   }
-  /// What was captured; null where nothing was.
+  /// Returns the captured operations; null without any.
   std::shared_ptr<Capture> end_capture(CUstream_st& stream) {
     std::lock_guard const lock(mutex_);
     auto const capture = stream.capture;
@@ -230,7 +229,7 @@ class Device {
     auto& joined = capture->branches[event.branch].joined;
     joined = std::max(joined, event.pieces);
   }
-  /// Somebody, on whatever thread, waits for all streams of a device, or for this one: that spoils what is captured.
+  /// Called if any thread waits for all streams of a device, or for this one: that invalidates the capture.
   [[nodiscard]] bool spoils_capture_of(int device, CUstream_st const* only = nullptr) {
     std::lock_guard const lock(mutex_);
     bool any = false;
@@ -239,7 +238,7 @@ class Device {
         stream->capture->spoiled = any = true;
     return any;
   }
-  /// Whether a copy is queued from or to [begin, begin + bytes), on a stream of another number than this.
+  /// Whether a copy is queued from or to [begin, begin + bytes), on a stream with another number.
   [[nodiscard]] bool copies(std::byte const* begin, std::size_t bytes, int other_than = -1) {
     std::lock_guard const lock(mutex_);
     auto const within = [=](void const* at) { return at >= begin && at < begin + bytes; };
@@ -248,8 +247,8 @@ class Device {
         if (stream->device != other_than && (within(work.from) || within(work.to))) return true;
     return false;
   }
-  /// A kernel is launched, or wanted, on the device of that number. Whether this brings it there, for which CUDA may
-  /// wait for all streams, while one of them has work that waits for another device.
+  /// Called if a kernel is launched or requested on the device with that number. Whether this loads it there, for which
+  /// CUDA may wait for all streams, while one of them has work that waits for another device.
   [[nodiscard]] bool loads_beside_another_device(int number, std::uintptr_t kernel) {
     std::lock_guard const lock(mutex_);
     if (!loaded_.emplace(number, kernel).second) return false;
@@ -259,19 +258,19 @@ class Device {
     return false;
   }
 
-  /// Allows the kernel so many bytes of dynamic shared memory per block, on the device of that number.
+  /// Allows the kernel that many bytes of dynamic shared memory per block, on the device with that number.
   void allow_shared(int number, std::uintptr_t kernel, std::size_t bytes) {
     std::lock_guard const lock(mutex_);
     shared_[{number, kernel}] = bytes;
   }
-  /// How many bytes of dynamic shared memory were allowed, if cudaFuncSetAttribute was called for the kernel.
+  /// Returns the allowed bytes of dynamic shared memory, if cudaFuncSetAttribute was called for the kernel.
   [[nodiscard]] std::optional<std::size_t> allowed_shared(int number, std::uintptr_t kernel) {
     std::lock_guard const lock(mutex_);
     auto const found = shared_.find({number, kernel});
     return found == shared_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  /// This thread's stream that is being captured, or null: then there are calls that spoil the capture.
+  /// Returns this thread's captured stream, or null: during a capture some calls invalidate it.
   static CUstream_st*& captured() noexcept {
     thread_local CUstream_st* stream = nullptr;
     return stream;
@@ -336,7 +335,7 @@ class Device {
   std::uint64_t stay_ = 0, random_ = 1, now_ = 0;
 };
 
-/// Memory that CUDA has given, of all devices; other host memory is pageable.
+/// Memory allocated by CUDA, on all devices; other host memory is pageable.
 class Memory {
  public:
   struct Block {
@@ -344,8 +343,8 @@ class Memory {
     std::size_t bytes;
     bool on_host;
     Device* device;
-    int number;  // of the device, among those of a thread
-    /// Whether that many bytes lie in it.
+    int number;  // of the device, among the streams of a thread
+    /// Whether it contains this many bytes.
     [[nodiscard]] bool holds(void const* from, std::size_t count) const noexcept {
       auto const before = static_cast<std::size_t>(static_cast<std::byte const*>(from) - begin);
       return before <= bytes && count <= bytes - before;
@@ -371,7 +370,7 @@ class Memory {
     auto const& block = std::prev(after)->second;
     return at < block.begin + block.bytes ? std::optional(block) : std::nullopt;
   }
-  /// How much of a device's memory is taken.
+  /// Returns how much of a device's memory is in use.
   [[nodiscard]] std::size_t bytes_of(int number) {
     std::lock_guard const lock(mutex_);
     std::size_t bytes = 0;
@@ -391,7 +390,7 @@ class Memory {
   std::map<std::byte const*, Block> blocks_;
 };
 
-/// A device of its own for the calling thread, while this lives.
+/// Gives the calling thread its own device during the lifetime of this object.
 class OwnDevice {
  public:
   OwnDevice() { Device::of_thread() = &device_; }

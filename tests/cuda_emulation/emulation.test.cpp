@@ -27,7 +27,7 @@ cudaError_t launch(dim3 grid, dim3 block, void (*kernel)(Parameters...), Argumen
   return status == cudaSuccess ? cudaDeviceSynchronize() : status;
 }
 
-/// A process of its own runs two warps of the kernel, and dies of what is wrong with it.
+/// Runs two warps of the kernel in a child process, which dies of the kernel's error.
 template <class... Parameters, class... Arguments>
 void check_death(std::string const& why, void (*kernel)(Parameters...), Arguments... arguments) {
   auto const [status, said] = lockstep_test::death_of([&] { static_cast<void>(launch(1, 64, kernel, arguments...)); });
@@ -38,7 +38,7 @@ void check_death(std::string const& why, void (*kernel)(Parameters...), Argument
 namespace LOCKSTEP_CUDA_ABI {
 void nothing() {}
 }  // namespace LOCKSTEP_CUDA_ABI
-using sm_750_800_860_870_880_890_900_1000_sm_1030_1100_1200_1210::nothing;  // however many there are
+using sm_750_800_860_870_880_890_900_1000_sm_1030_1100_1200_1210::nothing;  // for any number of them
 
 struct Rows {
   int* data;
@@ -92,7 +92,7 @@ void exchange_too_far() { static_cast<void>(__shfl_xor_sync(~0u, 1, 32u)); }
 
 }  // namespace
 
-TEST_CASE("grids and blocks of a size that CUDA refuses are refused") {
+TEST_CASE("grid and block sizes that CUDA refuses are refused") {
   CHECK(launch(1, 1024, nothing) == cudaSuccess);
   CHECK(launch(1, {32, 32}, nothing) == cudaSuccess);
   CHECK(launch({1, 65535}, 1, nothing) == cudaSuccess);
@@ -143,7 +143,7 @@ TEST_CASE("a block has as much dynamic shared memory as the launch requests, and
   cuda_emulation::devices = 1;
 }
 
-TEST_CASE("what a kernel is given is memory of the device, and aligned") {
+TEST_CASE("kernel arguments must be device memory, and aligned") {
   int* data = nullptr;
   REQUIRE(cudaMalloc(&data, 40 * sizeof(int)) == cudaSuccess);
   CHECK(launch(1, 1, read_rows, Rows{data, 40}) == cudaSuccess);
@@ -161,7 +161,7 @@ TEST_CASE("what a kernel is given is memory of the device, and aligned") {
   CHECK(cudaFree(data) == cudaSuccess);
 }
 
-TEST_CASE("threads of a block meet all, and at one place") {
+TEST_CASE("all threads of a block must reach one barrier") {
   CHECK(launch(2, 64, meet) == cudaSuccess);
   check_death("threads that should meet wait at", meet_here_and_there);
   check_death("for others, which wait elsewhere, have returned", meet_without_some);

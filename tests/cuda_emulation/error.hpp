@@ -29,7 +29,7 @@ enum cudaError_t {
 
 namespace cuda_emulation {
 
-/// Of the calling thread: what its last call that did not succeed has said, be it only that something is not ready.
+/// The calling thread's last error, including results such as "not ready".
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline cudaError_t refuse(cudaError_t why) { return last_error = why; }
 

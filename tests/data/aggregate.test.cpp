@@ -62,7 +62,7 @@ static_assert(data::member_count<One<std::array<int, 4>>> == 1);
 static_assert(data::member_count<One<Inner>> == 1);
 static_assert(data::member_count<Sixteen> == 16);
 static_assert(data::member_count<ThirtyTwo> == 32);
-static_assert(data::member_count<ThirtyFour> == 33);  // more than can be listed
+static_assert(data::member_count<ThirtyFour> == 33);  // too many to list
 static_assert(data::member_count<MoveOnly> == 2);
 static_assert(std::is_same_v<data::MembersOf<Inner>, std::tuple<int&, std::vector<float>&>>);
 
@@ -74,7 +74,7 @@ static_assert(!data::Aggregate<int>);
 
 }  // namespace
 
-TEST_CASE("members are the members themselves, in order") {
+TEST_CASE("members are references to the members themselves, in order") {
   Mixed mixed;
   auto const all = data::members(mixed);
   CHECK(&std::get<0>(all) == &mixed.number);
@@ -92,7 +92,7 @@ TEST_CASE("members are the members themselves, in order") {
   CHECK(&std::get<31>(data::members(many)) == &many.f2);
 }
 
-TEST_CASE("members of a constant aggregate are constant") {
+TEST_CASE("members of a const aggregate are const") {
   Inner const inner{3, {}};
   auto const all = data::members(inner);
   static_assert(std::is_same_v<std::tuple_element_t<0, std::remove_const_t<decltype(all)>>, int const&>);

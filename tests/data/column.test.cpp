@@ -43,7 +43,7 @@ static_assert(!data::Collatable<int*>);
 
 }  // namespace
 
-TEST_CASE("a text column gives its texts") {
+TEST_CASE("a text column returns its texts") {
   std::string const characters = "onethree";
   std::array<Index, 4> const offsets{0, 3, 3, 8};
   data::TextColumn<HostSpace> const column{{characters.data(), {8}}, {offsets.data(), {4}}};

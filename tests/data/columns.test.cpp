@@ -44,11 +44,11 @@ TEST_CASE("a member finds its own column among others of its type") {
   CHECK(batch[&Sample::inner][&Inner::y].values(1) == 8);
   CHECK(batch[&Sample::inner][&Inner::x].values.data == nullptr);
 
-  auto const copy = batch;  // a view: copies show the same memory
+  auto const copy = batch;  // a view: copies refer to the same memory
   CHECK(copy[&Sample::third].values.data == numbers.data() + 4);
 }
 
-TEST_CASE("the space is in the type") {
+TEST_CASE("the space is part of the type") {
   using Device = data::Columns<Sample, CudaSpace>;
   Device const batch;
   static_assert(std::is_same_v<std::remove_cvref_t<decltype(batch[&Sample::tokens])>,
@@ -57,7 +57,7 @@ TEST_CASE("the space is in the type") {
   CHECK(batch.rows() == 0);
 }
 
-TEST_CASE("batches are equal when all of their columns are of the same memory, and rows and epoch too") {
+TEST_CASE("batches are equal if all columns refer to the same memory and rows and epoch are equal") {
   std::array<int, 4> const numbers{1, 1, 1, 1};
   auto const make = [&](Index epoch, int const* inner_at, Index longest) {
     data::Columns<Sample, HostSpace, data::Sequences::ragged> batch(2, {}, epoch);

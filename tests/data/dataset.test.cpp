@@ -42,7 +42,7 @@ static_assert(std::is_same_v<data::SampleOf<ByReference>, std::vector<int>>);
 
 }  // namespace
 
-TEST_CASE("a sample's type is without reference") {
+TEST_CASE("a sample's type is not a reference") {
   data::SampleOf<ByReference> const sample = ByReference{}.get(0);
   CHECK(sample.size() == 2);
 }

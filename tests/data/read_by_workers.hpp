@@ -9,7 +9,7 @@
 
 namespace lockstep_test {
 
-/// A dataset that makes readers, which count what is read by them.
+/// A dataset that makes readers and counts their reads.
 template <lockstep::data::Dataset D>
 struct ReadByWorkers {
   D dataset;

@@ -30,7 +30,7 @@ struct Sample {
 
 }  // namespace
 
-TEST_CASE("a row can be written member by member, beside its padding and its neighbours") {
+TEST_CASE("a row can be written member by member, without changing its padding and adjacent rows") {
   std::vector<data::SampleExtent<Sample>> const extents{{{4, 0, 2}}, {{2, 3, 1}}};
   std::vector<Index> const positions{0, 1};
   data::Slab slab;

@@ -35,7 +35,7 @@ static_assert(data::SampleExtent<std::vector<int>>::count == 1);
 
 }  // namespace
 
-TEST_CASE("an extent lists the lengths in the order of declaration, nested ones in place") {
+TEST_CASE("an extent lists the lengths in the order of declaration, with nested ones in place") {
   Sample sample;
   CHECK(data::extent_of(sample).lengths == std::array<Index, 3>{0, 0, 0});
   sample.tokens.resize(31);

@@ -11,8 +11,8 @@
 
 using namespace lockstep;
 
-TEST_CASE("steps of an epoch, as in the users' guide") {
-  // 10,000 samples, batch 8: 1,250 micro-steps on one rank, 313 on four, 312 where the tail is dropped
+TEST_CASE("steps of an epoch equal those in the documentation") {
+  // 10,000 samples, batch 8: 1,250 micro-steps on one rank, 313 on four, 312 if the tail is dropped
   CHECK(data::EpochLayout(10000, 8, 1, data::Tail::exact).steps() == 1250);
   CHECK(data::EpochLayout(10000, 8, 4, data::Tail::exact).steps() == 313);
   CHECK(data::EpochLayout(10000, 8, 4, data::Tail::pad).steps() == 313);
@@ -22,7 +22,7 @@ TEST_CASE("steps of an epoch, as in the users' guide") {
   CHECK(data::EpochLayout(1, 8, 4, data::Tail::exact).steps() == 1);
 }
 
-TEST_CASE("shards part each global batch by remainder, every position once") {
+TEST_CASE("shards split each global batch by remainder, every position once") {
   std::vector<char> seen;
   for (Index samples = 0; samples <= 300; ++samples) {
     for (int shards = 1; shards <= 9; ++shards) {
@@ -57,7 +57,7 @@ TEST_CASE("shards part each global batch by remainder, every position once") {
   }
 }
 
-TEST_CASE("the positions of a step do not depend on how its global batch is shared") {
+TEST_CASE("the positions of a step do not depend on how its global batch is divided") {
   auto const of_step = [](Index batch, int shards, Index step) {
     data::EpochLayout const layout(100, batch, shards, data::Tail::exact);
     std::vector<Index> all;
@@ -73,10 +73,10 @@ TEST_CASE("the positions of a step do not depend on how its global batch is shar
   }
 }
 
-// Of every rank's indices for all lengths to 200, one hash per number of ranks from 1 to 17, as PyTorch 2.15 gives
+// One hash of every rank's indices for all lengths to 200, per number of ranks from 1 to 17, as PyTorch 2.15 gives
 // them: FNV-1a over the values of DistributedSampler(length, ranks, rank, shuffle=False, drop_last), rank by rank, and
 // 0xffff after each pair of length and rank.
-TEST_CASE("the split is that of PyTorch's DistributedSampler") {
+TEST_CASE("the split equals that of PyTorch's DistributedSampler") {
   struct Case {
     data::Tail tail;
     std::array<std::uint64_t, 17> hashes;
@@ -97,7 +97,7 @@ TEST_CASE("the split is that of PyTorch's DistributedSampler") {
       auto const add = [&](std::uint64_t value) { hash = (hash ^ value) * 0x100000001b3u; };
       for (Index samples = 1; samples <= 200; ++samples) {
         for (int rank = 0; rank < ranks; ++rank) {
-          // Batches of one: PyTorch leaves out what does not fill the ranks, and batches are another class's matter.
+          // Batches of one: PyTorch drops samples that do not fill the ranks, and another class makes batches.
           data::EpochLayout const layout(samples, 1, ranks, tail);
           for (Index step = 0; step < layout.steps(); ++step)
             for (Index row = 0; row < layout.rows(step, rank); ++row)

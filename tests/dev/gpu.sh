@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whether `./dev gpu` tries everything whatever fails before, and says what failed; and what looks at each program waits
-# for all that it has started.
+# Checks that `./dev gpu` runs all stages after a failure and reports the failures, and that the stage that checks each
+# program waits for all of its processes.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../dev"
 
@@ -37,7 +37,7 @@ train_on_gpus() { try training; }
 bench() { try benchmarks; }
 sanitize() { try sanitizer; }
 
-expect() { # what fails, exit code, what is said at the end
+expect() { # failing stage, exit code, last output
   local code=0 says
   fails=$1
   : >"$tried"

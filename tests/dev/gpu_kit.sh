@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whether a kit of fake programs is packed, unpacked and run on a fake GPU: a check that fails, hangs or is skipped does
-# not stop the others, the total time is bounded, and a machine without a GPU is refused by a sentence.
+# Checks that a kit of fake programs is packed, unpacked and run on a fake GPU. A failing, hanging or skipped check does
+# not stop the others, the total time is bounded, and a machine without a GPU is refused in one sentence.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../dev"
 
@@ -14,7 +14,7 @@ fail() {
   exit 1
 }
 
-# A tree as `./dev gpu build` leaves it, with scripts as programs.
+# A tree as after `./dev gpu build`, with scripts as programs.
 source_root=$root
 tree=$work/build/gpu
 mkdir -p "$tree"/{tests,examples,benchmarks/gpu} "$work/bin" "$work/docs" "$work/unpacked"
@@ -56,7 +56,7 @@ tar -xf "$tree/kit.tar.xz" -C "$work/unpacked"
 kit=$work/unpacked/kit
 [[ -s $kit/data/train.csv && -s $kit/data/test.csv ]] || fail 'the kit has no texts to train on'
 
-# run CODE ARGUMENT…: runs the kit, which must end with that code.
+# run CODE ARGUMENT…: runs the kit and checks its exit code.
 run() {
   local code=0 expected=$1
   shift
@@ -89,7 +89,7 @@ grep -q $'^copy 1 GiB\tlockstep\t700.00' "$kit/results/kernels.rows" || fail 'no
 grep -q 'CHECK( 1 == 2 )' "$kit/results/tests.tsv" || fail 'the failed check is not named' "$kit/results/tests.tsv"
 grep -q 'H100' "$kit/results/machine.txt" || fail 'the GPU is not named' "$kit/results/machine.txt"
 
-# A profiler that ends well has to have measured kernels.
+# A profiler that succeeds must have measured kernels.
 program "$work/bin/ncu" <<'TEXT'
 #!/usr/bin/env bash
 echo '==PROF== connected'
@@ -99,7 +99,7 @@ run 1 profile
 outcome profile 'step d128 b32 bf16: kernels' failed
 outcome profile 'step bert b32 bf16' passed
 
-# The report has the rows and the outcomes, and gives a component the status that its tests have.
+# The report has the rows and the outcomes, and each component has its tests' status.
 printf '%s\n' 'kernel/loss/ctc\tpassed\t1\t' 'kernel/convolution/image_input\tfailed\t1\twrong' 'kernel/recurrent/recurrent\tskipped\t0\t' |
   sed 's/\\t/\t/g' >>"$kit/results/tests.tsv"
 (root=$source_root && gpu_report "$kit/results") >"$work/said" 2>&1 || fail 'gpu report failed' "$work/said"
@@ -117,7 +117,7 @@ says 'has no results of a run (no machine.txt)'
 run 0 --only good tests
 says 'tests: 1 of 1 passed ('
 
-# A test that hangs ends with the run's time. Nothing after it is started.
+# A test that hangs ends with the run's time limit. No later test is started.
 echo 'kernel/hanging test.cuda.fake --source-file=*/kernel/hanging.test.cu' >"$kit/tests.txt"
 began=$SECONDS
 run 1 --seconds 8 tests kernels

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `./dev` refuses: one sentence and exit code 2, before anything is built.
+# Checks that `./dev` refuses invalid arguments with one sentence and exit code 2, before any build.
 set -uo pipefail
 dev=$(dirname -- "${BASH_SOURCE[0]}")/../../dev
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whether `./dev test` sees through a skip for which this machine gives no reason.
+# Checks that `./dev test` reports a skip without a reason on this machine.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../dev"
 
@@ -28,7 +28,7 @@ skip='<skipped message="SKIP_RETURN_CODE=77"/>'
   entry ran '' 'skipped: needs nothing: it ran'
 } >"$root/build/t/junit.xml"
 
-expect() { # what, names of the tests that should be told of
+expect() { # description, names of the tests that should be reported
   local told
   told=$(wrongly_skipped t | sed 's/^ *//; s/:.*//' | paste -sd' ')
   [[ $told == "$2" ]] || { printf '%s: told of "%s" instead of "%s"\n' "$1" "$told" "$2"; exit 1; }

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Waves whose pace tells their class.
+/// Waves whose frequency determines their class.
 std::vector<HarSample> windows(int count, int length) {
   std::vector<HarSample> all;
   for (int i = 0; i < count; ++i) {
@@ -51,7 +51,7 @@ Flags both(Flags a, Flags const& b) {
   return a;
 }
 
-/// A folder as the data set's archive has it.
+/// A folder with the layout of the data set's archive.
 struct Files : TemporaryFolder {
   explicit Files(Index training = 72, Index test = 24) {
     activity_classification::SyntheticMotion const motion(1);
@@ -75,7 +75,7 @@ json::Value trained(std::string const& folder, Flags const& more) {
   return run_json(folder);
 }
 
-/// Flags of networks that compile and train quickly without optimisation.
+/// Flags of networks that compile and train quickly without optimization.
 Flags const conv{"--width", "8"}, flatten{"--mode", "flatten", "--hidden", "16"},
     transformer{"--mode",      "transformer", "--d-model",      "8", "--num-layers", "1",
                 "--num-heads", "2",           "--feed-forward", "8"};
@@ -94,7 +94,7 @@ TEST_CASE("each mode has the documented number of parameters") {
   CHECK(nn::ParameterLayout::of(model).entries()[0].name == "first.convolution.weight");
 }
 
-TEST_CASE("gradients of each mode, with BatchNorm in training mode, label smoothing and class weights") {
+TEST_CASE("gradients of each mode are exact, with BatchNorm in training mode, label smoothing and class weights") {
   for (auto const mode : {Mode::flatten, Mode::conv, Mode::transformer}) {
     ActivityClassifier model({.mode = mode,
                               .length = 12,
@@ -119,8 +119,8 @@ TEST_CASE("gradients of each mode, with BatchNorm in training mode, label smooth
   }
 }
 
-TEST_CASE("a few windows are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
-  auto const evaluate = [](auto& trainer) {  // with rank 0's running statistics, which are everyone's
+TEST_CASE("a few windows are overfitted on one device, two devices and two ranks, with bit-identical results") {
+  auto const evaluate = [](auto& trainer) {  // with rank zero's running statistics, which all ranks have
     auto held = in_order(windows(12, 32), 12, data::PadCollate{});
     auto const report = trainer.evaluate(train::Evaluation{held, train::Accuracy{&HarSample::label}});
     return std::pair(report.loss, report.metrics.at(0).second);
@@ -129,7 +129,7 @@ TEST_CASE("a few windows are learned by heart on one device, on two, and by two 
   check_learned_by_heart(ActivityClassifier{{.channels = 8}}, windows(12, 32), data::PadCollate{}, 60, evaluate, known);
 }
 
-TEST_CASE("dp and ddp learn synthetic motion in each mode to the same bits, and write it once") {
+TEST_CASE("dp and ddp learn synthetic motion in each mode with equal bits, and write it once") {
   TemporaryFolder const folder;
   ::setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
   Flags const common{"--samples", "240", "--batch-size", "8", "--epochs", "6"};
@@ -153,7 +153,7 @@ TEST_CASE("dp and ddp learn synthetic motion in each mode to the same bits, and 
   }
 }
 
-TEST_CASE("the synthetic data has one wrong label in twenty, and no other") {
+TEST_CASE("one in twenty labels of the synthetic data is wrong") {
   activity_classification::SyntheticMotion const motion(1);
   for (std::uint64_t i = 0; i < 60; ++i) {
     auto const window = motion(i);
@@ -164,11 +164,11 @@ TEST_CASE("the synthetic data has one wrong label in twenty, and no other") {
   }
 }
 
-TEST_CASE("a folder is evaluated on its own test part, on --eval-data, or on people who are not trained on") {
+TEST_CASE("a folder is evaluated on its test part, on --eval-data, or on held-out subjects") {
   Files const files(60, 0);
   Flags const flags = both(conv, {"--data", files.data(), "--epochs", "2"});
   auto const held_out = trained(files / "a", flags);
-  CHECK(held_out.at("final").at("eval_samples").integer() == 6);  // 2 of 20 people, 3 windows each
+  CHECK(held_out.at("final").at("eval_samples").integer() == 6);  // 2 of 20 subjects, 3 windows each
   Files const other(20, 40);
   CHECK(trained(files / "b", both(flags, {"--eval-data", other.data()})).at("final").at("eval_samples").integer() ==
         40);
@@ -178,7 +178,7 @@ TEST_CASE("a folder is evaluated on its own test part, on --eval-data, or on peo
             .integer() == 40);
 }
 
-TEST_CASE("a run that is resumed in the middle of an epoch ends as one that was not interrupted") {
+TEST_CASE("a run resumed in the middle of an epoch ends as an uninterrupted one") {
   Files const files;
   Flags const common = both(conv, {"--data", files.data(), "--batch-size", "4", "--epochs", "2", "--eval-every", "7"});
   for (auto const& policy : {Flags{"--parallel", "single"}, {"--parallel", "dp", "--devices", "2"}, {"--nproc", "2"}}) {
@@ -214,7 +214,7 @@ TEST_CASE("metrics: the best parameters by F1, balanced classes and a report for
   CHECK(contains(again.out, "macro mean"));
 }
 
-TEST_CASE("wrong data and flags are refused in one sentence with exit code 2, and nothing is written") {
+TEST_CASE("invalid data and flags are refused in one sentence with exit code 2, and nothing is written") {
   Files const good;
   auto const refused = [&](Flags const& flags, std::string const& words) {
     auto const outcome = run_example("activity_classification", both(flags, {"--save-dir", good / "saved"}));
@@ -260,7 +260,7 @@ TEST_CASE("wrong data and flags are refused in one sentence with exit code 2, an
   with(good.data() + "/test/y_test.txt", 1, "x\n", "y_test.txt:1: value 1: a finite number is expected");
 }
 
-TEST_CASE("--on-failure skip leaves windows out that cannot be read, and says how many") {
+TEST_CASE("--on-failure skip skips unreadable windows and reports their number") {
   Files const files;
   auto text = read_file(files.signals("body_acc_z"));
   text.replace(text.find('.'), 1, "x");
@@ -273,7 +273,7 @@ TEST_CASE("--on-failure skip leaves windows out that cannot be read, and says ho
   CHECK(contains(outcome.out, "body_acc_z_train.txt:1: value 1: a finite number is expected"));
 }
 
-TEST_CASE("every command of the guide, as docs/explanation/stories/activity-classification.md has it") {
+TEST_CASE("every command in docs/explanation/stories/activity-classification.md runs") {
   Files const files;
   auto const complete = [&](Flags& flags, std::string const& command) {
     flags = both(flags, {"--max-steps", contains(command, "--resume") ? "4" : "2", "--threads", "1"});

@@ -19,7 +19,7 @@ std::string rows(int count) {
   return csv;
 }
 
-// What wrong input comes to: one clear sentence, exit code 2, nothing half-written, at once.
+// Invalid input causes one clear sentence, exit code 2, no partial files, and no delay.
 struct Refusal {
   std::vector<std::string> arguments;
   std::vector<std::string> says;  // each in the sentence
@@ -37,7 +37,7 @@ void check_refused(TemporaryFolder const& folder, Refusal const& refusal) {
   CHECK(outcome.exit_code == 2);
   CHECK(outcome.lines_of_err() >= 1);
   CHECK(outcome.lines_of_err() <= 4);
-  for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not said: ", part);
+  for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not in the output: ", part);
   CHECK_FALSE(contains(outcome.err, "terminate called"));
   CHECK(outcome.out.empty());
   CHECK_FALSE(fs::exists(save_dir));
@@ -45,7 +45,7 @@ void check_refused(TemporaryFolder const& folder, Refusal const& refusal) {
 
 }  // namespace
 
-TEST_CASE("data that cannot be read is refused with file, line and what was expected") {
+TEST_CASE("unreadable data are refused with file, line and expected value") {
   TemporaryFolder const folder;
   auto const data = [&](std::string const& name, std::string const& text) { return save(folder, name, text); };
   auto const missing = folder / "missing.csv";
@@ -92,7 +92,7 @@ TEST_CASE("data that cannot be read is refused with file, line and what was expe
   for (auto const& refusal : refusals) check_refused(folder, refusal);
 }
 
-TEST_CASE("a configuration file that cannot work is refused with its line") {
+TEST_CASE("an invalid configuration file is refused with its line") {
   TemporaryFolder const folder;
   auto const good = save(folder, "good.csv", rows(12));
   auto const config = [&](std::string const& name, std::string const& text) { return save(folder, name, text); };
@@ -112,7 +112,7 @@ TEST_CASE("a configuration file that cannot work is refused with its line") {
   }
 }
 
-TEST_CASE("a dry run says what would be trained, refuses what a run would, and writes nothing") {
+TEST_CASE("a dry run reports the training plan, refuses invalid input, and writes nothing") {
   TemporaryFolder const folder;
   auto const good = save(folder, "good.csv", rows(120)), bad = save(folder, "bad.csv", rows(9) + "\"5\",\"a\",\"b\"\n");
   auto const config =
@@ -134,7 +134,7 @@ TEST_CASE("a dry run says what would be trained, refuses what a run would, and w
   check_refused(folder, {{"--data", good, "--dry-run", "--batch-size", "0"}, {"--batch-size 0"}});
 }
 
-TEST_CASE("flags that cannot work are refused with the value and the way out") {
+TEST_CASE("invalid flags are refused with the value and a remedy") {
   TemporaryFolder const folder;
   auto const good = save(folder, "good.csv", rows(12));
   std::vector<Refusal> const refusals{
@@ -171,7 +171,7 @@ TEST_CASE("flags that cannot work are refused with the value and the way out") {
   }
 }
 
-TEST_CASE("a directory that holds a run is not trained into, and stays as it is") {
+TEST_CASE("a directory with a run is refused and left unchanged") {
   TemporaryFolder const folder;
   auto const good = save(folder, "good.csv", rows(12));
   fs::create_directory(folder / "old");

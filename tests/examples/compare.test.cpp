@@ -9,7 +9,7 @@ using namespace lockstep_test;
 
 namespace {
 
-// What compare reads of a run.json.
+// Contents of run.json that compare reads.
 std::string run(std::string const& parallel, int ranks, double speed, double loss, std::string const& sha) {
   auto const ms = 64e3 / speed;
   return R"({"parallel": ")" + parallel + R"(", "world_size": )" + std::to_string(ranks) +
@@ -28,7 +28,7 @@ void save_run(TemporaryFolder const& folder, std::string const& name, std::strin
 
 }  // namespace
 
-TEST_CASE("speed-up and efficiency are over the first run") {
+TEST_CASE("speed-up and efficiency are relative to the first run") {
   TemporaryFolder const folder;
   save_run(folder, "single", run("single", 1, 640, 0.30, "aaaa"));
   save_run(folder, "ddp", run("ddp", 2, 960, 0.31, "bbbb"));
@@ -41,7 +41,7 @@ TEST_CASE("speed-up and efficiency are over the first run") {
   CHECK(contains(outcome.out, "it is bound by compute"));
 }
 
-TEST_CASE("runs of a trainer that counts no accuracy are compared, too") {
+TEST_CASE("runs of a trainer without accuracy are compared, too") {
   TemporaryFolder const folder;
   auto json = run("single", 1, 640, 0.30, "aaaa");
   std::string const accuracy = ", \"eval_accuracy\": 0.9";
@@ -53,7 +53,7 @@ TEST_CASE("runs of a trainer that counts no accuracy are compared, too") {
   CHECK(contains(outcome.out, "100 %         -    0.3000"));
 }
 
-TEST_CASE("runs that should agree and do not are told, and fail") {
+TEST_CASE("runs that should agree and do not are reported, and the comparison fails") {
   TemporaryFolder const folder;
   save_run(folder, "single", run("single", 1, 640, 0.30, "aaaa"));
   save_run(folder, "dp", run("dp", 2, 960, 0.30, "bbbb"));
@@ -67,7 +67,7 @@ TEST_CASE("runs that should agree and do not are told, and fail") {
   CHECK(contains(loss.out, "far and single DISAGREE"));
 }
 
-TEST_CASE("runs with other settings need not agree, and are told which") {
+TEST_CASE("runs with other settings need not agree, and their settings are reported") {
   TemporaryFolder const folder;
   auto const with = [&](std::string const& name, std::string const& settings, std::string const& sha) {
     auto json = run("ddp", 2, 960, 0.30, sha);
@@ -88,7 +88,7 @@ TEST_CASE("runs with other settings need not agree, and are told which") {
   CHECK(contains(run_example("compare", {folder / "one", folder / "older"}).out, "older and one agree"));
 }
 
-TEST_CASE("an evaluation that was no number agrees with none") {
+TEST_CASE("an evaluation that is not a number agrees with none") {
   TemporaryFolder const folder;
   auto json = run("ddp", 2, 960, 0.30, "bbbb");
   std::string const loss = "\"eval_loss\": 0.300000";
@@ -102,7 +102,7 @@ TEST_CASE("an evaluation that was no number agrees with none") {
   CHECK(contains(outcome.out, "none and single DISAGREE"));
 }
 
-TEST_CASE("what is no saved run is refused by name") {
+TEST_CASE("a file that is not a saved run is refused by name") {
   TemporaryFolder const folder;
   save_run(folder, "broken", "{\"parallel\": \"dp\",");
   save_run(folder, "short", "{\"parallel\": \"dp\"}");

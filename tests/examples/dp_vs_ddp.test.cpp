@@ -79,7 +79,7 @@ TEST_CASE("a trainer is compared on one device, with dp and with ddp, in tables 
   CHECK(contains(csv, "\nddp6,ddp,6,1,"));
 }
 
-TEST_CASE("a run that fails is in the tables with what it said, and does not end the comparison") {
+TEST_CASE("a failed run is in the tables with its message, and does not stop the comparison") {
   Comparison const comparison;
   auto const& folder = comparison.folder;
   auto const trainer = save(
@@ -96,7 +96,7 @@ TEST_CASE("a run that fails is in the tables with what it said, and does not end
   CHECK(contains(read_file(folder / "runs/dp2.log"), "on fire"));
 }
 
-TEST_CASE("what dp_vs_ddp cannot take is refused in a sentence") {
+TEST_CASE("arguments that dp_vs_ddp does not support are refused in one sentence") {
   TemporaryFolder const folder;
   auto const trainer = example("text_classification");
   auto const check = [](Words const& arguments, std::string const& says) {

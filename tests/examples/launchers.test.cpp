@@ -22,7 +22,7 @@ using Words = std::vector<std::string>;
 
 std::string script(std::string const& name) { return std::string(LOCKSTEP_SOURCE_DIR) + "/examples/launch/" + name; }
 
-/// A PATH on which the first nvidia-smi does so.
+/// Returns a PATH whose first nvidia-smi runs the shell command `does`.
 std::string with_gpus(TemporaryFolder const& folder, std::string const& does) {
   auto const file = save(folder, "nvidia-smi", "#!/bin/sh\n" + does + "\n");
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
@@ -44,7 +44,7 @@ struct Training {
     data = save(folder, "train.csv", csv);
   }
 
-  /// Starts the example through `launcher`, which may be empty, and returns how it ended and what it saved.
+  /// Starts the example with `launcher`, which may be empty, and returns its exit code and saved files.
   std::string sha256(Words launcher, Words const& flags, std::string const& engine = "") {
     auto const directory = folder / std::to_string(count++);
     launcher.push_back(example("text_classification"));
@@ -64,7 +64,7 @@ struct Training {
 
 }  // namespace
 
-TEST_CASE("two ranks train to the same bits, whoever started them") {
+TEST_CASE("two ranks train with equal bits under every launcher") {
   Training training;
   auto const ours = training.sha256({}, {"--nproc", "2"});
   CHECK(training.sha256({}, {"--parallel", "ddp", "--devices", "2"}) == ours);
@@ -90,7 +90,7 @@ TEST_CASE("two ranks train to the same bits, whoever started them") {
           ours);
 }
 
-TEST_CASE("the script for GPUs lists them, and names the first N to the trainer") {
+TEST_CASE("the script for GPUs lists them, and passes the first N to the trainer") {
   TemporaryFolder const folder;
   auto const path = with_gpus(folder, "echo 'GPU 0: First (UUID: a)'; echo 'GPU 1: Second (UUID: b)'");
   auto const run = [&](Words const& count) {
@@ -110,7 +110,7 @@ TEST_CASE("the script for GPUs lists them, and names the first N to the trainer"
   CHECK(run({"0"}).exit_code == 2);
 }
 
-TEST_CASE("a rank that has nothing to say of wrong input leaves the first one time to say it") {
+TEST_CASE("a rank without an error of its own gives rank zero time to report one") {
   auto const began = Clock::seconds();
   auto const outcome =
       Program("/usr/bin/env", {"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=localhost",
@@ -121,7 +121,7 @@ TEST_CASE("a rank that has nothing to say of wrong input leaves the first one ti
   CHECK(Clock::seconds() - began >= 1);
 }
 
-TEST_CASE("wrong input under a launcher is one sentence") {
+TEST_CASE("invalid input under a launcher causes one sentence") {
   REQUIRE(runs("mpirun.openmpi --version"));
   auto const outcome =
       Program("/usr/bin/env", {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun.openmpi",

@@ -18,7 +18,7 @@
 
 namespace lockstep_test {
 
-/// Batches in the samples' order, collated by whoever asks for them.
+/// Batches in the samples' order, with the caller's collate.
 template <class Sample, class Collate>
 auto in_order(std::vector<Sample> samples, lockstep::Index batch_size, Collate collate) {
   namespace data = lockstep::data;
@@ -28,8 +28,8 @@ auto in_order(std::vector<Sample> samples, lockstep::Index batch_size, Collate c
                           {.batch_size = batch_size, .workers = 0}};
 }
 
-/// Trains `model` on `samples` until it knows them: on one device, on two, and by two ranks, which agree bit for bit in
-/// parameters, buffers and what `evaluate(trainer)` returns. `known(that)` says whether it is as it should be.
+/// Trains `model` on `samples` until it has learned them: on one device, on two, and by two ranks. Parameters, buffers
+/// and the result of `evaluate(trainer)` must be bit-identical. `known(result)` says whether it is as expected.
 template <class Model, class Sample, class Collate, class Evaluate, class Known>
 void check_learned_by_heart(Model const& model, std::vector<Sample> const& samples, Collate collate,
                             lockstep::Index epochs, Evaluate const& evaluate, Known const& known) {
@@ -44,7 +44,7 @@ void check_learned_by_heart(Model const& model, std::vector<Sample> const& sampl
     Trainer trainer{model, optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 1};
     auto batches = in_order(samples, batch_size, collate);
     auto const record = trainer.fit(batches, {}, {.epochs = epochs});
-    auto const seen = evaluate(trainer);  // which gives every rank the first one's buffers
+    auto const seen = evaluate(trainer);  // which gives every rank the first rank's buffers
     return Learned{{trainer.values().begin(), trainer.values().end()},
                    {trainer.buffers().begin(), trainer.buffers().end()},
                    record,
@@ -74,7 +74,7 @@ void check_learned_by_heart(Model const& model, std::vector<Sample> const& sampl
   }
 }
 
-/// The same for a model of which nothing else is looked at.
+/// Overload for a model without further checks.
 template <class Model, class Sample, class Collate>
 void check_learned_by_heart(Model const& model, std::vector<Sample> const& samples, Collate collate,
                             lockstep::Index epochs) {

@@ -33,7 +33,7 @@ std::vector<std::string> endless(TemporaryFolder const& folder, int nproc) {
           "--save-dir",   folder / "saved"};
 }
 
-// True once the ranks have trained some steps together.
+// Returns true after the ranks have trained some steps together.
 bool trains(TemporaryFolder const& folder) {
   for (int tries = 0; tries < 3000; ++tries) {
     if (fs::exists(folder / "saved/metrics.jsonl") && fs::file_size(folder / "saved/metrics.jsonl") > 0) return true;
@@ -42,7 +42,7 @@ bool trains(TemporaryFolder const& folder) {
   return false;
 }
 
-// The processes among `pids` that still run; they get a moment, for a parent may end before the kernel ends them.
+// Returns the processes among `pids` that still run, after a short wait: a parent may end before the kernel ends them.
 std::vector<pid_t> survivors(std::vector<pid_t> const& pids) {
   std::vector<pid_t> left;
   for (int tries = 0; tries < 50; ++tries) {
@@ -91,7 +91,7 @@ TEST_CASE("a killed rank ends all others within seconds, and is named") {
   }
 }
 
-TEST_CASE("ranks do not outlive the process that started them") {
+TEST_CASE("ranks end with the process that started them") {
   TemporaryFolder const folder;
   Program program(example("text_classification"), endless(folder, 2));
   REQUIRE(trains(folder));
@@ -102,7 +102,7 @@ TEST_CASE("ranks do not outlive the process that started them") {
   CHECK(survivors(ranks).empty());
 }
 
-TEST_CASE("an interrupt ends all ranks, and is said once") {
+TEST_CASE("an interrupt ends all ranks, and is reported once") {
   TemporaryFolder const folder;
   Program program(example("text_classification"), endless(folder, 2));
   REQUIRE(trains(folder));

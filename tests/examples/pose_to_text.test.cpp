@@ -53,7 +53,7 @@ pose_to_text::Sizes sizes(double dropout) {
           .dropout = dropout};
 }
 
-/// Each word is shown for some frames: a word moves joints of its own. Token 1 begins a text, token 2 ends it.
+/// Each word is shown for some frames: a word moves its own joints. Token 1 begins a text, token 2 ends it.
 std::vector<Clip> clips(int count) {
   std::vector<Clip> all;
   for (int i = 0; i < count; ++i) {
@@ -83,7 +83,7 @@ auto loader(int count, Collate collate) {
 
 }  // namespace
 
-TEST_CASE("names of the parameters; what both sides of a bias share is learned once") {
+TEST_CASE("parameters have names, and a bias that both sides share is learned once") {
   PoseToText model(sizes(0));
   auto const layout = nn::ParameterLayout::of(model);
   std::string names;
@@ -96,7 +96,7 @@ TEST_CASE("names of the parameters; what both sides of a bias share is learned o
   CHECK(names.find("query.bias") == std::string::npos);
 }
 
-TEST_CASE("gradients, padded and ragged, with dropout") {
+TEST_CASE("gradients are exact, padded and ragged, with dropout") {
   for (double dropout : {0.0, 0.2}) {
     PoseToText model(sizes(dropout));
     auto const layout = nn::ParameterLayout::of(model);
@@ -114,7 +114,7 @@ TEST_CASE("gradients, padded and ragged, with dropout") {
   }
 }
 
-TEST_CASE("padded and ragged batches give the same loss") {
+TEST_CASE("padded and ragged batches give equal losses") {
   PoseToText model(sizes(0.2));
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<double> values(static_cast<std::size_t>(layout.size())), gradients(values.size());
@@ -135,7 +135,7 @@ TEST_CASE("padded and ragged batches give the same loss") {
   CHECK(ragged.sum == padded.sum);
 }
 
-TEST_CASE("it writes token by token what it would write of the whole text, and reads the frames once") {
+TEST_CASE("token-by-token output equals the output for the whole text, and frames are encoded once") {
   PoseToText model(sizes(0));
   std::vector<float> values(static_cast<std::size_t>(nn::ParameterLayout::of(model).size()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.3f * std::sin(static_cast<float>(i * i % 1009));
@@ -162,7 +162,7 @@ TEST_CASE("it writes token by token what it would write of the whole text, and r
   }
 }
 
-TEST_CASE("a few clips are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
+TEST_CASE("a few clips are overfitted on one device, two devices and two ranks, with bit-identical results") {
   // 1.9 = ln 7 is the loss of guessing; at 0.1 the right token has 90 % on average.
   lockstep_test::check_learned_by_heart(PoseToText{sizes(0)}, clips(8), data::PadCollate{}, 100);
 }
@@ -173,7 +173,7 @@ namespace {
 
 using Flags = std::vector<std::string>;
 
-/// A small model that is trained in no time, unless `more` says otherwise.
+/// A small model that trains quickly, unless `more` says otherwise.
 Flags small(Flags more) {
   for (auto const& [flag, value] : std::vector<std::pair<std::string, std::string>>{{"--d-model", "8"},
                                                                                     {"--num-heads", "2"},
@@ -191,7 +191,7 @@ Outcome run(Flags const& more) { return run_example("pose_to_text", small(more))
 json::Value run_json(std::string const& folder) { return json::parse(read_file(folder + "/run.json"), folder); }
 std::string sha(std::string const& folder) { return run_json(folder).at("parameters_sha256").string(); }
 
-/// Files of a data set of 24 training and 6 dev samples, as a user would have it.
+/// Files of a data set of 24 training and 6 dev samples, in a user's layout.
 class Data {
  public:
   Data() {
@@ -205,7 +205,7 @@ class Data {
     return std::string(i % 2 == 0 ? "tomorrow" : "today") + (i % 3 == 0 ? " rain" : " sun") + " in the " +
            (i % 5 < 2 ? "north" : "south");
   }
-  /// Replaces a sample's file by one of so many frames and joints.
+  /// Replaces a sample's file by one with this many frames and joints.
   template <class T = float>
   void write_pose(int i, Index frames, Index joints, T first = T(0.5)) const {
     std::vector<T> numbers(static_cast<std::size_t>(frames * joints * 3));
@@ -283,7 +283,7 @@ TEST_CASE("the program writes synthetic data, reads it back, and trains with equ
   CHECK(sha(folder / "threads") == sha(folder / "dp"));
 }
 
-TEST_CASE("a user's folder: TSV or CSV, every type of numbers, splits of its own, and locks that others hold") {
+TEST_CASE("a user's folder: TSV or CSV, every type of numbers, its own splits, and files locked by others") {
   Data data;
   data.write_pose<double>(3, 4, 5);
   TemporaryFolder const folder;
@@ -308,7 +308,7 @@ TEST_CASE("a user's folder: TSV or CSV, every type of numbers, splits of its own
   CHECK(same(predictions({"--data", data.path("index.csv")})));
   CHECK(same(predictions({"--data", data / "index.csv"})));
 
-  // Another program that holds an exclusive lock of every file stops none of three processes.
+  // Another program's exclusive locks on every file stop none of three processes.
   std::vector<int> locks;
   for (int i = 0; i < 30; ++i) {
     locks.push_back(::open((data / Data::file(i)).c_str(), O_RDONLY | O_CLOEXEC));
@@ -330,7 +330,7 @@ TEST_CASE("a user's folder: TSV or CSV, every type of numbers, splits of its own
   CHECK(predictions({"--data", data.path(), "--eval-data", other.path()}).size() == 4);
 }
 
-TEST_CASE("a run that is resumed in the middle of an epoch ends with equal bits, and is evaluated by itself") {
+TEST_CASE("a run resumed in the middle of an epoch ends with equal bits, and can be evaluated alone") {
   Data const data;
   TemporaryFolder const folder;
   auto const flags = [&](std::string const& name, Flags more) {
@@ -404,7 +404,7 @@ TEST_CASE("one bad sample among many: fail, skip and substitute") {
   }
 }
 
-TEST_CASE("long texts are cut, and that is said") {
+TEST_CASE("long texts are truncated, and their number is reported") {
   Data const data;
   auto const outcome = run({"--data", data.path(), "--max-length", "2"});
   CAPTURE(outcome.err);
@@ -438,7 +438,7 @@ TEST_CASE("a tokenizer is saved with the parameters, and another one is refused"
   CHECK(given.exit_code == 0);
 }
 
-TEST_CASE("the program says what it cannot do, before any rank starts") {
+TEST_CASE("the program refuses impossible requests before any rank starts") {
   Data data;
   TemporaryFolder const folder;
   auto const path = data.path();
@@ -474,11 +474,11 @@ TEST_CASE("the program says what it cannot do, before any rank starts") {
   check({"--data", data.path()}, "has no training samples");
 }
 
-TEST_CASE("pose: the commands of docs/explanation/stories/pose-to-text.md") {
+TEST_CASE("pose: every command in docs/explanation/stories/pose-to-text.md runs") {
   Data data;
   TemporaryFolder const folder;
   auto const path = data.path();
-  // The models of --tokenizer: what two runs leave in the cache folder.
+  // The models of --tokenizer: two runs write them to the cache folder.
   Data other;
   for (auto& row : other.rows) row[1] += " with snow and wind";
   auto const model = [&](std::string const& name, std::string const& texts) {

@@ -21,23 +21,23 @@ namespace lockstep_test {
 
 inline bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
-/// Makes a file in a folder; its path.
+/// Creates a file in a folder and returns its path.
 inline std::string save(TemporaryFolder const& folder, std::string const& name, std::string const& text) {
   write_file(folder / name, text);
   return folder / name;
 }
 
-/// How a program ended.
+/// The result of a program.
 struct Outcome {
-  int exit_code = -1;  ///< 128 + signal when one ended it, as in a shell
+  int exit_code = -1;  ///< 128 + signal if a signal ended it, as in a shell
   std::string out, err;
   double seconds = 0;
 
   [[nodiscard]] std::ptrdiff_t lines_of_err() const { return std::ranges::count(err, '\n'); }
 };
 
-/// A program under way, in a process group of its own, with nothing to read. What still runs is killed with this
-/// object.
+/// A running program in its own process group, with empty standard input. The destructor kills processes that still
+/// run.
 class Program {
  public:
   Program(std::string const& file, std::vector<std::string> const& arguments) {
@@ -66,7 +66,7 @@ class Program {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] std::string out() const { return read_file(folder_ / "out"); }
-  /// The processes that this one started and that still run.
+  /// The processes that this process started and that still run.
   [[nodiscard]] std::vector<pid_t> children() const {
     std::vector<pid_t> found;
     for (auto const& entry : std::filesystem::directory_iterator("/proc")) {
@@ -83,7 +83,7 @@ class Program {
   /// True while any process of the program's group is left.
   [[nodiscard]] bool leaves_orphans() const { return ::kill(-pid_, 0) == 0; }
 
-  /// Waits for the end, `limit_seconds` from now at most; then the group is killed and the exit code is 137.
+  /// Waits for the end, for at most `limit_seconds`; then the group is killed and the exit code is 137.
   Outcome wait(double limit_seconds) {
     auto const began = std::chrono::steady_clock::now();
     auto const seconds = [&] {
@@ -105,7 +105,7 @@ class Program {
   bool ended_ = false;
 };
 
-/// Where an example program lies; ctest says it to the tests that declare NEEDS.
+/// Returns the path of an example program; ctest passes it to tests that declare NEEDS.
 inline std::string example(std::string const& name) {
   char const* path = std::getenv(("LOCKSTEP_PROGRAM_" + name).c_str());
   if (!path)

@@ -31,7 +31,7 @@ std::string saved_run(TemporaryFolder const& folder, std::string const& backend 
 
 }  // namespace
 
-TEST_CASE("a saved run is told what bounds it and what more ranks would give, marked as predicted") {
+TEST_CASE("the report of a saved run names the bottleneck and predicts more ranks, marked as predicted") {
   TemporaryFolder const folder;
   auto const directory = saved_run(folder);
   auto const outcome = run_example("report", {directory});
@@ -48,7 +48,7 @@ TEST_CASE("a saved run is told what bounds it and what more ranks would give, ma
   CHECK(contains(slow.out, "because of: communication"));
 }
 
-TEST_CASE("a run on a GPU is predicted over the link of the flags, or over an assumed link, which is said") {
+TEST_CASE("a GPU run is predicted with the link given by flags, or with an assumed link, which is stated") {
   TemporaryFolder const folder;
   auto const directory = saved_run(folder, "cuda");
   auto const assumed = run_example("report", {directory});
@@ -59,7 +59,7 @@ TEST_CASE("a run on a GPU is predicted over the link of the flags, or over an as
   CHECK_FALSE(contains(given.out, "assumed"));
 }
 
-TEST_CASE("what report cannot take is refused in a sentence") {
+TEST_CASE("arguments that report does not support are refused in one sentence") {
   TemporaryFolder const folder;
   auto const directory = saved_run(folder);
   auto const check = [](std::vector<std::string> const& arguments, std::string const& says) {

@@ -21,7 +21,7 @@ namespace {
 
 using Flags = std::vector<std::string>;
 
-/// A run of 23 steps an epoch on two ranks or devices, 20 epochs long.
+/// A run of 23 steps per epoch on two ranks or devices, with 20 epochs.
 Flags flags(TemporaryFolder const& folder, std::string const& name, Flags more) {
   std::string csv;
   for (int i = 0; i < 400; ++i)
@@ -42,7 +42,7 @@ Flags both(Flags a, Flags const& b) {
 
 json::Value run_json(std::string const& folder) { return json::parse(read_file(folder + "/run.json"), folder); }
 
-/// The losses of the logged steps, as they were printed.
+/// Returns the losses of the logged steps, as printed.
 std::vector<std::string> losses(std::string const& folder) {
   std::vector<std::string> all;
   auto const text = read_file(folder + "/metrics.jsonl");
@@ -65,7 +65,7 @@ long stopped_after(std::string const& out) {
 
 }  // namespace
 
-TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends as one that was not") {
+TEST_CASE("a run that is killed at any moment, or stopped on request, resumes and ends as an uninterrupted one") {
   TemporaryFolder const folder;
   for (auto const& policy :
        {Flags{"--nproc", "2", "--num-layers", "1"}, Flags{"--parallel", "dp", "--num-layers", "1"}}) {
@@ -122,7 +122,7 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
   }
 }
 
-TEST_CASE("a run says which of the files that were asked for it does not leave") {
+TEST_CASE("a run reports the requested files that it does not write") {
   TemporaryFolder const folder;
   auto const out = [&](Flags const& arguments) {
     auto const outcome = run_example("text_classification", arguments);
@@ -143,7 +143,7 @@ TEST_CASE("a run says which of the files that were asked for it does not leave")
   CHECK_FALSE(std::filesystem::exists(folder / "early/trace.json"));
 }
 
-TEST_CASE("ranks that are started anew after one was lost go on where they were") {
+TEST_CASE("ranks restarted after a lost rank resume from their last step") {
   TemporaryFolder const folder;
   REQUIRE(run_example("text_classification", flags(folder, "whole", {"--nproc", "2", "--num-layers", "1"})).exit_code ==
           0);
@@ -163,7 +163,7 @@ TEST_CASE("ranks that are started anew after one was lost go on where they were"
   CHECK(run.at("resumed_at").at(std::size_t{0}).integer() >= 60);
 }
 
-TEST_CASE("what cannot be gone on with is told in a sentence, before anything is written") {
+TEST_CASE("impossible resumes are refused in one sentence, before any file is written") {
   TemporaryFolder const folder;
   auto const refused = [&](std::string const& name, Flags more, std::string const& words) {
     auto const outcome = run_example("text_classification", flags(folder, name, std::move(more)));
@@ -182,7 +182,7 @@ TEST_CASE("what cannot be gone on with is told in a sentence, before anything is
   refused("new", {"--resume", folder / "none"}, "none: there is no such file");
   CHECK(read_file(folder / "run/run.json") == run);
   CHECK_FALSE(std::filesystem::exists(folder / "new"));
-  // Another directory takes over from the first one's checkpoint.
+  // Another directory resumes from the first one's checkpoint.
   auto const path = folder / "run/checkpoints/step_4.safetensors";
   CHECK(run_example("text_classification", flags(folder, "other", {"--resume", path, "--max-steps", "6"})).exit_code ==
         0);

@@ -18,11 +18,12 @@
 namespace lockstep_test {
 
 /// Runs every command of a story's page, docs/explanation/stories/PAGE.md. A row of its table is
-/// | task | `command` | outcome |, where the outcome begins with trains, evaluates or refused. Checks the exit code, 0
-/// or 2, and that the program says each word that the outcome quotes. Commands by torchrun are skipped without PyTorch.
-/// @param paths what words of the commands stand for, such as the name of a folder
-/// @param complete complete(flags, command) adds what makes the run small
-/// @param least number of commands that the page has at least
+/// | task | `command` | outcome |, and the outcome begins with trains, evaluates or refused. Checks the exit code, 0 or
+/// 2,
+/// and that the output has each word that the outcome quotes. Commands by torchrun are skipped without PyTorch.
+/// @param paths values of the commands' placeholders, such as the name of a folder
+/// @param complete complete(flags, command) adds flags that make the run small
+/// @param least minimum number of commands on the page
 template <class Complete>
 void check_story_commands(std::string const& page, std::string const& program,
                           std::map<std::string, std::string> const& paths, Complete const& complete, int least) {
@@ -62,7 +63,7 @@ void check_story_commands(std::string const& page, std::string const& program,
     CHECK(outcome.exit_code == (found[3] == "refused" ? 2 : 0));
     auto const rest = found[4].str();
     for (std::sregex_iterator at(rest.begin(), rest.end(), quoted), end; at != end; ++at)
-      CHECK_MESSAGE(contains(outcome.out + outcome.err, (*at)[1]), "not said: ", (*at)[1].str());
+      CHECK_MESSAGE(contains(outcome.out + outcome.err, (*at)[1]), "not in the output: ", (*at)[1].str());
   }
   CHECK(commands >= least);
   if (skipped > 0) skip(Need::torch, "torchrun");

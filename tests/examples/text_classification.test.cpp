@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Four topics with words of their own among common ones, and a quoted field over two lines.
+// Four topics with their own words among common ones, and a quoted field over two lines.
 std::string news(int first, int count) {
   std::string csv;
   for (int i = first; i < first + count; ++i) {
@@ -30,7 +30,7 @@ std::string news(int first, int count) {
   return csv;
 }
 
-// Runs a small training and returns what it saved.
+// Runs a small training and returns its saved files.
 json::Value trained(TemporaryFolder const& folder, std::string const& name, std::vector<std::string> flags) {
   auto const directory = folder / name;
   flags.insert(flags.end(),
@@ -45,7 +45,7 @@ json::Value trained(TemporaryFolder const& folder, std::string const& name, std:
 
 std::string sha(json::Value const& run) { return run.at("parameters_sha256").string(); }
 
-// What --trace leaves: ten steps of two ranks, with layers by name, and a row for each of those.
+// Checks the files of --trace: ten steps of two ranks, with layers by name, and a row for each layer.
 void check_trace(std::string const& directory) {
   auto const trace = json::parse(read_file(directory + "/trace.json"), "trace.json");
   for (int rank : {0, 1}) {
@@ -66,7 +66,7 @@ void check_trace(std::string const& directory) {
     CHECK_MESSAGE(contains(layers, name), name);
 }
 
-// A line for each text in order, with as many right as the evaluation says.
+// Checks one line per text in order, with as many correct ones as the evaluation reports.
 void check_predictions(std::string const& csv, int texts, double accuracy) {
   std::istringstream lines(csv);
   std::string line;
@@ -84,7 +84,7 @@ void check_predictions(std::string const& csv, int texts, double accuracy) {
 
 }  // namespace
 
-TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for bit, and single nearly") {
+TEST_CASE("dp, ddp over threads and ddp over processes learn bit-identically, and single within rounding") {
   TemporaryFolder const folder;
   save(folder, "train.csv", news(0, 100));  // 100 = 8 steps of 12 and a short one
   save(folder, "test.csv", news(3, 30));
@@ -103,7 +103,7 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
   CHECK(predictions == read_file(folder / "processes.csv"));
   check_predictions(predictions, 30, dp.at("final").at("eval_accuracy").number());
 
-  SUBCASE("as do repeated runs, whatever workers, threads, prefetch and buckets") {
+  SUBCASE("and so do repeated runs with any workers, threads, prefetch and buckets") {
     CHECK(sha(trained(folder, "again", {"--nproc", "2", "--trace"})) == sha(dp));
     check_trace(folder / "again");
     CHECK(sha(trained(folder, "workers", {"--nproc", "2", "--num-workers", "3", "--prefetch", "7"})) == sha(dp));
@@ -118,7 +118,7 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
     };
     CHECK(peak(processes) - peak(sharded) >= 0.8 * 4 * sharded.at("parameters").number());  // half of two moments
   }
-  SUBCASE("and four ranks are as good as two with two micro-batches are as two") {
+  SUBCASE("and four ranks equal two with two micro-batches") {
     auto const four = trained(folder, "four", {"--nproc", "4"});
     auto const two = trained(folder, "two", {"--nproc", "2", "--grad-accum-steps", "2"});
     CHECK(four.at("effective_batch_size").integer() == 12);
@@ -126,7 +126,7 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
     CHECK(std::abs(loss(four) - loss(dp)) <= 1e-3);
     CHECK(std::abs(loss(two) - loss(dp)) <= 1e-3);
   }
-  SUBCASE("and compare says so") {
+  SUBCASE("and compare agrees") {
     std::vector<std::string> const all{folder / "single", folder / "dp", folder / "threads", folder / "processes"};
     auto const outcome = run_example("compare", all);
     CHECK(outcome.exit_code == 0);
@@ -139,7 +139,7 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
   }
 }
 
-TEST_CASE("ranks that send gradients in 16 bits send half the bytes, and learn as well but for what is rounded") {
+TEST_CASE("ranks that send 16-bit gradients send half the bytes, and learn equally within rounding") {
   TemporaryFolder const folder;
   save(folder, "train.csv", news(0, 100));
   save(folder, "test.csv", news(3, 30));
@@ -159,7 +159,8 @@ TEST_CASE("ranks that send gradients in 16 bits send half the bytes, and learn a
     return all;
   };
   CHECK(2 * bytes(wired) == bytes(plain));
-  // A gradient is rounded twice, by 2^-9 of itself at most: so, then, are steps, and what they take off the loss.
+  // A gradient is rounded twice, by at most 2^-9 of its value each time. So are the steps, and their change of the
+  // loss.
   auto const loss = [](json::Value const& of) { return of.at("final").at("eval_loss").number(); };
   auto const fell = std::log(4.0) - loss(plain);
   CHECK(fell > 0.3);
@@ -170,7 +171,7 @@ TEST_CASE("ranks that send gradients in 16 bits send half the bytes, and learn a
   CHECK(std::abs(loss(half) - loss(plain)) <= 0.1 * fell);
 }
 
-TEST_CASE("with --reproducible, one rank, two devices and four ranks learn the same, also one after the other") {
+TEST_CASE("with --reproducible, one rank, two devices and four ranks learn equally, also in succession") {
   TemporaryFolder const folder;
   save(folder, "train.csv", news(0, 100));
   save(folder, "test.csv", news(3, 30));
@@ -202,7 +203,7 @@ TEST_CASE("with --reproducible, one rank, two devices and four ranks learn the s
                  "with 2 shards"));
 }
 
-TEST_CASE("a run leaves run.json, metrics and parameters, and says what it does without control characters") {
+TEST_CASE("a run writes run.json, metrics and parameters, and prints no control characters") {
   TemporaryFolder const folder;
   save(folder, "data.csv", news(0, 100));
   auto const outcome = run_example("text_classification",
@@ -235,7 +236,7 @@ TEST_CASE("a run leaves run.json, metrics and parameters, and says what it does 
   CHECK(std::ranges::count(metrics, '\n') >= 10);
   auto const saved = folder / "deep/run/checkpoints/step_18.safetensors";
   REQUIRE(fs::exists(saved));
-  CHECK(contains(read_file(saved), "word1"));  // the vocabulary travels with the parameters
+  CHECK(contains(read_file(saved), "word1"));  // the vocabulary is saved with the parameters
   CHECK(contains(read_file(saved), "encoder.0.attention.query.weight"));
 }
 
@@ -278,7 +279,7 @@ TEST_CASE("reviews and files by pattern are read as well") {
   CHECK(json::parse(read_file(folder / "files/run.json")).at("final").at("eval_accuracy").number() == 1);
 }
 
-TEST_CASE("texts are prepared once for all ranks, into --cache, and train the same parameters as without") {
+TEST_CASE("texts are prepared once for all ranks, into --cache, and give the parameters of a run without cache") {
   TemporaryFolder const folder;
   save(folder, "train.csv", news(0, 100));
   save(folder, "test.csv", news(3, 30));
@@ -307,7 +308,7 @@ TEST_CASE("texts are prepared once for all ranks, into --cache, and train the sa
   CHECK(files()[0] != old);
 }
 
-TEST_CASE("texts that are longer than the model takes are counted and told once, and others are not mentioned") {
+TEST_CASE("texts longer than the model's limit are counted and reported once, and other texts are not mentioned") {
   TemporaryFolder const folder;
   auto const out = [&](std::string const& length) {
     auto const outcome =
@@ -324,7 +325,7 @@ TEST_CASE("texts that are longer than the model takes are counted and told once,
   CHECK_FALSE(contains(out("8"), "texts have more than"));
 }
 
-TEST_CASE("the study's configuration files say what their flags would") {
+TEST_CASE("the study's configuration files equal their flags") {
   TemporaryFolder const folder;
   std::string const data = save(folder, "data.csv", news(0, 200));
   struct Study {
@@ -361,14 +362,14 @@ TEST_CASE("the study's configuration files say what their flags would") {
   }
 }
 
-TEST_CASE("without --data, texts of this machine are told apart") {
+TEST_CASE("without --data, texts of this machine are classified") {
   auto const outcome = run_example("text_classification", {"--d-model", "16", "--max-steps", "2", "--parallel", "dp"});
   CAPTURE(outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK(contains(outcome.out, "2 devices"));
 }
 
-TEST_CASE("--evaluate finds what the run's last evaluation found, under every policy, and trains nothing") {
+TEST_CASE("--evaluate reproduces the run's last evaluation under every policy, and trains nothing") {
   TemporaryFolder const folder;
   std::vector<std::string> const flags{
       "--data", save(folder, "data.csv", news(0, 100)), "--d-model", "16", "--threads", "1", "--batch-size", "8"};
@@ -391,7 +392,7 @@ TEST_CASE("--evaluate finds what the run's last evaluation found, under every po
   CHECK(folder.entries() == 3);  // data, run and table
 }
 
-TEST_CASE("--doctor measures under every policy, trains nothing, and leaves only what it found") {
+TEST_CASE("--doctor measures under every policy, trains nothing, and writes only its results") {
   TemporaryFolder const folder;
   std::vector<std::string> flags{
       "--data",  save(folder, "data.csv", news(0, 100)), "--d-model", "16", "--threads", "1", "--batch-size", "8",
@@ -426,7 +427,7 @@ TEST_CASE("--doctor measures under every policy, trains nothing, and leaves only
   CHECK(contains(examined({"--parallel", "ddp", "--devices", "2", "--num-workers", "0"}), "--num-workers 0"));
 }
 
-TEST_CASE("text: the commands of docs/explanation/stories/text-classification.md") {
+TEST_CASE("text: every command in docs/explanation/stories/text-classification.md runs") {
   TemporaryFolder const folder;
   std::string reviews = "review,sentiment\n";
   for (int i = 0; i < 300; ++i) reviews += i % 2 == 0 ? "a fine film,positive\n" : "a bad film,negative\n";

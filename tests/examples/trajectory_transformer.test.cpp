@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Recorded steps; controls are continuous actions of two numbers, and then there are no actions.
+/// Recorded steps; controls are continuous actions of two numbers, and then there are no discrete actions.
 struct Steps {
   std::vector<float> states, rewards, controls;
   std::vector<std::int64_t> actions;
@@ -123,7 +123,7 @@ Windows windows_of(std::string const& folder, Sizes const& sizes, Windows::Begin
   auto const files = std::make_shared<Episodes const>(folder, BadEpisodes::refuse);
   return {files, sizes, Scaling::of(*files, 1 << 20, 0, BadEpisodes::refuse), begin};
 }
-/// Windows of episodes in a new folder, in turn.
+/// Consecutive windows of episodes in a new folder.
 std::vector<Window> windows(int count, Actions kind) {
   TemporaryFolder const folder;
   auto const all =
@@ -141,7 +141,7 @@ auto batch_of(Collate collate, Actions kind) {
   return batches;
 }
 
-/// Its parameters, with embeddings of size one instead of 0.02: the norm divides by it.
+/// Its parameters, with embeddings of size one instead of 0.02, because the norm divides by it.
 struct Start {
   TrajectoryTransformer model;
   nn::ParameterLayout layout = nn::ParameterLayout::of(model);
@@ -182,7 +182,7 @@ auto loss(Collate collate, Actions kind) {
 constexpr Actions both_kinds[]{Actions::discrete, Actions::continuous};
 
 using Flags = std::vector<std::string>;
-/// A quick run over these files.
+/// A short run with these files.
 Outcome run(std::string const& folder, Flags const& more) {
   Flags all{"--data",       folder, "--threads",      "1",  "--d-model",    "16", "--num-heads", "2",
             "--num-layers", "1",    "--feed-forward", "24", "--max-length", "4",  "--context",   "2"};
@@ -193,7 +193,7 @@ json::Value run_json(std::string const& folder) { return json::parse(read_file(f
 
 }  // namespace
 
-TEST_CASE("trajectory: gradients, ragged and padded, of discrete and continuous actions") {
+TEST_CASE("trajectory: gradients are exact, ragged and padded, with discrete and continuous actions") {
   for (auto const kind : both_kinds) {
     auto const ragged = check(data::RaggedCollate{}, kind), padded = check(data::PadCollate{}, kind);
     CAPTURE(ragged.where);
@@ -205,16 +205,16 @@ TEST_CASE("trajectory: gradients, ragged and padded, of discrete and continuous 
 
 TEST_CASE("trajectory: padding changes nothing, and the previous region has no loss") {
   for (auto const kind : both_kinds) {
-    // Sums over tokens and heads in another order: some thousand roundings of numbers around one.
+    // Sums over tokens and heads in another order: some thousand roundings of numbers near one.
     auto const ragged = loss(data::RaggedCollate{}, kind), padded = loss(data::PadCollate{}, kind);
     CHECK(std::abs(ragged.mean() - padded.mean()) < 1e-12);
     double steps = 0;
     for (auto const& each : episodes(7, kind)) steps += static_cast<double>(each.rewards.size());
-    CHECK(ragged.weight == (kind == Actions::discrete ? steps : 2 * steps));  // each step once, whatever the context
+    CHECK(ragged.weight == (kind == Actions::discrete ? steps : 2 * steps));  // each step once, for any context
   }
 }
 
-TEST_CASE("trajectory: a few windows are learned by heart on one device, on two, and by two ranks, bit for bit") {
+TEST_CASE("trajectory: a few windows are overfitted on one device, two devices and two ranks, bit-identically") {
   for (auto const kind : both_kinds) {
     auto some = windows(8, kind);
     some.resize(14);  // an even number, for two devices
@@ -223,7 +223,7 @@ TEST_CASE("trajectory: a few windows are learned by heart on one device, on two,
   }
 }
 
-TEST_CASE("trajectory: windows in turn have each step once, with what is to come and the steps before") {
+TEST_CASE("trajectory: consecutive windows have each step once, with the return to go and the previous steps") {
   for (auto const kind : both_kinds) {
     TemporaryFolder const folder;
     auto const all = episodes(6, kind);
@@ -324,12 +324,12 @@ TEST_CASE("trajectory: a window of a long episode reads few rewards, and has the
     CHECK(bytes_of_a_window(20000) < 2 * bytes_of_a_window(600));
 }
 
-TEST_CASE("trajectory: drawn windows follow from the key, and each step is as likely") {
+TEST_CASE("trajectory: random windows follow from the key, and each step is equally likely") {
   TemporaryFolder const folder;
   auto const sizes = small(Actions::discrete);
   auto const folder_of_one = save_joined(folder / "data", {episode(0, 11, Actions::discrete)});
   auto const drawn = windows_of(folder_of_one, sizes, Windows::Begin::drawn);
-  std::map<float, int> seen;  // by what is still to come, which differs from step to step where rewards are not 0
+  std::map<float, int> seen;  // by the return to go, which differs from step to step if rewards are not 0
   constexpr int draws = 8000;
   Index shortest = 100;
   for (int position = 0; position < draws; ++position) {
@@ -352,7 +352,7 @@ TEST_CASE("trajectory: drawn windows follow from the key, and each step is as li
   CHECK(seen.size() == 8);
 }
 
-TEST_CASE("trajectory: synthetic episodes are as documented") {
+TEST_CASE("trajectory: synthetic episodes match their description") {
   TemporaryFolder const folder;
   fs::create_directory(folder / "data");
   Synthetic const recipe{.episodes = 300, .steps = 20, .actions = 18, .seed = 1};
@@ -361,7 +361,7 @@ TEST_CASE("trajectory: synthetic episodes are as documented") {
   CHECK(files.size() == 300);
   CHECK(files.state_width() == 17);
   CHECK(files.control_width() == 0);
-  // The symbol that a state shows, by the nearest sines.
+  // Returns the symbol that a state shows, by the nearest sines.
   auto const symbol_of = [](std::span<float const> state) {
     Index best = 0;
     double least = 1e9;
@@ -391,7 +391,7 @@ TEST_CASE("trajectory: synthetic episodes are as documented") {
   CHECK(static_cast<double>(of_the_state) / static_cast<double>(steps) < 0.6);
 }
 
-TEST_CASE("trajectory: the program trains from both formats, alike as single, dp and ddp, and resumes in an epoch") {
+TEST_CASE("trajectory: both formats train equally by single, dp and ddp, and a run resumes within an epoch") {
   TemporaryFolder const folder;
   for (auto const kind : both_kinds) {
     CAPTURE(static_cast<int>(kind));
@@ -438,7 +438,7 @@ TEST_CASE("trajectory: the batch sizes of the story, with four workers") {
   }
 }
 
-TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts") {
+TEST_CASE("trajectory: invalid input is refused in one sentence before any rank starts") {
   TemporaryFolder const folder;
   auto const all = episodes(8, Actions::discrete);
   int number = 0;
@@ -513,12 +513,12 @@ TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.lines_of_err() == 1);
-    for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not said: ", part);
+    for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not in the output: ", part);
     CHECK(outcome.out.empty());
     CHECK_FALSE(fs::exists(folder / "saved"));
   }
 
-  // Left out, they do no harm, whatever they are.
+  // If they are skipped, their values do not matter.
   save_npz(folder / "data_1" + "/episode_109.npz", none[3]);
   for (auto const* const policy : {"skip", "substitute"}) {
     auto const outcome = run(folder / "data_1", {"--on-failure", policy, "--epochs", "1"});
@@ -528,7 +528,7 @@ TEST_CASE("trajectory: bad input is refused in a sentence before any rank starts
   }
 }
 
-TEST_CASE("trajectory: the player acts by what was trained") {
+TEST_CASE("trajectory: the player acts by the trained parameters") {
   TemporaryFolder const folder;
   for (auto const kind : both_kinds) {
     auto const save_dir = folder / (kind == Actions::discrete ? "discrete" : "continuous");
@@ -549,7 +549,7 @@ TEST_CASE("trajectory: the player acts by what was trained") {
     auto const [code, answers] = player(lines + lines);
     CHECK(code == 0);
     REQUIRE(std::ranges::count(answers, '\n') == 20);
-    CHECK(answers.substr(0, answers.size() / 2) == answers.substr(answers.size() / 2));  // begins anew
+    CHECK(answers.substr(0, answers.size() / 2) == answers.substr(answers.size() / 2));  // begins again
     auto const first = answers.substr(0, answers.find('\n'));
     CHECK(std::ranges::count(first, ' ') == (kind == Actions::discrete ? 0 : 1));
     for (auto const* const bad : {"next 1 0.5 0.1 0.2\n", "begin 10 0.5\n", "begin 10 a b c\n", "stop\n"}) {
@@ -559,7 +559,7 @@ TEST_CASE("trajectory: the player acts by what was trained") {
   }
 }
 
-TEST_CASE("trajectory: the commands of docs/explanation/stories/trajectory-transformer.md") {
+TEST_CASE("trajectory: every command in docs/explanation/stories/trajectory-transformer.md runs") {
   TemporaryFolder const folder;
   auto const data = save_joined(folder / "data", episodes(40, Actions::discrete));
   auto const complete = [&](Flags& flags, std::string const& command) {

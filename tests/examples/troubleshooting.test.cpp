@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages that docs/how-to/troubleshooting.md quotes, as far as a host without GPUs can provoke them.
+// The messages that docs/how-to/troubleshooting.md quotes, as far as a host without GPUs can cause them.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -42,14 +42,14 @@ struct Trainer {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// All that a run writes.
+  /// The complete output of a run.
   std::string says(Words const& more, int code = 0) const {
     auto const outcome = run_example("text_classification", flags(more));
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == code);
     return outcome.out + outcome.err;
   }
-  /// A run of two ranks that would take hours, once both train.
+  /// A run of two ranks that would take hours, after both have started to train.
   [[nodiscard]] std::unique_ptr<Program> long_run(Words more) const {
     more.insert(more.end(), {"--nproc", "2", "--epochs", "100000"});
     auto run = std::make_unique<Program>(example("text_classification"), flags(more));
@@ -67,7 +67,7 @@ struct Trainer {
     all.insert(all.end(), own.begin(), own.end());
     return all;
   }
-  /// What two such ranks write.
+  /// The output of two such ranks.
   [[nodiscard]] std::string two_say(Words const& first, Words const& second) const {
     Program one("/usr/bin/env", first), other("/usr/bin/env", second);
     auto const a = one.wait(60), b = other.wait(60);
@@ -76,17 +76,17 @@ struct Trainer {
   }
 };
 
-/// The page has a part of a message, and so has what a program said.
+/// Checks that the page contains a part of a message, and that a program's output contains it.
 void check_quoted(std::string const& said, std::string const& part) {
   static auto const page = read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/how-to/troubleshooting.md");
   CAPTURE(said);
   CHECK_MESSAGE(contains(page, part), "the page does not quote: ", part);
-  CHECK_MESSAGE(contains(said, part), "not said: ", part);
+  CHECK_MESSAGE(contains(said, part), "not in the output: ", part);
 }
 
 }  // namespace
 
-TEST_CASE("a name in use, and a rank that does not come, are told") {
+TEST_CASE("a name in use, and a missing rank, are reported") {
   Trainer const trainer;
   auto const port = std::to_string(20000 + ::getpid() % 10000);
   Words const soon{"--join-timeout", "2"};
@@ -95,7 +95,7 @@ TEST_CASE("a name in use, and a rank that does not come, are told") {
   check_quoted(said, "text_classification: launch: of 2 ranks these have not joined within ");
 }
 
-TEST_CASE("the first line tells how many ranks and devices train") {
+TEST_CASE("the first line reports the numbers of ranks and devices") {
   Trainer const trainer;
   check_quoted(trainer.says({"--max-steps", "1"}),
                "text_classification: single, 1 rank x 1 device x 1 thread, engine self, ");
@@ -106,7 +106,7 @@ TEST_CASE("the first line tells how many ranks and devices train") {
 }
 
 #if !LOCKSTEP_SANITIZED  // sanitizers reserve more address space than is left
-TEST_CASE("memory that runs out is told, and how much a device takes") {
+TEST_CASE("an out-of-memory error is reported with the size of a device's memory") {
   Trainer const trainer;
   check_quoted(trainer.says({"--dry-run"}),
                " MB on a device for parameters, gradients, optimizer and the first batch's "
@@ -140,7 +140,7 @@ TEST_CASE("memory that runs out is told, and how much a device takes") {
 }
 #endif
 
-TEST_CASE("a rank that is killed is told, with the kernel's most frequent reason") {
+TEST_CASE("a killed rank is reported, with the kernel's most frequent reason") {
   Trainer const trainer;
   auto const run = trainer.long_run({});
   ::kill(run->children().back(), SIGKILL);
@@ -149,7 +149,7 @@ TEST_CASE("a rank that is killed is told, with the kernel's most frequent reason
                "reports");
 }
 
-TEST_CASE("runs that need not agree, and slower devices, are told") {
+TEST_CASE("runs that need not agree, and slower devices, are reported") {
   Trainer const trainer;
   auto const& folder = trainer.folder;
   trainer.says({"--epochs", "2", "--save-dir", folder / "single"});
@@ -174,7 +174,7 @@ TEST_CASE("ranks with other flags are refused before the first step") {
                "all ranks with the same program, flags and data, on one kind of processor");
 }
 
-TEST_CASE("a rank that is waited for is named") {
+TEST_CASE("an awaited rank is named") {
   Trainer const trainer;
   auto const run = trainer.long_run({"--stall-timeout", "2"});
   ::kill(run->children().back(), SIGSTOP);

@@ -35,7 +35,7 @@ namespace {
 video_classification::Sizes const small{
     .frames = 3, .height = 12, .width = 10, .channels = {4, 6, 8}, .class_weights = {1, 3}};
 
-// A bright square that moves to the right in clips of class 1 and to the left in those of class 0.
+// A bright square that moves to the right in clips of class 1 and to the left in clips of class 0.
 std::vector<Clip> clips(int count) {
   std::vector<Clip> all;
   for (int i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ auto loader(int count, Index batch_size) {
 }
 }  // namespace
 
-TEST_CASE("the size of the model") {
+TEST_CASE("the model has the documented size") {
   VideoClassifier model;
   auto const layout = nn::ParameterLayout::of(model);
   CHECK(layout.parameters() == 2'947'476);
@@ -66,7 +66,7 @@ TEST_CASE("the size of the model") {
   CHECK(layout.buffers()[0].name == "stages.0.norm.running_mean");
 }
 
-TEST_CASE("gradients, with BatchNorm in training mode") {
+TEST_CASE("gradients are exact, with BatchNorm in training mode") {
   VideoClassifier model(small);
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<double> values(static_cast<std::size_t>(layout.size()));
@@ -79,9 +79,9 @@ TEST_CASE("gradients, with BatchNorm in training mode") {
   CHECK(result.ok());
 }
 
-TEST_CASE("a few clips are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
-  // After 30 steps the mean loss is far below ln 2 = 0.69, that of a coin: 0.1 leaves no more than one clip in doubt.
-  auto const evaluate = [](auto& trainer) {  // with rank 0's running statistics, which are everyone's
+TEST_CASE("a few clips are overfitted on one device, two devices and two ranks, with bit-identical results") {
+  // After 30 steps the mean loss is far below ln 2 = 0.69, the loss of guessing: 0.1 leaves at most one clip in doubt.
+  auto const evaluate = [](auto& trainer) {  // with rank zero's running statistics, which all ranks have
     auto held = loader(16, 16);
     auto const report = trainer.evaluate(train::Evaluation{held, train::Accuracy{&Clip::label}});
     return std::pair(report.loss, report.metrics.at(0).second);
@@ -90,7 +90,7 @@ TEST_CASE("a few clips are learned by heart on one device, on two, and by two ra
                                         [](auto const& loss_and_accuracy) { return loss_and_accuracy.second == 1; });
 }
 
-TEST_CASE("what was saved predicts as the trainer evaluates, running statistics included") {
+TEST_CASE("saved parameters predict as the trainer evaluates, including running statistics") {
   lockstep_test::TemporaryFolder const folder;
   Trainer trainer{VideoClassifier{small}, optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}};
   auto batches = loader(16, 16);
@@ -141,7 +141,7 @@ std::string index_of(lockstep_test::TemporaryFolder const& folder, std::string c
 }
 }  // namespace
 
-TEST_CASE("clips are read from one array or from a file each, by name, number or classes.txt") {
+TEST_CASE("clips are read from one array or from one file each, with classes by name, number or classes.txt") {
   lockstep_test::TemporaryFolder const folder;
   auto const one = index_of(folder, "one", "label,video,first_frame,file\nb,v,3,all.npy\na,w,0,all.npy\n");
   write_frames(one + "/all.npy", 1, 6);
@@ -156,7 +156,7 @@ TEST_CASE("clips are read from one array or from a file each, by name, number or
   CHECK(clips.groups() == 2);
   CHECK(clips.name(0) == one + "/all.npy, frames 3 to 5");
 
-  // Numbers, more files than stay mapped, and the files' own length.
+  // Numbers, more files than remain mapped, and the files' own length.
   std::string rows = "file,first_frame,label,video\n";
   for (int i = 0; i < 70; ++i) rows += std::to_string(i) + ".npy,0," + std::to_string(i % 3) + ",v\n";
   auto const many = index_of(folder, "many", rows);
@@ -175,7 +175,7 @@ TEST_CASE("clips are read from one array or from a file each, by name, number or
   CHECK(video_classification::Clips(one, {.frames = 3}).get(0).label == 0);
 }
 
-TEST_CASE("no video is on both sides of a split, by the index or by the seed") {
+TEST_CASE("no video is in both parts of a split, by the index or by the seed") {
   lockstep_test::TemporaryFolder const folder;
   auto const root = write_clips(folder, "data");
   auto const check_apart = [&](video_classification::Parts const& parts, Index training) {
@@ -198,7 +198,7 @@ TEST_CASE("no video is on both sides of a split, by the index or by the seed") {
   CHECK(differs);
 }
 
-TEST_CASE("augmentation depends on the sample's key alone") {
+TEST_CASE("augmentation depends only on the sample's key") {
   Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(tiny.pixels())), 1};
   for (std::size_t i = 0; i < clip.pixels.size(); ++i) clip.pixels[i] = static_cast<std::uint8_t>(i);
   using video_classification::Change;
@@ -251,7 +251,7 @@ TEST_CASE("synthetic clips have their shares of classes, and every twentieth lab
   for (Index i = 0; i < 200; ++i) ++counts[static_cast<std::size_t>(parts.training.get(i).label)];
   constexpr std::array<int, 4> expected{110, 50, 28, 12};  // and at most one in twenty moved
   for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(counts[i] - expected[i]) <= 10);
-  // The clip is different where the seed is.
+  // The clip differs if the seed differs.
   std::filesystem::create_directory(folder / "c");
   video_classification::synthetic::write(folder / "c",
                                          {.size = recipe.size, .training = 200, .evaluation = 100, .seed = 4});
@@ -275,7 +275,7 @@ json::Value trained(std::string const& save_dir, Flags flags) {
 }
 }  // namespace
 
-TEST_CASE("the program trains, tells of classes, and evaluates what it saved") {
+TEST_CASE("the program trains, reports classes, and evaluates its saved parameters") {
   lockstep_test::TemporaryFolder const folder;
   auto const data = write_clips(folder, "data"), saved = folder / "saved";
   auto const outcome =
@@ -301,7 +301,7 @@ TEST_CASE("the program trains, tells of classes, and evaluates what it saved") {
 TEST_CASE("the program resumes in the middle of an epoch with equal bits") {
   lockstep_test::TemporaryFolder const folder;
   Flags const flags{"--data", write_clips(folder, "data"), "--epochs", "2", "--augment", "flip,shift"};
-  auto whole_flags = flags;  // 9 steps an epoch
+  auto whole_flags = flags;  // 9 steps per epoch
   whole_flags.insert(whole_flags.end(), {"--checkpoint-every", "5"});
   auto const whole = trained(folder / "whole", whole_flags);
   auto rest = flags;
@@ -345,7 +345,7 @@ TEST_CASE("without --data the program writes synthetic clips and reads them back
   CHECK(read_back.at("parameters_sha256") == parameters);
 }
 
-TEST_CASE("one clip among many that cannot be read is an error, or left out or replaced where that is asked for") {
+TEST_CASE("one unreadable clip among many is an error by default, and skipped or replaced by flags") {
   lockstep_test::TemporaryFolder const folder;
   auto const data = write_clips(folder, "data"), broken = data + "/videos/2.npy";
   auto const whole = lockstep_test::read_file(broken);
@@ -363,11 +363,11 @@ TEST_CASE("one clip among many that cannot be read is an error, or left out or r
     CHECK(outcome.exit_code == 0);
     CHECK(lockstep_test::contains(outcome.out, "note: 4 of 48 clips cannot be read, the first one with the error: "));
     auto const* const said = policy[1] == 'k' ? "note: 4 samples were skipped by" : " samples were replaced by";
-    CHECK(lockstep_test::contains(outcome.out, said));  // a substitute may be one that cannot be read
+    CHECK(lockstep_test::contains(outcome.out, said));  // a substitute may be unreadable, too
   }
 }
 
-TEST_CASE("data that cannot be trained on are refused in one sentence") {
+TEST_CASE("invalid data are refused in one sentence") {
   lockstep_test::TemporaryFolder const folder;
   struct Refusal {
     Flags flags, says;
@@ -447,7 +447,7 @@ TEST_CASE("data that cannot be trained on are refused in one sentence") {
   }
 }
 
-TEST_CASE("video: the commands of docs/explanation/stories/video-classification.md") {
+TEST_CASE("video: every command in docs/explanation/stories/video-classification.md runs") {
   lockstep_test::TemporaryFolder const folder;
   auto const complete = [](Flags& flags, std::string const& command) {
     flags.insert(flags.end(), {"--batch-size", "4", "--threads", "1", "--max-steps",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# faults.sh PROGRAM short|long: ends ranks of PROGRAM (rank.cpp) at random instants, under every launcher that is here, and
-# checks that the right one is named, and that nothing is left. Prints how long the news took.
+# faults.sh PROGRAM short|long: kills ranks of PROGRAM (rank.cpp) at random instants, under every installed launcher.
+# Checks that the killed rank is named and that no processes are left, and prints the detection times.
 set -uo pipefail
 
 program=$1
@@ -23,7 +23,7 @@ fail() {
   [[ -z ${2:-} ]] || sed 's/^/    /' "$2" >&2
 }
 
-# await SECONDS CONDITION…: whether it came true.
+# await SECONDS CONDITION…: returns whether the condition became true.
 await() {
   local until=$((SECONDS + $1))
   shift
@@ -35,7 +35,8 @@ await() {
 ended() { [[ ! -e /proc/$1 ]] || grep -q ') Z' "/proc/$1/stat" 2>/dev/null; }
 all_ended() { local pid; for pid; do ended "$pid" || return 1; done; }
 
-# start NAME SIZE LAUNCHER…: a job in the background; `job` is its process, FAULTS_FOLDER receives the ranks' numbers.
+# start NAME SIZE LAUNCHER…: starts a background job; `job` is its process, and the ranks write their process ids to
+# FAULTS_FOLDER.
 start() {
   export FAULTS_FOLDER=$folder/$1
   mkdir "$FAULTS_FOLDER"
@@ -43,20 +44,20 @@ start() {
   "${@:2}" 2>"$FAULTS_FOLDER/err" >/dev/null &
   job=$!
 }
-# The number of rank $1; of all.
+# The process id of rank $1; of all ranks.
 pid_of() { cat "$FAULTS_FOLDER/$1"; }
 pids() { cat "$FAULTS_FOLDER"/[0-9] 2>/dev/null; }
 
-# end_job: waits for it; kills what does not end.
+# end_job: waits for the job, and kills it after a timeout.
 end_job() {
   await 30 ended "$job" || { fail "$1: does not end" "$FAULTS_FOLDER/err"; kill -9 "$job"; }
   wait "$job" 2>/dev/null
   code=$?
-  # shellcheck disable=SC2046 # one number a word
+  # shellcheck disable=SC2046 # one process id per word
   await 5 all_ended $(pids) || { fail "$1: left a process" "$FAULTS_FOLDER/err"; kill -9 $(pids) 2>/dev/null; }
 }
 
-# kills COUNT WHAT VERDICT LAUNCHER…: kills a rank of three at a random instant, COUNT times.
+# kills COUNT WHAT VERDICT LAUNCHER…: kills one of three ranks at a random instant, COUNT times.
 kills() {
   local count=$1 what=$2 verdict=$3 i victim pid killed before err news=() rank
   shift 3
@@ -64,7 +65,7 @@ kills() {
     start "$what-$i" "$@"
     err=$FAULTS_FOLDER/err
     victim=$((RANDOM % 3))
-    # Every third as early as it can be found, the others when they have worked for a while.
+    # Kills every third rank as early as it is found, the others after some work.
     ((i % 3 == 0)) || { await 20 grep -q 'added up' "$err"; sleep "0.$((RANDOM % 20 + 10))"; }
     await 20 test -e "$FAULTS_FOLDER/$victim" || fail "$what: rank $victim does not start" "$err"
     pid=$(pid_of "$victim")
@@ -73,7 +74,7 @@ kills() {
     kill -9 "$pid"
     end_job "$what"
     ((code != 0)) || fail "$what: exit code 0 after a kill" "$err"
-    # Before the ranks have met, only their own launcher knows them.
+    # Before the ranks have connected, only their launcher knows them.
     [[ $what == own || $before != 0 ]] || continue
     [[ $(grep -c "verdict: rank $victim (pid $pid) $verdict" "$err") == 1 && $(grep -c verdict: "$err") == 1 ]] ||
       fail "$what: rank $victim (pid $pid) is not named, once" "$err"
@@ -87,7 +88,7 @@ kills() {
     news+=($(($(grep -m1 verdict: "$err" | sed 's/.*\(rank [0-9]\] \)//; s/ .*//') / 1000000 - killed / 1000000)))
   done
   ((${#news[@]})) || return 0
-  # shellcheck disable=SC2207 # numbers
+  # shellcheck disable=SC2207 # process ids
   news=($(printf '%s\n' "${news[@]}" | sort -n))
   printf '%s: %d kills, the news took %d ms (p50), %d ms (p99)\n' "$what" "$count" \
     "${news[${#news[@]} / 2]}" "${news[${#news[@]} * 99 / 100]}"
@@ -100,9 +101,9 @@ else
   echo 'skipped: needs mpirun.openmpi (openmpi-bin): kills under mpirun'
 fi
 
-# MPICH's mpirun kills the survivors with a signal that cannot be held back, as soon as it notices: the verdict is the
-# right one, or there is none. Seldom rank 0, which alone watches all others, is killed before it has looked, and a rank
-# that outlives it by a moment can but name rank 0: two of 1,260 kills on a busy machine.
+# MPICH's mpirun kills the survivors with SIGKILL as soon as it notices: the verdict is correct or missing. In rare
+# cases rank 0, which alone watches all others, is killed before it has looked, and a rank that survives it by a moment
+# can only name rank 0: two of 1,260 kills on a busy machine.
 mpich() {
   local i victim pid err told=0 misled=0
   for ((i = 0; i < mpi; ++i)); do
@@ -133,7 +134,7 @@ if command -v mpirun.mpich >/dev/null; then
 else
   echo 'skipped: needs mpirun.mpich (mpich): kills under it'
 fi
-# Two torchruns as on two hosts: their ranks meet at a store beside that of the agents.
+# Two torchruns as on two hosts: their ranks connect to a store separate from the agents' store.
 two_torchruns() {
   local agent agents=()
   for agent in 0 1; do
@@ -156,7 +157,8 @@ if ((torch)); then
   fi
 fi
 
-# Beside them, PyTorch over Gloo under torchrun: how long until a survivor says something, and whether it names the rank.
+# For comparison, PyTorch over Gloo under torchrun: the time until a survivor reports an error, and whether it names the
+# rank.
 gloo() {
   local i victim killed news=() named=0
   for ((i = 0; i < torch; ++i)); do
@@ -170,14 +172,14 @@ gloo() {
     news+=($(($(grep -m1 survivor "$FAULTS_FOLDER/err" | sed 's/ .*//') / 1000000 - killed / 1000000)))
     grep survivor "$FAULTS_FOLDER/err" | grep -q "rank $victim\b" && named=$((named + 1))
   done
-  # shellcheck disable=SC2207 # numbers
+  # shellcheck disable=SC2207 # process ids
   news=($(printf '%s\n' "${news[@]}" | sort -n))
   printf 'for comparison, gloo: %d kills, a survivor said something in %d, after %d ms (p50), and named the rank in %d\n' \
     "$torch" "${#news[@]}" "${news[${#news[@]} / 2]:-0}" "$named"
 }
 ((torch == 0)) || ! "$python" -c 'import torch' 2>/dev/null || gloo
 
-# A launcher that is killed takes its ranks with it.
+# If a launcher is killed, its ranks end too.
 for what in own mpirun; do
   launcher=("$program" --nproc 3)
   [[ $what == own ]] || launcher=(mpirun.openmpi --oversubscribe -n 3 "$program")
@@ -188,7 +190,7 @@ for what in own mpirun; do
   end_job "$what, launcher killed"
 done
 
-# A stopped rank is named while it is waited for, and no more is done about it.
+# A stopped rank is named while others wait for it, and is not killed.
 start stall "$program" --nproc 3 --warn 0.5
 await 20 grep -q 'added up' "$FAULTS_FOLDER/err"
 kill -STOP "$(pid_of 1)"
@@ -198,7 +200,7 @@ ended "$(pid_of 0)" && fail 'a stopped rank: rank 0 gave up' "$FAULTS_FOLDER/err
 kill -9 "$job"
 end_job 'a stopped rank'
 
-# Many jobs at once do not meet each other: half started by the program itself, half as torchrun would.
+# Concurrent jobs do not interfere: half are started by the program itself, half as by torchrun.
 began=$(date +%s%N)
 for ((i = 0; i < jobs; ++i)); do
   if ((i % 2)); then
@@ -214,8 +216,8 @@ for job in $(jobs -p); do wait "$job" || fail "of $jobs jobs at once one failed"
 [[ $(cat "$folder"/job-* | grep -c 'added up') == "$jobs" ]] || fail "of $jobs jobs at once not all have added up"
 printf '%d jobs at once: %d ms\n' "$jobs" $((($(date +%s%N) - began) / 1000000))
 
-# Two hosts between which all packets are dropped, with nobody told: for a while, and the run goes on; for good, and the
-# ranks of both notice.
+# Two hosts whose network silently drops all packets: after a short loss the run continues; after a permanent one the
+# ranks of both hosts notice.
 lost_network() {
   local a=lockstep-a-$$ b=lockstep-b-$$ began one two took steps
   local job=(env WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.77.0.1 TORCHELASTIC_RUN_ID=faults-$$)
@@ -226,7 +228,7 @@ lost_network() {
   ip -n "$a" link set eth0 up
   ip -n "$a" link set lo up
   ip -n "$b" link set eth0 up
-  # To an address that no card has: frames leave, and arrive nowhere.
+  # To an address of no network card: frames leave and arrive nowhere.
   cut_off() {
     ip -n "$a" neigh replace 10.77.0.2 lladdr 02:00:00:00:00:77 dev eth0 nud permanent
     ip -n "$b" neigh replace 10.77.0.1 lladdr 02:00:00:00:00:77 dev eth0 nud permanent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What faults.sh compares with: ranks of PyTorch over Gloo that add up for ever, and say what they learn of a lost one."""
+"""A reference for faults.sh: ranks of PyTorch over Gloo that run all-reduces forever, and report their errors after a rank is lost."""
 import os
 import sys
 import time

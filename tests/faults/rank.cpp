@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose ranks add up for ever, or for --steps: what the fault scripts end at random instants.
+// A program whose ranks run all-reduces forever, or for --steps: the fault scripts kill it at random instants.
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,14 +18,14 @@ using namespace lockstep;
 
 namespace {
 
-/// One line with the time since 1970 in nanoseconds, as `date +%s%N` has it.
+/// Prints one line with the time since 1970 in nanoseconds, as `date +%s%N` does.
 void say(std::string const& text) {
   std::timespec now{};
   std::timespec_get(&now, TIME_UTC);
   std::fprintf(stderr, "%lld%09ld %s\n", static_cast<long long>(now.tv_sec), now.tv_nsec, text.c_str());
 }
 
-/// Leaves the process's number where the script finds it, as early as can be.
+/// Writes the process id for the script, as early as possible.
 void sign_in() {
   auto const* const folder = std::getenv("FAULTS_FOLDER");
   auto const place = launch::detect();
@@ -54,7 +54,7 @@ int add_up(launch::World& world, long steps) {
     if (data[elements - 1] != expected) throw std::runtime_error("a wrong sum");
     if (step == 0 && world.rank == 0) say("all ranks have added up");
     if (step % 1000 == 999 && world.rank == 0 && world.store) say("step " + std::to_string(step + 1));
-    if (step % 8 == 0) ::usleep(300);  // idle, for faults that come between operations
+    if (step % 8 == 0) ::usleep(300);  // idle, for faults between operations
   }
   return 0;
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# slurm.sh PROGRAM TRAINER: runs PROGRAM (rank.cpp) and the text classifier, by the scripts of examples/launch, under a Slurm
-# of its own on this machine, on one node and on what Slurm takes for two. As root; needs slurmctld, slurmd, slurm-client and
-# munge.
+# slurm.sh PROGRAM TRAINER: runs PROGRAM (rank.cpp) and the text classifier with the scripts of examples/launch, under a
+# private Slurm on this machine, on one node and on two emulated nodes. Runs as root; needs slurmctld, slurmd,
+# slurm-client and munge.
 set -uo pipefail
 
 program=$(realpath "$1")
@@ -23,7 +23,7 @@ end_all() {
 }
 trap end_all EXIT
 
-# expect WHAT CODE LINES TEXT COMMAND…: so many lines with the text, and that exit code (any but 0 for x).
+# expect WHAT CODE LINES TEXT COMMAND…: checks the number of lines with the text, and the exit code (x: any but 0).
 expect() {
   local what=$1 code=$2 lines=$3 text=$4 got out=$folder/out
   shift 4
@@ -38,7 +38,7 @@ expect() {
   fi
 }
 
-# node NAME PORT: starts a daemon for it.
+# node NAME PORT: starts a daemon for the node.
 node() {
   slurmd -D -N "$1" -L "$folder/$1.log" >/dev/null 2>&1 &
   daemons+=($!)
@@ -76,7 +76,7 @@ for ((i = 0; i < 60; ++i)); do
 done
 
 steps=(--steps 50)
-sum='all ranks have added up' # once for each run: ranks that each believed to be alone would say it twice
+sum='all ranks have added up' # once for each run: ranks that each assume a world of one would print it twice
 for mpi in none pmi2 pmix; do
   srun --mpi=list 2>&1 | grep -q -w "$mpi" || { echo "skipped: this Slurm has no --mpi=$mpi"; continue; }
   expect "srun --mpi=$mpi" 0 1 "$sum" srun -N 1 -n 2 --mpi="$mpi" "$program" "${steps[@]}"
@@ -87,13 +87,13 @@ expect 'one task that starts two ranks' 0 1 "$sum" srun -N 1 -n 1 "$program" --n
 expect 'two tasks that each start two' x 2 'each would start 2 more' srun -N 1 -n 2 "$program" --nproc 2
 expect 'a batch script without srun is one process' 0 1 "$sum" salloc -Q -N 1 -n 2 "$program" "${steps[@]}"
 expect 'two nodes' x 2 'on several hosts' srun -N 2 -n 2 "$program"
-# The nodes' names are nobody's hosts here.
+# The nodes' names are not host names here.
 expect 'two nodes that meet at a store' 0 1 "$sum" \
   srun -N 2 -n 4 env MASTER_ADDR=localhost "$program" --engine store "${steps[@]}"
-export RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none # as torchrun would, in each task for itself
+export RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none # as torchrun, in each task
 expect 'a torchrun in each task' x 2 '2 tasks x 2 processes' srun -N 1 -n 2 "$program"
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID
-# A rank of three that is killed is named once, by the survivors, for srun would let them wait.
+# A killed rank of three is named once, by the survivors, because srun would let them wait.
 one_killed() {
   local pid out=0
   export FAULTS_FOLDER=$folder/ranks
@@ -116,13 +116,13 @@ if command -v mpirun.mpich >/dev/null; then
   expect 'mpirun in an allocation' 0 1 "$sum" salloc -Q -N 1 -n 2 mpirun.mpich -n 2 "$program" "${steps[@]}"
 fi
 
-# The scripts for users, from a folder that looks like theirs.
+# The scripts for users, from a folder with a user's layout.
 mkdir -p "$folder/job/build/release/examples" "$folder/job/data"
 ln -s "$trainer" "$folder/job/build/release/examples/text_classification"
 for ((i = 0; i < 120; ++i)); do echo "\"$((i % 4 + 1))\",\"title\",\"word$((i % 9)) more\""; done >"$folder/job/data/train.csv"
 cd "$folder/job" || exit 1
 expect 'srun.sh' 0 1 'ddp, 2 ranks' "$scripts/srun.sh" 2 "$trainer" --data data/train.csv --threads 1 --epochs 1
-# batch SCRIPT: submits it for two ranks, waits for its end, and shows what it wrote.
+# batch SCRIPT: submits it for two ranks, waits for its end, and prints its output.
 batch() {
   local code=0
   sbatch --wait --nodes 1 --ntasks-per-node 2 --cpus-per-task 1 --output "$folder/job/log" "$scripts/$1" || code=$?

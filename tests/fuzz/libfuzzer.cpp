@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer's entry. LOCKSTEP_FUZZ names the parser:
+// libFuzzer's entry point. LOCKSTEP_FUZZ names the parser:
 //   LOCKSTEP_FUZZ=tar fuzz -max_total_time=60 NEW_INPUTS tests/fuzz/corpus/tar
 #include <cstddef>
 #include <cstdint>

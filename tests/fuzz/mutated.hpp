@@ -10,7 +10,7 @@
 
 namespace lockstep_test {
 
-/// A few changes of the kinds that find faults in parsers: bytes changed, set to extremes, cut, doubled, left out.
+/// Makes a few mutations that find errors in parsers: changes bytes, sets extremes, truncates, duplicates and deletes.
 inline std::string mutated(std::string input, lockstep::Philox const& random) {
   std::uint64_t draws = 0;
   auto const draw = [&](std::size_t below) { return below == 0 ? 0 : std::size_t{random(draws++)[0]} % below; };

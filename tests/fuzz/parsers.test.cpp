@@ -27,7 +27,7 @@ constexpr std::string_view needs_a_library = "zstd";
 struct Input {
   std::string name, bytes;
 };
-/// The corpus of a format. Files named good... are to be read, those named bad... to be refused.
+/// The corpus of a format. Files named good... must be read, files named bad... must be refused.
 std::vector<Input> corpus_of(FuzzTarget const& target) {
   std::vector<Input> out;
   for (auto const& entry : std::filesystem::directory_iterator(std::string(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus/") +
@@ -39,7 +39,7 @@ std::vector<Input> corpus_of(FuzzTarget const& target) {
 
 }  // namespace
 
-TEST_CASE("every parser reads its good inputs, refuses its bad ones, and survives what becomes of both") {
+TEST_CASE("every parser reads its good inputs, refuses its bad ones, and survives mutations of both") {
   int refused = 0;
   for (auto const& target : fuzz_targets()) {
     CAPTURE(target.name);
@@ -58,7 +58,7 @@ TEST_CASE("every parser reads its good inputs, refuses its bad ones, and survive
     }
   }
   CHECK(refused > 1000);
-  // A folder that no parser reads would be looked at by nobody; zstd's needs a library that may not be here.
+  // Each folder needs a parser, or its inputs would never be used; zstd's needs a library that may be missing.
   for (auto const& entry : std::filesystem::directory_iterator(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus")) {
     auto const name = entry.path().filename().string();
     CHECK_MESSAGE((name == needs_a_library || std::any_of(fuzz_targets().begin(), fuzz_targets().end(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of a run's store, and what a damaged or foreign other end may say.
+// Both ends of a run's store, with damaged and foreign messages from the other end.
 #include <lockstep/launch/store/store_server.hpp>
 
 #include <cstdint>
@@ -37,12 +37,12 @@ wire::File tcp_socket() { return wire::File(::socket(AF_INET, SOCK_STREAM | SOCK
 void send_all(wire::File const& file, std::string_view bytes) {
   while (!bytes.empty()) {
     auto const sent = ::send(file.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;  // the other end has had enough
+    if (sent <= 0) return;  // the peer has closed the connection
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
   ::shutdown(file.get(), SHUT_WR);
 }
-/// Everything that comes until the other end hangs up; false where it does not.
+/// Reads until the peer closes the connection; returns false if it stays open.
 bool drained(wire::File const& file) {
   char buffer[4096];
   for (auto const deadline = deadline_in(20); wire::readable(file.get(), deadline);)
@@ -56,7 +56,7 @@ std::string call(wire::StoreCall what, std::string_view key, std::string_view va
 std::string reply(wire::StoreReply what, std::string_view key, std::string_view value, int rank = 0) {
   return wire::store_message(static_cast<std::uint8_t>(what), key, value, rank);
 }
-/// All that rank 1 may ask for.
+/// All requests of rank 1.
 std::string calls() {
   wire::StoreHello hello;
   hello.rank = 1;
@@ -69,7 +69,7 @@ std::string calls() {
          call(wire::StoreCall::ended, {}, wire::store_bytes(end)) + call(wire::StoreCall::get, "never", {}) +
          call(wire::StoreCall::leave, {}, {});
 }
-/// All that rank 1 may be told, when it asks for a value, then for what was gathered.
+/// All answers to rank 1, for a value and for gathered values.
 std::string replies() {
   std::int32_t const first[]{0, 4}, second[]{1, 5};
   auto const gathered =
@@ -81,7 +81,7 @@ std::string replies() {
 
 }  // namespace
 
-TEST_CASE("a store answers its ranks, whatever else is sent to it") {
+TEST_CASE("a store answers its ranks, whatever other messages it receives") {
   StoreServer const server({.job = job, .size = ranks});
   Store store(Store::Options{"localhost", server.port(), job, 0, ranks, 5, 5, 15});
   auto const name = loopback(server.port());
@@ -96,10 +96,10 @@ TEST_CASE("a store answers its ranks, whatever else is sent to it") {
     store.set("round", text);
     REQUIRE(store.get("round") == text);
   }
-  CHECK(store.get("name").size() >= 1);  // what a rank said that was let in
+  CHECK(store.get("name").size() >= 1);  // data of an authenticated rank
 }
 
-TEST_CASE("a rank gets an answer or an error, whatever a store says") {
+TEST_CASE("a rank gets an answer or an error, whatever a store sends") {
   auto const door = tcp_socket();
   auto name = loopback(0);
   socklen_t bytes = sizeof name;

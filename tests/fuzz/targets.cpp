@@ -40,7 +40,7 @@ namespace {
 
 using namespace lockstep;
 
-/// A file in memory: thousands of inputs a second leave no trace on a disk.
+/// A file in memory: thousands of inputs per second leave no files on a disk.
 class MemoryFile {
  public:
   MemoryFile() : fd_(::memfd_create("input", MFD_CLOEXEC)) {}
@@ -60,10 +60,10 @@ class MemoryFile {
   int fd_;
 };
 
-/// A folder whose files are in memory.
+/// A folder with files in memory.
 class MemoryFolder {
  public:
-  /// @param names of the same file
+  /// @param names names of one file
   MemoryFile const& add(std::vector<std::string> const& names) {
     auto const& file = *files_.emplace_back(std::make_unique<MemoryFile>());
     for (auto const& name : names) {
@@ -80,7 +80,7 @@ class MemoryFolder {
   std::vector<std::unique_ptr<MemoryFile>> files_;
 };
 
-/// The first part of an input of two, which a zero byte parts.
+/// Returns the first part of a two-part input, with a zero byte as separator.
 std::string_view take_part(std::string_view& input) {
   auto const end = std::min(input.find('\0'), input.size());
   auto const part = input.substr(0, end);
@@ -125,7 +125,7 @@ void csv(std::string_view input) {
   if (held.fingerprint() != read.fingerprint()) throw std::logic_error("a file's rows depend on where it is held");
 }
 void json_lines(std::string_view input) { read_samples(data::JsonLinesDataset(MemoryFile(input).path())); }
-/// A stream of lines and their index tell the same, wherever the text is held.
+/// A stream of lines and their index must agree, wherever the text is.
 void lines(std::string_view input) {
   MemoryFile const file(input);
   data::TextLinesDataset const indexed(file.path()), read(file.path(), {.max_held_bytes = 0});
@@ -139,7 +139,7 @@ void npy(std::string_view input) { read_rows(data::open_npy(MemoryFile(input).pa
 void npz(std::string_view input) { read_rows(data::open_npz(MemoryFile(input).path(), "x")); }
 void safetensors(std::string_view input) { read_rows(data::open_safetensors(MemoryFile(input).path(), "x")); }
 void idx(std::string_view input) { read_rows(data::open_idx(MemoryFile(input).path())); }
-/// The extents of a record and the bytes before the records, as text; then the file.
+/// The extents of a record and the number of bytes before the records, as text, followed by the file.
 void raw(std::string_view input) {
   std::string const header(take_part(input));
   std::vector<Index> shape;
@@ -171,21 +171,21 @@ void tar_index(std::string_view input) {
     MemoryFile const &tar = add({"a.tar"}), &index = add({"a.tar.index"});
     std::string first_line;
     Files() {
-      tar.hold(archive());  // once: the first line tells when that was
+      tar.hold(archive());  // once: the first line has the time
       static_cast<void>(data::TarDataset(*this / "a.tar"));
       auto const text = read_file(*this / "a.tar.index");
       first_line = text.substr(0, text.find('\n') + 1);
     }
   };
   static Files const files;
-  if (auto const beside = files / "a.tar.index"; !std::filesystem::is_symlink(beside)) {  // it was made anew
+  if (auto const beside = files / "a.tar.index"; !std::filesystem::is_symlink(beside)) {  // the index was rebuilt
     std::filesystem::remove(beside);
     std::filesystem::create_symlink(files.index.path(), beside);
   }
   files.index.hold(files.first_line + std::string(input));
   read_samples(data::TarDataset(files / "a.tar"));
 }
-/// The index, then the one shard that it may name, shard.mds.
+/// The index, followed by its only possible shard, shard.mds.
 void mds(std::string_view input) {
   struct Files : MemoryFolder {
     MemoryFile const &index = add({"index.json"}), &shard = add({"shard.mds"});
@@ -200,7 +200,7 @@ void mds(std::string_view input) {
     static_cast<void>(sample.text("x"));
   }
 }
-/// The labels, the subjects, then each of the nine channels.
+/// The labels, the subjects, and each of the nine channels.
 void uci_har(std::string_view input) {
   struct Files : MemoryFolder {
     static std::vector<std::string> channels() {
@@ -231,11 +231,11 @@ void vocabulary(std::string_view input) {
 }
 
 #if defined(LOCKSTEP_ZSTD)
-/// How many bytes there should be, as text; then the compressed file.
+/// The expected number of bytes as text, followed by the compressed file.
 void zstd(std::string_view input) {
   static TemporaryFolder const folder;
   static MemoryFile const packed;
-  constexpr Index most = Index{1} << 20;  // the disk is not what is tested
+  constexpr Index most = Index{1} << 20;  // the disk is not tested
   auto const bytes =
       static_cast<std::uint64_t>(std::clamp<Index>(std::atoll(std::string(take_part(input)).c_str()), 0, most));
   packed.hold(input);

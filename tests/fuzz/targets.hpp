@@ -5,17 +5,16 @@
 
 namespace lockstep_test {
 
-/// A parser, by the name of its format and of the folder of its corpus.
+/// A parser, with the name of its format and of its corpus folder.
 struct FuzzTarget {
   std::string_view name;
   void (*parse)(std::string_view input);
 };
 
-/// Every parser of files and texts that the library has.
+/// All parsers of files and texts in the library.
 std::span<FuzzTarget const> fuzz_targets();
 
-/// Parses an input and uses what came of it. False when it was refused as it should be, with an error of the library
-/// that says why.
+/// Parses an input and uses the result. Returns false if it was refused by an error of the library with a reason.
 bool parses(FuzzTarget const& target, std::string_view input);
 
 }  // namespace lockstep_test

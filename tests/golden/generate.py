@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
-rotary.json and convolutions.json: what PyTorch gives, in float64, for small inputs.
+rotary.json and convolutions.json: PyTorch's results, in float64, for small inputs.
 
-python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
+python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are equal on every machine up to
                                               the last digits)
 
-Inputs and parameters are multiples of 1/16 or 1/32, so that float32 and bfloat16 hold them too. "bfloat16" says how far
-PyTorch is off when all of it is in that type: the roots of the mean squares over the output, and over all gradients
-together. Names are those of this library.
+Inputs and parameters are multiples of 1/16 or 1/32, so they are exact in float32 and bfloat16. "bfloat16" is the error of PyTorch
+with everything in that type: the roots of the mean squares over the output, and over all gradients together. Names are
+this library's.
 """
 import json
 import pathlib
@@ -29,7 +29,7 @@ def dump(tensor):
 
 
 def fill(module):
-    """Parameters of no particular kind; scales of norms near 1."""
+    """Sets arbitrary parameters, with scales of norms near 1."""
     for name, parameter in module.named_parameters():
         near_one = "norm" in name and "weight" in name or isinstance(module, torch.nn.RMSNorm | torch.nn.LayerNorm)
         with torch.no_grad():
@@ -44,7 +44,7 @@ def split_attention(name, tensor):
 
 
 def named(module, rename):
-    """(name of this library, value, gradient) of each parameter."""
+    """Yields (name in this library, value, gradient) of each parameter."""
     for name, parameter in module.named_parameters():
         for old, new in rename.items():
             name = name.replace(old, new)
@@ -66,7 +66,7 @@ def off(pairs):
 
 
 def in_bfloat16(module, run):
-    """run() with the module's parameters, and their gradients, in bfloat16; the module is left as it was."""
+    """Calls run() with the module's parameters, and their gradients, in bfloat16; the module is unchanged afterwards."""
     kept = [parameter.grad for parameter in module.parameters()]
     module.zero_grad()
     module.bfloat16()
@@ -78,7 +78,7 @@ def in_bfloat16(module, run):
 
 
 def case(name, module, run, inputs, rename={}, lengths=None, length=None, **more):
-    """The gradients of sum(weights * output), where padding has the weight 0."""
+    """Returns the gradients of sum(weights * output); padding has the weight 0."""
     leaves = {key: draw(*shape).requires_grad_() for key, shape in inputs.items()}
     output = run(*leaves.values())
     weights = draw(*output.shape)
@@ -209,7 +209,7 @@ def channels_last(tensor):
 
 
 def space_case(name, module, run, shape, **more):
-    """[rows, channels, extent...] there, [rows, extent..., channels] here."""
+    """Converts [rows, channels, extent...] to [rows, extent..., channels]."""
     x = draw(*shape).requires_grad_()
     output = run(x)
     weights = draw(*output.shape)
@@ -313,7 +313,7 @@ def groups():
 
 
 def upsampling():
-    """Layers whose results have more places than their inputs."""
+    """Layers whose outputs are larger than their inputs."""
     for dims, extent in (1, (5,)), (2, (3, 2)), (3, (2, 1, 2)):
         layer = getattr(torch.nn, f"ConvTranspose{dims}d")
         module = fill(layer(2, 3, 2, stride=2))
@@ -324,7 +324,7 @@ def upsampling():
 
 
 class Rotary(torch.nn.Module):
-    """Causal attention with rotary positions, as transformers.models.llama has it: heads share keys and values."""
+    """Causal attention with rotary positions, as in transformers.models.llama: heads share keys and values."""
 
     def __init__(self, width, heads, key_heads, base):
         super().__init__()
@@ -355,7 +355,7 @@ def rotary():
 
 
 def convolutions():
-    """In groups, down to single channels, with taps that lie apart, and causal."""
+    """Convolutions that are grouped (down to single channels), dilated and causal."""
     module = fill(torch.nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(2, 1), dilation=(2, 1), groups=2))
     yield space_case("grouped", module, module, (2, 4, 6, 5))
     module = fill(torch.nn.Conv2d(3, 3, 3, padding=1, groups=3))

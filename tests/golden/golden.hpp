@@ -13,12 +13,12 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/json.hpp>
 
-/// What PyTorch gave for small inputs, in float64; generate.py writes the files.
+/// Results of PyTorch for small inputs, in float64; generate.py writes the files.
 namespace golden {
 using lockstep::Index;
 namespace json = lockstep::json;
 
-/// The cases of a file.
+/// Returns the cases of a file.
 [[nodiscard]] inline json::Value load(std::string const& name) {
   auto const path = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/golden/" + name + ".json";
   std::ifstream file(path);
@@ -32,7 +32,7 @@ template <class T>
   for (auto const& number : array.array()) out.push_back(static_cast<T>(number.number()));
   return out;
 }
-/// Of {"shape": [...], "data": [...]}.
+/// Reads {"shape": [...], "data": [...]}.
 template <class T>
 [[nodiscard]] std::vector<T> data(json::Value const& tensor) {
   return numbers<T>(tensor.at("data"));
@@ -43,7 +43,7 @@ template <class T>
 template <class T>
 inline constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
 
-/// The largest |number| anywhere below.
+/// Returns the largest absolute value in a tree of numbers.
 [[nodiscard]] inline double largest(json::Value const& value) {
   double most = 0;
   if (value.is<json::Array>())
@@ -55,14 +55,14 @@ inline constexpr double unit = std::numeric_limits<T>::epsilon() / 2;
   return most;
 }
 
-/// The largest difference, in units; what `counts(i)` says no to is left out.
+/// Returns the largest difference in units of the bound; elements with counts(i) == false are left out.
 template <class T, class Counts>
 [[nodiscard]] double difference(T const* got, std::vector<double> const& expected, Counts const& counts) {
   double most = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!counts(i)) continue;
     double const off = std::abs(static_cast<double>(got[i]) - expected[i]) / unit<T>;
-    if (!(off <= most)) most = off;  // a nan, too
+    if (!(off <= most)) most = off;  // also for NaN
   }
   return most;
 }
@@ -71,7 +71,7 @@ template <class T>
   return difference(got, expected, [](std::size_t) { return true; });
 }
 
-/// The root of the mean square of differences.
+/// Returns the root of the mean square of the differences.
 class MeanDifference {
  public:
   template <class T, class Counts>
@@ -94,7 +94,7 @@ class MeanDifference {
   Index count_ = 0;
 };
 
-/// How far off results in bfloat16 may be: a tenth further than PyTorch's, whose error is given to four digits.
+/// Tolerance of results in bfloat16: a tenth more than PyTorch's error, which is given to four digits.
 constexpr double of_pytorchs = 1.1;
 
 }  // namespace golden

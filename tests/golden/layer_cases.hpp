@@ -31,26 +31,28 @@
 
 #include "golden/golden.hpp"
 
-/// The layers of layers.json and recurrent.json, wherever a context may run.
+/// The layers of layers.json and recurrent.json, on any device.
 namespace golden {
 using namespace lockstep;
 
 inline constexpr Index width = 6, heads = 2, inner = 7;
 
-// Roundings on the longest way from an input to a number that is compared, each of at most half a unit of the largest
-// number of the case: one for each term of a sum and its product. Sums have 6 or 7 terms across the width, 5 over the
-// tokens of a sequence and 15 over the rows of a weight's gradient; backward takes forward's way again.
-inline constexpr double linear = 8;                                 // 5 inputs, a bias, and what is added to a gradient
-inline constexpr double gelu = 16;                                  // erf, exp, and the products around them
-inline constexpr double norm = 48;                                  // two means forward and two backward: 4 x 6, twice
-inline constexpr double feed_forward = 2 * linear + gelu + 16;      // and the rows
-inline constexpr double attention = 4 * linear + 2 * (5 + 8) + 16;  // four maps, scores and softmax twice, and the rows
-inline constexpr double rotary = 4 * 2 + 2 * 6;  // maps of 8 channels, not 6, and the turns of queries and keys
+// Number of roundings on the longest path from an input to a compared number, each of at most half a unit of the
+// largest number of the case: one for each term of a sum and its product. Sums have 6 or 7 terms across the width, 5
+// over the tokens of a sequence and 15 over the rows of a weight's gradient. Backward repeats the roundings of forward.
+inline constexpr double linear = 8;                             // 5 inputs, a bias, and the addition to a gradient
+inline constexpr double gelu = 16;                              // erf, exp, and their products
+inline constexpr double norm = 48;                              // two means forward and two backward: 4 x 6, twice
+inline constexpr double feed_forward = 2 * linear + gelu + 16;  // and the rows
+// four linear maps, scores and softmax twice, and the rows
+inline constexpr double attention = 4 * linear + 2 * (5 + 8) + 16;
+inline constexpr double rotary = 4 * 2 + 2 * 6;  // linear maps of 8 channels, not 6, and rotations of queries and keys
 inline constexpr double encoder = 2 * (attention + feed_forward + 2 * norm);
 inline constexpr double decoder = encoder + 2 * (attention + norm);
-inline constexpr double recurrent = 2 * 5 * (2 * linear + 2 * gelu);  // of five steps, with two maps and four gates
+// of five steps, with two linear maps and four gates
+inline constexpr double recurrent = 2 * 5 * (2 * linear + 2 * gelu);
 
-/// Where a case runs: the host. A place brings numbers there, keeps them while it lives, and reads them back.
+/// Runs cases on the host. A place copies numbers to a device, owns them, and reads them back.
 class OnHost {
  public:
   using Space = HostSpace;
@@ -71,7 +73,7 @@ class OnHost {
   std::vector<std::shared_ptr<void>> kept_;
 };
 
-/// A batch of padded sequences of the file, or rows without any.
+/// A batch of padded sequences from the file, or rows without sequences.
 template <class Place>
 nn::SequenceLayout<typename Place::Space> layout_of(Place& place, json::Value const& expected,
                                                     std::string const& prefix, json::Value const* tensor) {
@@ -91,7 +93,7 @@ struct Ids {
   TensorView<std::int32_t const, 1, Space> lengths;
 };
 
-/// A parameter as an activation, so that its gradient is that of a layer's input.
+/// A parameter as an activation, so that its gradient is the gradient of a layer's input.
 template <class Context>
 nn::VariableOf<Context, 2> learned(Context& context, nn::Parameter const& p) {
   using Scalar = typename Context::Scalar;
@@ -108,7 +110,7 @@ nn::VariableOf<Context, 2> learned(Context& context, nn::Parameter const& p) {
   return x;
 }
 
-/// The layer beside its inputs, which are parameters, so that their gradients can be compared too.
+/// The layer and its inputs, which are parameters, so that their gradients can be compared too.
 template <class Layer>
 struct Model {
   Layer layer;
@@ -171,8 +173,8 @@ void check(Place& place, json::Value const& expected, double roundings, Layer la
       all.add(gradients.data() + entry.offset, data<double>(expected.at("gradients").at(entry.name)));
     auto const& theirs = expected.at("bfloat16");
     CHECK(all.value() <= of_pytorchs * theirs.at("gradients").number());
-    // The two outputs are rounded in the same number of places, or ours in fewer. After many of them it is chance whose
-    // few numbers come out further off: of whole blocks only the gradients, a hundred times as many, are compared.
+    // Both outputs are rounded equally often, or ours less often. After many roundings chance decides whose few numbers
+    // have larger errors: for whole blocks only the gradients, a hundred times as many numbers, are compared.
     bool const block = roundings >= encoder;
     CHECK((block || outputs.value() <= of_pytorchs * theirs.at("output").number()));
   } else {
@@ -189,7 +191,7 @@ struct Gelu {
   void visit(auto&&) {}
 };
 
-/// All cases of both files, with activations stored as T.
+/// Runs all cases of both files, with activations stored as T.
 template <class T, class Place>
 void check_layers(Place& place) {
   using Layout = nn::SequenceLayout<typename Place::Space>;
@@ -253,7 +255,7 @@ void check_layers(Place& place) {
       name.starts_with("lstm") ? check<T>(place, expected, recurrent, nn::LSTM(width - 1, width, direction), one)
                                : check<T>(place, expected, recurrent, nn::GRU(width - 1, width, direction), one);
     } else {
-      FAIL("no such layer");
+      FAIL("unknown layer");
     }
   };
   for (auto const* const name : {"layers", "recurrent", "rotary"}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/layer_cases.hpp"
 
-TEST_CASE_TEMPLATE("outputs and gradients of layers are PyTorch's", T, double, float, lockstep::bfloat16) {
+TEST_CASE_TEMPLATE("outputs and gradients of layers equal PyTorch's", T, double, float, lockstep::bfloat16) {
   golden::OnHost host;
   golden::check_layers<T>(host);
 }

@@ -51,7 +51,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("losses, their means and gradients are PyTorch's", T, double, float, bfloat16) {
+TEST_CASE_TEMPLATE("losses, their means and gradients equal PyTorch's", T, double, float, bfloat16) {
   auto const file = golden::load("losses");
   int cross_entropies = 0, others = 0;
   for (auto const& expected : file.at("cases").array()) {
@@ -81,8 +81,7 @@ TEST_CASE_TEMPLATE("losses, their means and gradients are PyTorch's", T, double,
   CHECK(others == 1);
 }
 
-TEST_CASE_TEMPLATE("connectionist temporal classification and its gradients are PyTorch's", T, double, float,
-                   bfloat16) {
+TEST_CASE_TEMPLATE("CTC losses and their gradients equal PyTorch's", T, double, float, bfloat16) {
   auto const file = golden::load("ctc");
   int checked = 0;
   for (auto const& expected : file.at("cases").array()) {

@@ -37,9 +37,9 @@ void check(Optimizer const& optimizer, json::Value const& expected) {
                                               .gradients = gradients.data(),
                                               .states = pointers.data()},
                    &scalars);
-    // A step moves by at most 0.1 times 4 (momentum adds up gradients of at most 1), and 24 roundings of that and 4 of
-    // the value, at most 2, go with it: the derivation stands in tests/optim/adamw.test.cpp. Adam divides by the root
-    // of what has the same roundings, so that a small gradient costs no digits.
+    // A step changes a value by at most 0.1 times 4 (momentum adds up gradients of at most 1). It has 24 roundings of
+    // that and 4 of the value, which is at most 2: tests/optim/adamw.test.cpp has the derivation. Adam divides by a
+    // root with an equal number of roundings, so a small gradient loses no digits.
     double const bound = static_cast<double>(step + 1) * (24 * 0.4 + 4 * 2);
     CHECK(golden::difference(values.data(), golden::numbers<double>(steps[step])) <= bound);
   }
@@ -47,7 +47,7 @@ void check(Optimizer const& optimizer, json::Value const& expected) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("four steps of each optimizer end where PyTorch's do", T, double, float) {
+TEST_CASE_TEMPLATE("four steps of each optimizer equal PyTorch's", T, double, float) {
   auto const file = golden::load("optimizers");
   int checked = 0;
   for (auto const& expected : file.at("cases").array()) {

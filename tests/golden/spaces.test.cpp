@@ -26,7 +26,7 @@ using golden::data;
 
 namespace {
 
-/// The layer beside its input, which is a parameter, so that its gradient can be compared too.
+/// The layer and its input, which is a parameter, so that its gradient can be compared too.
 template <class Layer>
 struct Model {
   Layer layer;
@@ -104,9 +104,9 @@ nn::Convolution<Dims> convolution() {
 }  // namespace
 
 // The bound counts the roundings of the longest sum, each of at most half a unit of the largest number of the case: two
-// for each of the 2 * 27 terms of a convolution over three dimensions, and forward and backward of a mean and a
-// variance over 12 places.
-TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are PyTorch's", T, double, float, bfloat16) {
+// for each of the 2 * 27 terms of a three-dimensional convolution, and forward and backward of a mean and a variance
+// over 12 places.
+TEST_CASE_TEMPLATE("outputs, gradients and statistics of spatial layers equal PyTorch's", T, double, float, bfloat16) {
   auto const file = golden::load("spaces");
   int checked = 0;
   for (auto const& expected : file.at("cases").array()) {
@@ -126,14 +126,14 @@ TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are P
     } else if (name == "average_pool") {
       check<T, 4>(expected, 4, nn::SpacePooling<2, nn::Pool::average>({.kernel = 2, .stride = 2}));
     } else {
-      FAIL("no such layer");
+      FAIL("unknown layer");
     }
   }
   CHECK(checked == 6);
 }
 
-// The longest sum is that of a weight's gradient, over at most 40 places.
-TEST_CASE_TEMPLATE("convolutions in groups, dilated and causal, and their gradients are PyTorch's", T, double, float,
+// The longest sum is a weight's gradient, over at most 40 places.
+TEST_CASE_TEMPLATE("grouped, dilated and causal convolutions and their gradients equal PyTorch's", T, double, float,
                    bfloat16) {
   auto const file = golden::load("convolutions");
   int checked = 0;
@@ -151,14 +151,14 @@ TEST_CASE_TEMPLATE("convolutions in groups, dilated and causal, and their gradie
     } else if (name == "causal") {
       check<T, 3>(expected, roundings, nn::Conv1d(2, 3, {.dilation = 2, .causal = true}));
     } else {
-      FAIL("no such layer");
+      FAIL("unknown layer");
     }
   }
   CHECK(checked == 3);
 }
 
-// The longest sum is that of a weight's gradient, over all places of x.
-TEST_CASE_TEMPLATE("transposed convolutions, upsampling and their gradients are PyTorch's", T, double, float,
+// The longest sum is a weight's gradient, over all places of x.
+TEST_CASE_TEMPLATE("transposed convolutions, upsampling and their gradients equal PyTorch's", T, double, float,
                    bfloat16) {
   auto const file = golden::load("upsampling");
   int checked = 0;
@@ -187,7 +187,7 @@ TEST_CASE_TEMPLATE("transposed convolutions, upsampling and their gradients are 
 }
 
 // Forward and backward of a mean and a variance over at most 24 numbers.
-TEST_CASE_TEMPLATE("group normalisation and its gradients are PyTorch's", T, double, float, bfloat16) {
+TEST_CASE_TEMPLATE("group normalization and its gradients equal PyTorch's", T, double, float, bfloat16) {
   auto const file = golden::load("groups");
   int checked = 0;
   for (auto const& expected : file.at("cases").array()) {

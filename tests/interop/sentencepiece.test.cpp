@@ -51,7 +51,7 @@ TEST_CASE("a trained model encodes and decodes its texts") {
   CHECK(pieces.encode("猫") != pieces.encode("the"));
 }
 
-TEST_CASE("equal texts give equal bits, and a text of the model gives the model") {
+TEST_CASE("equal texts give equal bits, and a saved model is loaded again from its text") {
   auto const all = texts();
   auto const pieces = SentencePiece::train(all, {.vocabulary = 100});
   CHECK(pieces == SentencePiece::train(all, {.vocabulary = 100}));
@@ -63,7 +63,7 @@ TEST_CASE("equal texts give equal bits, and a text of the model gives the model"
   CHECK(SentencePiece::from_text(text).encode(all[0]) == pieces.encode(all[0]));
 }
 
-TEST_CASE("what is no model, or cannot become one, is refused") {
+TEST_CASE("invalid models and training options are refused") {
   lockstep_test::TemporaryFolder const folder;
   CHECK_THROWS_WITH_AS(SentencePiece::load(folder / "none.model"), doctest::Contains("none.model: cannot be read"),
                        DataError);
@@ -79,7 +79,7 @@ TEST_CASE("what is no model, or cannot become one, is refused") {
   CHECK_THROWS_AS(static_cast<void>(pieces.decode(outside)), DataError);
 }
 
-TEST_CASE("a model file is that of Python's sentencepiece") {
+TEST_CASE("a model file equals the one of Python's sentencepiece") {
   if (!lockstep_test::has_python_module("sentencepiece")) return;
   lockstep_test::TemporaryFolder const folder;
   auto const pieces = SentencePiece::train(texts(), {.vocabulary = 80});

@@ -32,7 +32,7 @@
 #include "launch/ranks.hpp"
 #include "temporary_folder.hpp"
 
-#undef CHECK  // torch has one of its own
+#undef CHECK  // torch has its own
 #define CHECK(...) DOCTEST_CHECK(__VA_ARGS__)
 
 using namespace lockstep;
@@ -55,7 +55,7 @@ std::vector<Point> points(std::uint64_t count) {
   return all;
 }
 
-/// Two layers, between which there may be normalisation and dropout, and one that nobody uses.
+/// Two layers, with optional normalization and dropout between them, and one unused layer.
 struct Net : torch::nn::Module {
   bool extras;
   torch::nn::Linear hidden{nullptr}, head{nullptr}, unused{nullptr};
@@ -109,7 +109,7 @@ Outcome fit(Policy policy, Index batch_size, bool extras, FitOptions const& opti
           std::move(record),
           train::parameters_sha256(trainer.layout(), trainer.values())};
 }
-/// By ranks that are threads; the first one's outcome.
+/// Runs thread ranks and returns the first rank's outcome.
 Outcome fit_ranks(int ranks, Index batch_size, bool extras, FitOptions const& options = {.epochs = 2}) {
   std::vector<Outcome> all(static_cast<std::size_t>(ranks));
   launch::Options threads;
@@ -135,7 +135,7 @@ double largest_difference(std::vector<float> const& a, std::vector<float> const&
 
 }  // namespace
 
-TEST_CASE("columns become tensors of their own memory, in every type that torch computes with") {
+TEST_CASE("columns become tensors over their own memory, in every element type of torch") {
   float numbers[6] = {0, 1, 2, 3, 4, 5};
   auto const tensor = interop::tensor_of(TensorView<float const, 2, HostSpace>(numbers, {2, 3}));
   CHECK(tensor.sizes() == torch::IntArrayRef({2, 3}));
@@ -173,8 +173,7 @@ TEST_CASE("one device trains as torch's own loop does") {
     (loss.sum / loss.weight).backward();
     theirs.step();
   }
-  // 18 steps, in each of which a gradient (below 1) of at most 8 * 24 terms is rounded, and momentum adds ten of them
-  // up.
+  // 18 steps. In each, a gradient (below 1) of at most 8 * 24 terms is rounded, and momentum adds ten of them.
   double const bound = 18 * 10 * 0.1 * 8 * 24 * std::ldexp(1.0, -24);
   auto trained = std::make_shared<Net>();
   interop::copy_trained(trainer, *trained);
@@ -187,7 +186,7 @@ TEST_CASE("one device trains as torch's own loop does") {
   CHECK(moved > 1000 * bound);
 }
 
-TEST_CASE("DataParallel and DistributedDataParallel give equal bits, those of one device up to rounding") {
+TEST_CASE("DataParallel and DistributedDataParallel are bit-identical, and equal to one device within rounding") {
   auto const single = fit(parallel::SingleDevice{.threads = 1}, 12, false);
   CHECK(single.record.steps == 8);
   CHECK(single.record.evaluations.back().samples == 13);
@@ -197,13 +196,14 @@ TEST_CASE("DataParallel and DistributedDataParallel give equal bits, those of on
     CHECK(dp.values == ddp.values);
     CHECK(dp.record.evaluations.back().loss == ddp.record.evaluations.back().loss);
     CHECK(ddp.record.session.buckets.size() > 1);
-    // AdamW moves an element by the ratio of two moments: what rounds their terms moves it by as many parts of a step.
+    // AdamW changes an element by the ratio of two moments: rounding of their terms changes it by as many parts of a
+    // step.
     CHECK(largest_difference(dp.values, single.values) <= 8 * 1e-2 * 12 * 24 * std::ldexp(1.0, -24) * 64);
     CHECK(dp.record.evaluations.back().metrics[0].second == single.record.evaluations.back().metrics[0].second);
   }
 }
 
-TEST_CASE("with dropout and BatchNorm, too, bits are equal and a run repeats; other seeds give others") {
+TEST_CASE("with dropout and BatchNorm, too, bits are equal and a run repeats; other seeds give other bits") {
   auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, 6, true);
   CHECK(fit(parallel::DataParallel{.devices = 2, .threads = 1}, 6, true).values == dp.values);
   auto const ddp = fit_ranks(2, 6, true);
@@ -216,7 +216,7 @@ TEST_CASE("with dropout and BatchNorm, too, bits are equal and a run repeats; ot
   CHECK(std::vector<float>(other.values().begin(), other.values().end()) != dp.values);
 }
 
-TEST_CASE("under Reproducible bits do not depend on the number of devices, with dropout and BatchNorm, too") {
+TEST_CASE("under Reproducible the bits do not depend on the number of devices, with dropout and BatchNorm, too") {
   auto const four = [](auto policy) { return parallel::Reproducible{std::move(policy), 4}; };
   auto const single = fit(four(parallel::SingleDevice{.threads = 1}), 3, true);
   auto const dp = fit(four(parallel::DataParallel{.devices = 2, .threads = 1}), 3, true);
@@ -244,7 +244,7 @@ TEST_CASE("processes give the bits of threads") {
   CHECK(Scratch::read("rank1") == expected);
 }
 
-TEST_CASE("a gradient is told of as soon as backward has it; what is thrown then comes out as it was") {
+TEST_CASE("a gradient is reported as soon as backward has computed it, and exceptions propagate unchanged") {
   auto mine = model(false);
   auto const layout = nn::ParameterLayout::of(mine);
   parallel::Replica replica(mine, layout, {.threads = 1});
@@ -253,7 +253,7 @@ TEST_CASE("a gradient is told of as soon as backward has it; what is thrown then
   replica.set_values(start);
   std::fill_n(replica.gradient_data(), layout.size(), 7.0f);
   struct Heard {
-    float const* last;  // of hidden.weight, which backward comes to last
+    float const* last;  // of hidden.weight, the last in backward
     std::vector<Index> offsets;
     bool last_was_there = false, throws = false;
   } heard{replica.gradient_data() + layout.entries()[0].offset, {}};
@@ -284,7 +284,7 @@ TEST_CASE("micro-batches add up to one batch, and are reduced once") {
   CHECK(largest_difference(in_parts.values, at_once.values) <= 8 * 1e-2 * 12 * 24 * std::ldexp(1.0, -24) * 64);
 }
 
-TEST_CASE("parameters that nobody used stay as they were, and are named") {
+TEST_CASE("unused parameters do not change, and are named") {
   auto const outcome = fit_ranks(2, 6, true);
   CHECK(outcome.record.session.unused_parameters == std::vector<std::string>{"unused.weight", "unused.bias"});
   Trainer trainer{model(true), optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
@@ -296,7 +296,7 @@ TEST_CASE("parameters that nobody used stay as they were, and are named") {
   CHECK_FALSE(after.hidden->weight.equal(before.hidden->weight));
 }
 
-TEST_CASE("buffers are kept beside the parameters: numbers as they are, counters as numbers") {
+TEST_CASE("buffers are saved with the parameters: floats unchanged, counters as numbers") {
   Trainer trainer{model(true), optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
   auto batches = loader(11, 44, data::SequentialSampler{});
   trainer.fit(batches, {.epochs = 2});
@@ -311,7 +311,7 @@ TEST_CASE("buffers are kept beside the parameters: numbers as they are, counters
   CHECK(trained.norm->num_batches_tracked.item<std::int64_t>() == 8);
 }
 
-TEST_CASE("a run that was interrupted ends with the bits of one that was not") {
+TEST_CASE("a resumed run ends with the bits of an uninterrupted one") {
   auto const check = [](auto const& fit_with) {
     TemporaryFolder const folder;
     auto const whole = fit_with(FitOptions{.epochs = 3});
@@ -326,7 +326,7 @@ TEST_CASE("a run that was interrupted ends with the bits of one that was not") {
   check([](FitOptions const& o) { return fit_ranks(2, 6, true, o); });
 }
 
-TEST_CASE("a predictor predicts from a file as the trained module does") {
+TEST_CASE("a predictor from a file predicts as the trained module") {
   TemporaryFolder const folder;
   Trainer trainer{model(true), optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}};
   auto batches = loader(11);
@@ -343,7 +343,7 @@ TEST_CASE("a predictor predicts from a file as the trained module does") {
   CHECK(mine.extent(0) == 7);
 }
 
-TEST_CASE("parameters without a gradient are kept, tied ones learned once") {
+TEST_CASE("parameters without a gradient are kept, tied ones are learned once") {
   struct Tied : torch::nn::Module {
     torch::nn::Linear first{register_module("first", torch::nn::Linear(2, 2))};
     torch::nn::Linear second{register_module("second", first)};
@@ -376,7 +376,7 @@ TEST_CASE("parameters without a gradient are kept, tied ones learned once") {
   CHECK(trained.first->bias.equal(net->first->bias));
 }
 
-TEST_CASE("what torch holds for the thread is as it was after a fit, and so is its generator") {
+TEST_CASE("torch's thread settings and generator are unchanged after a fit") {
   at::set_num_threads(2);
   auto const before = at::detail::getDefaultCPUGenerator().get_state();
   Trainer trainer{interop::Torch{std::make_shared<Net>(true), predict, loss_of}, optim::SGD{.learning_rate = 0.1},
@@ -388,10 +388,10 @@ TEST_CASE("what torch holds for the thread is as it was after a fit, and so is i
   CHECK(at::get_num_threads() == 2);
   CHECK_FALSE(at::GradMode::is_enabled());
   CHECK(at::detail::getDefaultCPUGenerator().get_state().equal(after_construction));
-  CHECK_FALSE(before.equal(after_construction));  // the comparison can tell
+  CHECK_FALSE(before.equal(after_construction));  // the comparison can fail
 }
 
-TEST_CASE("a module that cannot be cloned is trained in place, and lent to one replica at a time") {
+TEST_CASE("a module that cannot be cloned is trained in place, by one replica at a time") {
   auto const net = std::make_shared<Net>();
   auto const start = net->head->weight.detach().clone();
   interop::Torch const mine{net, predict, loss_of};
@@ -416,7 +416,7 @@ TEST_CASE("a module that cannot be cloned is trained in place, and lent to one r
   CHECK_THROWS_AS(two.fit(batches), ConfigError);
 }
 
-TEST_CASE("a module that can be cloned stays as it was; holders are modules, too") {
+TEST_CASE("a module that can be cloned is unchanged; module holders are accepted, too") {
   torch::manual_seed(2);
   torch::nn::Sequential net(torch::nn::Linear(2, 8), torch::nn::Functional(torch::relu), torch::nn::Linear(8, 2));
   auto const start = net->parameters()[0].detach().clone();
@@ -435,7 +435,7 @@ TEST_CASE("a module that can be cloned stays as it was; holders are modules, too
   CHECK_FALSE(net->parameters()[0].equal(start));
 }
 
-TEST_CASE("what cannot be trained is refused by name") {
+TEST_CASE("modules that cannot be trained are refused by name") {
   auto const wrong = std::make_shared<Net>();
   wrong->head->to(torch::kDouble);
   CHECK_THROWS_WITH_AS((interop::Torch{wrong, predict, loss_of}),

@@ -5,4 +5,4 @@
 
 using lockstep::kernel::Activation;
 
-TEST_CASE("by default nothing is activated") { CHECK(Activation{} == Activation::none); }
+TEST_CASE("there is no activation by default") { CHECK(Activation{} == Activation::none); }

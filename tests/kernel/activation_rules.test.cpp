@@ -20,7 +20,7 @@ std::vector<T> arguments() {
   return x;
 }
 
-/// How far `got` is from the exact, at most, in roundings of what `scale` says.
+/// Returns a bound on the distance of `got` from the exact value, in roundings of `scale`.
 template <class T, class Got, class Exact, class Scale>
 double worst_of(Got got, Exact exact, Scale scale) {
   double worst = 0;
@@ -37,10 +37,10 @@ long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sigmoid, tanh, exp and silu are within a few roundings of the exact value, however small", T, float,
-                   double) {
-  // The exponential is off by 2 units in its last place, 4 roundings; the sum and the quotient round once each, and
-  // what is no power of two may weigh double.
+TEST_CASE_TEMPLATE("sigmoid, tanh, exp and silu are within a few roundings of the exact value, also for small inputs",
+                   T, float, double) {
+  // The exponential has an error of 2 units in its last place, 4 roundings; the sum and the quotient round once each,
+  // and numbers that are not powers of two may count double.
   CHECK(worst_of<T>(kernel::Sigmoid{}, sigmoid, sigmoid) <= 8);
   auto const tanh = [](long double x) { return std::tanh(x); };
   CHECK(worst_of<T>(kernel::Tanh{}, tanh, tanh) <= 6);
@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("sigmoid, tanh, exp and silu are within a few roundings of th
   CHECK(worst_of<T>([](T x) { return kernel::Silu{}.at(x).slope; }, slope, terms) <= 20);
 }
 
-TEST_CASE("gelu's value and slope in float lie within a few roundings of the exact ones") {
+TEST_CASE("gelu's value and slope in float are within a few roundings of the exact ones") {
   std::vector<float> arguments;
   for (int i = -20'000; i <= 20'000; ++i) arguments.push_back(static_cast<float>(i) * 7e-4F);  // [-14, 14]
   for (float tiny : {0.0F, -0.0F, 1e-30F, -1e-30F, 1e-38F, 30.0F, -30.0F, 1e30F, -1e30F}) arguments.push_back(tiny);
@@ -64,12 +64,13 @@ TEST_CASE("gelu's value and slope in float lie within a few roundings of the exa
     auto const density = std::exp(-at * at / 2) / std::sqrt(2 * std::acos(-1.0));
     auto const [y, slope] = kernel::Gelu{}.at(x);
     CHECK(kernel::Gelu{}(x) == y);
-    // The integral: 1 rounding of the fit, and about 2 of the sum behind it as its last term is at least a quarter of
-    // it, 2 of the exponential, 3 of the products; its argument's rounding weighs x^2/2 <= 1.6 / integral. All relative
-    // to at most 1/2, plus 1 of the subtraction from 1: 6 * 2^-24 in all. Then 1 rounding of the product with x.
+    // The integral: 1 rounding of the fit, and about 2 of the sum after it, because its last term is at least a quarter
+    // of it; 2 of the exponential, 3 of the products; its argument's rounding counts x^2/2 <= 1.6
+    // integral. All are relative to at most 1/2, plus 1 of the subtraction from 1: 6 * 2^-24 in all. Then 1 rounding of
+    // the product with x.
     double const y_bound = 7 * 0x1p-24 * std::abs(at) + 1e-37;
-    // The slope adds x * density: 2 of the exponential, x^2/2 of its argument, 3 of products; x density (5 + x^2/2)
-    // < 2.
+    // The slope adds x * density: 2 of the exponential, x^2/2 of its argument, 3 of products; x density (5 + x^2/2) <
+    // 2.
     double const slope_bound = (7 + 2 + 1) * 0x1p-24 + 1e-37;
     worst_y = std::max(worst_y, std::abs(static_cast<double>(y) - at * phi) / y_bound);
     worst_slope = std::max(worst_slope, std::abs(static_cast<double>(slope) - (phi + at * density)) / slope_bound);
@@ -83,7 +84,7 @@ TEST_CASE_TEMPLATE("backward multiplies by the derivative", T, float, double) {
     CHECK(kernel::Exp{}.backward(T(3), kernel::Exp{}(x)) == 3 * kernel::Exp{}(x));
     auto const s = sigmoid(x), t = std::tanh(static_cast<long double>(x));
     double const unit = std::numeric_limits<T>::epsilon() / 2;
-    // y is off by at most 8 roundings, and so is what it is far from.
+    // y has an error of at most 8 roundings, and so has its distance from its limits.
     CHECK(std::abs(static_cast<double>(kernel::Sigmoid{}.backward(T(3), kernel::Sigmoid{}(x)) - 3 * s * (1 - s))) <=
           3 * 20 * unit);
     CHECK(std::abs(static_cast<double>(kernel::Tanh{}.backward(T(3), kernel::Tanh{}(x)) - 3 * (1 - t * t))) <=
@@ -93,7 +94,7 @@ TEST_CASE_TEMPLATE("backward multiplies by the derivative", T, float, double) {
   }
 }
 
-TEST_CASE_TEMPLATE("far from zero they are at their ends, and a nan stays one", T, float, double) {
+TEST_CASE_TEMPLATE("far from zero they reach their limits, and NaN stays NaN", T, float, double) {
   T const infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
   for (T const far : {T(1000), std::numeric_limits<T>::max(), infinity}) {
     CHECK(kernel::Sigmoid{}(far) == 1);
@@ -133,7 +134,7 @@ TEST_CASE("relu: infinity passes, and zero has gradient zero") {
   for (std::size_t i = 0; i < y.size(); ++i) CHECK(kernel::Relu{}.backward(2.0F, y[i]) == expected[i]);
 }
 
-TEST_CASE_TEMPLATE("leaky relu: zero and what is rounded to zero have the slope below, and a nan stays one", T, float,
+TEST_CASE_TEMPLATE("leaky relu: zero, and values rounded to zero, have the negative slope, and NaN stays NaN", T, float,
                    double) {
   kernel::LeakyRelu const rule{0.5};
   T const tiny = std::numeric_limits<T>::denorm_min(), nan = std::numeric_limits<T>::quiet_NaN();

@@ -13,14 +13,14 @@
 #include "values.hpp"
 #include "view.hpp"
 
-/// Inputs of attention and what is to come out, whatever computes it.
+/// Inputs of attention and expected outputs, for all backends.
 namespace lockstep_test::attention {
 using lockstep::HostSpace;
 using lockstep::Index;
 using lockstep::kernel::DropoutMask;
 using lockstep::kernel::SequenceLayout;
 
-/// One side of attention. Padding, if there is any, is to hold nan.
+/// One side of attention. Padding, if any, must contain NaN.
 struct Side {
   std::vector<std::int32_t> lengths;
   std::vector<Index> offsets, positions;
@@ -60,7 +60,7 @@ struct Batch {
   Side queries, keys;
   DropoutMask mask;
   std::vector<T> query, key, value, dout, bias;
-  Index sharers = 1;  // of keys and values, which hold one head for each
+  Index sharers = 1;  // of keys and values, which have one head for each
 
   explicit Batch(Options const& o)
       : options(o),
@@ -87,13 +87,13 @@ struct Batch {
   }
 };
 
-/// A number and how far a computation of it in rounded arithmetic may be from it.
+/// A number and a bound on the error of its computation in rounded arithmetic.
 struct Bounded {
   double value = 0, error = 0;
 };
 
 /// The definition in double, one head of one row, with a running error bound for arithmetic of unit roundoff u: a
-/// product moves by |a| db + |b| da, a sum of n terms by u n sum |terms| besides what its terms move by.
+/// product changes by |a| db + |b| da, a sum of n terms by u n sum |terms| in addition to its terms' errors.
 template <class T>
 class Reference {
  public:
@@ -120,7 +120,7 @@ class Reference {
   [[nodiscard]] Bounded dvalue(Index j, Index c) const {
     return sum(n, [&](Index i) { return product(dropped(i, j), query(b.dout, i, c)); });
   }
-  /// The part of this row in the gradient of the bias for j - i = distance.
+  /// This row's part of the gradient of the bias for j - i = distance.
   [[nodiscard]] Bounded dbias(Index distance) const {
     Index const first = std::max<Index>(0, -distance), count = std::min(n, m - distance) - first;
     return sum(std::max<Index>(0, count), [&](Index k) { return ds[at(first + k, first + k + distance)]; });
@@ -181,10 +181,10 @@ class Reference {
     for (auto const& x : s) most = std::max(most, x.value);
     for (auto const& x : s) total += std::exp(x.value - most);
     double const log_sum = most + std::log(total);
-    // The logarithm of an exponential moves by its argument's error, the rounding of the subtraction (of the largest
-    // or, in backward, of the logarithm of the sum) and 2 units (4 u) of its own; that of the sum by the mean over its
-    // terms of these, and by its additions, of which there are n / 16 + 16. The logarithm itself rounds once more, and
-    // so does the division by the sum.
+    // The error of an exponential is its argument's, the rounding of the subtraction (of the largest or, in backward,
+    // of the logarithm of the sum) and 2 units (4 u) of its own. The error of the sum is the mean of these over its
+    // terms, and its additions, n
+    // 16 + 16. The logarithm rounds once more, and so does the division by the sum.
     std::vector<double> each;
     for (auto const& x : s) each.push_back(x.error + u * (std::max(most - x.value, log_sum - x.value) + 6));
     for (std::size_t j = 0; j < s.size(); ++j) moved += std::exp(s[j].value - log_sum) * each[j];
@@ -212,7 +212,7 @@ class Reference {
     }
   }
 
-  // Double is checked against double: both round, and the reference without care for it.
+  // Double is checked against double: both round, and the reference is less careful.
   static constexpr double u = std::numeric_limits<T>::epsilon() / 2 * (sizeof(T) == 8 ? 4 : 1);
   Batch<T> const& b;
   Index r, h, n, m, d;  // row, head, queries, keys, head width
@@ -227,10 +227,10 @@ struct Result {
 
 struct Verdict {
   bool agree = true, padding_is_zero = true;
-  double closest = 0;  ///< the largest error as a share of what it may be
+  double closest = 0;  ///< the largest error as a share of its bound
 };
 
-/// Whether a result is what the definition says, its gradients added to `before`.
+/// Whether a result equals the definition, with its gradients added to `before`.
 template <class T>
 [[nodiscard]] Verdict judge(Batch<T> const& batch, Result<T> const& got, T before = T{0}) {
   Verdict verdict;

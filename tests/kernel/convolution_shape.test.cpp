@@ -6,7 +6,7 @@
 using namespace lockstep;
 using kernel::ConvolutionShape;
 
-TEST_CASE("the result's extent, as in PyTorch") {
+TEST_CASE("the result's extent equals PyTorch's") {
   ConvolutionShape const clip{.rows = 2,
                               .inputs = 3,
                               .outputs = 16,
@@ -23,7 +23,7 @@ TEST_CASE("the result's extent, as in PyTorch") {
   CHECK(clip.weight_size() == 3 * 16 * 45);
 }
 
-TEST_CASE("taps that lie apart reach further, and zeros may stand on one side only") {
+TEST_CASE("dilated kernels reach further, and padding may be on one side only") {
   ConvolutionShape const causal{.inputs = 6,
                                 .outputs = 4,
                                 .extent = {1, 1, 9},
@@ -40,7 +40,7 @@ TEST_CASE("taps that lie apart reach further, and zeros may stand on one side on
   CHECK(ConvolutionShape{.padding = {1, 2, 3}}.padding_after == Extents<3>{1, 2, 3});
 }
 
-TEST_CASE("what is depthwise has a group for each channel, of several") {
+TEST_CASE("a depthwise convolution has one group per channel, and several channels") {
   CHECK(ConvolutionShape{.inputs = 4, .outputs = 4, .groups = 4}.is_depthwise());
   CHECK_FALSE(ConvolutionShape{.inputs = 4, .outputs = 8, .groups = 4}.is_depthwise());
   CHECK_FALSE(ConvolutionShape{.inputs = 4, .outputs = 4, .groups = 2}.is_depthwise());

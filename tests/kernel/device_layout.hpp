@@ -9,12 +9,12 @@
 
 #include <lockstep/kernel/sequence_layout.hpp>
 
-#include "view.hpp"
 #include "memory/device.hpp"
+#include "view.hpp"
 
 namespace lockstep_test {
 
-/// The same sequences laid out on the host and on the device, padded or ragged.
+/// Equal sequences with a layout on the host and on the device, padded or ragged.
 class TwinLayout {
  public:
   enum class Kind { padded, ragged };
@@ -68,7 +68,7 @@ class TwinLayout {
   OnDevice<lockstep::Index> device_offsets_, device_positions_;
 };
 
-/// Empty batches, empty and one-token sequences, and sequences around a warp.
+/// Empty batches, empty and one-token sequences, and sequences near a warp's size.
 inline std::vector<std::vector<std::int32_t>> const some_lengths{{}, {1}, {0}, {5, 0, 1, 3}, {33, 32, 31, 0, 0, 7, 1}};
 
 }  // namespace lockstep_test

@@ -9,7 +9,7 @@
 using lockstep::ConfigError;
 using lockstep::kernel::DropoutMask;
 
-TEST_CASE("the mask is the half-words of Philox blocks") {
+TEST_CASE("the mask consists of the half-words of Philox blocks") {
   DropoutMask const mask{99, 20'000};
   for (std::uint64_t block = 0; block < 50; ++block) {
     auto const words = lockstep::Philox(99)(7, block);
@@ -32,7 +32,7 @@ TEST_CASE("probabilities are rounded to multiples of 2^-16, and the expectation 
   CHECK_FALSE(DropoutMask{}.active());
 }
 
-TEST_CASE("a share p of the elements is dropped, at every half-word, and keys and positions part") {
+TEST_CASE("a fraction p of the elements is dropped at every half-word, and masks differ by key and position") {
   // Of n independent draws, n p +- 5 sqrt(n p (1 - p)) are dropped: a false alarm once in 1.7 million checks.
   double const p = 0.25, n = 20'000;
   auto const mask = DropoutMask::of(5, p), other = DropoutMask::of(6, p);

@@ -9,7 +9,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a stream that is kept busy has not come to later work at once, and comes to it") {
+TEST_CASE("a busy stream has not started later work at once, and executes it afterwards") {
   if (!lockstep_test::has_gpu("kernel::KeepBusy")) return;
   memory::CudaStream const stream;
   memory::CudaEvent later;

@@ -7,7 +7,7 @@
 
 #include <lockstep/memory/space.hpp>
 
-TEST_CASE("an element's number counts within its sample, whatever the row") {
+TEST_CASE("an element's number counts within its sample, in any row") {
   std::vector<lockstep::Index> const positions{40, 7, 19};
   lockstep::kernel::RowDropout<lockstep::HostSpace> const dropout{
       .layout = lockstep::kernel::SequenceLayout<lockstep::HostSpace>::padded(4, {}, {positions.data(), {3}})};

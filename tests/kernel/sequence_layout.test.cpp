@@ -37,7 +37,7 @@ TEST_CASE("vectors: every slot is a sequence of one token") {
   CHECK(layout.is_token(3));
 }
 
-TEST_CASE("ragged: every slot belongs to the sequence that holds it") {
+TEST_CASE("ragged: every slot belongs to the sequence that contains it") {
   CHECK(rc::check("row_of", [](std::vector<std::uint8_t> const& sizes) {
     std::vector<Index> offsets{0}, owners;
     for (auto const size : sizes) {

@@ -10,7 +10,7 @@
 
 namespace lockstep_test {
 
-/// `count` numbers between -scale and scale, exactly representable as float, so that both precisions start alike.
+/// Returns `count` numbers between -scale and scale, exact in float, so that both precisions begin with equal values.
 template <class T>
 [[nodiscard]] std::vector<T> values(lockstep::Index count, std::uint64_t seed, float scale = 1) {
   lockstep::Philox const random(seed);
@@ -20,7 +20,7 @@ template <class T>
   return out;
 }
 
-/// Whether x and y may be the same sums of up to `terms` terms within [-1, 1], in different orders.
+/// Whether x and y can be sums of equal terms, at most `terms` within [-1, 1], in different orders.
 template <class T>
 [[nodiscard]] bool same_sums(std::vector<T> const& x, std::vector<T> const& y, double terms) {
   auto const bound = terms * terms * static_cast<double>(std::numeric_limits<T>::epsilon());

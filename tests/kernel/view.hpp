@@ -7,7 +7,7 @@
 
 namespace lockstep_test {
 
-/// A host vector seen as a tensor.
+/// A host vector as a tensor.
 template <class T, class... I>
 [[nodiscard]] lockstep::TensorView<T, sizeof...(I), lockstep::HostSpace> view(std::vector<T>& v, I... extents) {
   return {v.data(), {static_cast<lockstep::Index>(extents)...}};

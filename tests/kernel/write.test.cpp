@@ -3,4 +3,4 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("a default target is overwritten") { CHECK(lockstep::Write{} == lockstep::Write::overwrite); }
+TEST_CASE("the default is to overwrite") { CHECK(lockstep::Write{} == lockstep::Write::overwrite); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that another launcher has started: by hand with its variables, and by the real ones that are here.
+// Ranks started by another launcher: by hand with its variables, and by the installed launchers.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,8 +17,8 @@
 #include <map>
 #include <utility>
 
-#include "ranks.hpp"
 #include "python.hpp"
+#include "ranks.hpp"
 #include "skip.hpp"
 
 using namespace lockstep_test;
@@ -51,7 +51,7 @@ Texts command_of(std::string const& rank_case) {
 
 std::string unique_port() { return std::to_string(::getpid()); }
 
-/// What torchrun tells a rank.
+/// The variables that torchrun sets for a rank.
 Texts variables_of(int rank, int size, std::string const& port = unique_port()) {
   auto const r = std::to_string(rank), n = std::to_string(size);
   return {"RANK=" + r,
@@ -64,13 +64,13 @@ Texts variables_of(int rank, int size, std::string const& port = unique_port()) 
           "TORCHELASTIC_RESTART_COUNT=3"};
 }
 
-/// What it tells one of two hosts: the first rank is alone on its own, where the ranks were started anew less often.
+/// The variables on one of two hosts: the first rank is alone on its own, whose ranks were restarted less often.
 Texts lonely_variables_of(int rank, int size) {
   auto out = variables_of(rank, size);
   out[2] = "LOCAL_RANK=" + std::to_string(std::max(rank - 1, 0));
   out[3] = "LOCAL_WORLD_SIZE=" + std::to_string(rank == 0 ? 1 : size - 1);
   if (rank == 0) out.back() = "TORCHELASTIC_RESTART_COUNT=1";
-  out.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");  // the port is a name only
+  out.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");  // the port is only a name
   return out;
 }
 
@@ -87,7 +87,7 @@ void await_file(std::string const& name) {
   REQUIRE_FALSE(Scratch::read(name).empty());
 }
 
-/// The body of a rank that another launcher has started: what is said goes to a file.
+/// The body of a rank that another launcher has started: messages go to a file.
 void be_joined_rank(std::function<int(World&)> const& train, double join_seconds = 60, double grace_seconds = 0.1,
                     launch::OnSignal on_signal = launch::OnSignal::end) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
@@ -116,19 +116,19 @@ TEST_CASE("rank: tells its world" * doctest::skip()) {
                    std::to_string(world.size) + " " + std::to_string(world.local_rank) + " " + name(world.engine) +
                        " " + std::to_string(world.restarts) + " " + std::to_string(world.job));
     for (int r = 0; r < world.size; ++r)
-      while (meet[static_cast<std::size_t>(r)].pid.load() == 0) ::usleep(500);  // all see the same page
+      while (meet[static_cast<std::size_t>(r)].pid.load() == 0) ::usleep(500);  // all map one page
     return 0;
   });
 }
 
-TEST_CASE("ranks that torchrun's variables describe meet, and leave nothing") {
+TEST_CASE("ranks described by torchrun's variables connect, and leave no files") {
   NothingLeft const nothing_left;
   for (int const size : {2, 3}) {
     Scratch const scratch;
     for (auto const pid : start_ranks(size, "rank: tells its world")) CHECK(end_of(pid) == 0);
     auto const first = Scratch::read("world0");
     CHECK(first.starts_with(std::to_string(size) + " 0 process 3 "));
-    CHECK(Scratch::read("world1").substr(11) == first.substr(11));  // the same job
+    CHECK(Scratch::read("world1").substr(11) == first.substr(11));  // one job
     CHECK(Scratch::read("report").empty());
   }
 }
@@ -146,7 +146,7 @@ TEST_CASE("rank: tells its world through the store" * doctest::skip()) {
   });
 }
 
-TEST_CASE("ranks on several hosts meet at the store of the first, wherever it could open it") {
+TEST_CASE("ranks on several hosts connect through the first one's store, at any port that it could open") {
   NothingLeft const nothing_left;
   Scratch const scratch;
   std::string where(256, '\0');
@@ -155,7 +155,7 @@ TEST_CASE("ranks on several hosts meet at the store of the first, wherever it co
   for (auto const pid : pids) CHECK(end_of(pid) == 0);
   CHECK(Scratch::read("world0").starts_with("1store"));
   CHECK(Scratch::read("world0") != "1store0");
-  CHECK(Scratch::read("world1") == "2" + Scratch::read("world0").substr(1));  // the same job
+  CHECK(Scratch::read("world1") == "2" + Scratch::read("world0").substr(1));  // one job
   for (int const rank : {0, 1, 2}) CHECK(Scratch::read("restarts" + std::to_string(rank)) == "3");
   CHECK(Scratch::read("next1") == "rank 2 (pid " + std::to_string(pids[2]) + " on " + where.c_str() + ")");
   CHECK(Scratch::read("report").empty());
@@ -186,7 +186,7 @@ struct Variables {
 
 }  // namespace
 
-TEST_CASE("the meeting point of several hosts is what the launcher says, or is asked for by name") {
+TEST_CASE("the rendezvous of several hosts is the launcher's, or is given by name") {
   using launch::detail::first_slurm_host;
   CHECK(first_slurm_host("gpu[003-004,010],login1") == "gpu003");
   CHECK(first_slurm_host("rack[1-2]node[07,9]") == "rack1node07");
@@ -204,7 +204,7 @@ TEST_CASE("the meeting point of several hosts is what the launcher says, or is a
   CHECK(ports == agent.point().ports);
   for (auto const port : ports) CHECK((port >= 16384 && port < 32768));
   auto other = agent;
-  other.all["TORCHELASTIC_RESTART_COUNT"] = "1";  // the agents of two hosts do not count alike
+  other.all["TORCHELASTIC_RESTART_COUNT"] = "1";  // the agents of two hosts may have different counters
   CHECK(other.point().run == agent.point().run);
   CHECK(other.point().ports == ports);
   CHECK(other.job_key() != agent.job_key());
@@ -218,7 +218,7 @@ TEST_CASE("the meeting point of several hosts is what the launcher says, or is a
   CHECK_THROWS_WITH_AS((void)torchrun.point(), doctest::Contains("MASTER_PORT=x"), lockstep::ConfigError);
 }
 
-TEST_CASE("what a launcher has on each host tells runs apart there, and keeps no ranks of two hosts from meeting") {
+TEST_CASE("a launcher's per-host values distinguish runs there, and do not keep ranks of two hosts apart") {
   std::array<int, 2> pair{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0);
   launch::detail::File const held(pair[0]), other_end(pair[1]);
@@ -242,7 +242,7 @@ TEST_CASE("what a launcher has on each host tells runs apart there, and keeps no
   }
 }
 
-TEST_CASE("a port that another run has is passed by, by the store and by who looks for it") {
+TEST_CASE("a port of another run is skipped, by the store and by its clients") {
   using launch::StoreServer;
   StoreServer const stranger({.job = 6, .size = 2});
   auto const free_port = StoreServer(StoreServer::Options{}).port();
@@ -258,13 +258,13 @@ TEST_CASE("a port that another run has is passed by, by the store and by who loo
                        doctest::Contains(("port " + std::to_string(free_port)).c_str()), lockstep::ConfigError);
 }
 
-TEST_CASE("a rank that finds no store says where it looked") {
+TEST_CASE("a rank that finds no store reports where it looked") {
   launch::detail::MeetingPoint const nowhere{"localhost", {1, 2}, 5};
   CHECK_THROWS_WITH_AS((void)launch::detail::find_store({.host = "localhost", .rank = 1, .join_seconds = 0.1}, nowhere),
                        doctest::Contains("rank 0 was not found on localhost"), lockstep::ConfigError);
 }
 
-TEST_CASE("who was refused says so, also when the store is gone since") {
+TEST_CASE("a refused rank reports the reason, also after the store is gone") {
   auto server = std::make_unique<launch::StoreServer>(launch::StoreServer::Options{.job = 5, .size = 2});
   launch::detail::StoreAddress const at{"localhost", 0, 5, 1, 2, 0.6};
   launch::detail::MeetingPoint const point{"localhost", {server->port()}, 5};
@@ -278,7 +278,7 @@ TEST_CASE("who was refused says so, also when the store is gone since") {
   closes.join();
 }
 
-TEST_CASE("who gives up before all have come tells the others for whom it has waited") {
+TEST_CASE("a rank that gives up before all have connected tells the others which ranks were missing") {
   launch::StoreServer const server({.job = 5, .size = 3});
   std::string told[2];
   std::vector<std::thread> ranks;
@@ -301,7 +301,7 @@ TEST_CASE("who gives up before all have come tells the others for whom it has wa
   CHECK(contains(told[1], "rank 0 joined and ended before all ranks had joined: of 3 ranks these have not joined"));
 }
 
-TEST_CASE("a store that is gone before all have come is the first rank's, who says why") {
+TEST_CASE("if a store ends before all have connected, the error is the first rank's, which says why") {
   auto server = std::make_unique<launch::StoreServer>(launch::StoreServer::Options{.job = 5, .size = 3});
   launch::detail::StoreAddress const at{"localhost", server->port(), 5, 1, 3};
   World world;
@@ -314,7 +314,7 @@ TEST_CASE("a store that is gone before all have come is the first rank's, who sa
                        doctest::Contains("rank 0 joined and ended before all ranks had joined"), lockstep::ConfigError);
 }
 
-TEST_CASE("a rank that ends after it has come, and before all have, is named at once") {
+TEST_CASE("a rank that ends after it has connected, and before all have, is named at once") {
   launch::StoreServer const server({.job = 5, .size = 3});
   launch::detail::StoreAddress const first{"localhost", server.port(), 5, 0, 3};
   auto second = first;
@@ -346,22 +346,22 @@ TEST_CASE("a signal does not end a wait for a file") {
   CHECK_FALSE(launch::detail::readable(file.get(), lockstep::deadline_in(0.01)));
 }
 
-TEST_CASE("rank: comes late" * doctest::skip()) {
+TEST_CASE("rank: connects late" * doctest::skip()) {
   be_joined_rank([](World&) { return 0; }, 0.3);
 }
 
-TEST_CASE("who does not come is named, by rank 0 and to it") {
+TEST_CASE("a missing rank is named, by rank 0 and to the late rank") {
   NothingLeft const nothing_left;
   Scratch const scratch;
   std::vector<pid_t> pids;
-  for (int const rank : {0, 2}) pids.push_back(start(command_of("rank: comes late"), variables_of(rank, 4)));
-  pids.push_back(start(command_of("rank: comes late"), variables_of(1, 3, "7")));  // of a run without a rank 0
+  for (int const rank : {0, 2}) pids.push_back(start(command_of("rank: connects late"), variables_of(rank, 4)));
+  pids.push_back(start(command_of("rank: connects late"), variables_of(1, 3, "7")));  // of a run without a rank 0
   CHECK(end_of(pids[0]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[0])), "have not joined within 0 s: 1, 3"));
   CHECK(end_of(pids[2]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not reached rank 0"));
   (void)end_of(pids[1]);
-  auto const lonely = start(command_of("rank: comes late"), lonely_variables_of(0, 2));
+  auto const lonely = start(command_of("rank: connects late"), lonely_variables_of(0, 2));
   CHECK(end_of(lonely) == 2);
   CHECK(
       contains(Scratch::read("thrown" + std::to_string(lonely)), "have not joined within 0 s: 1; were they started?"));
@@ -369,7 +369,7 @@ TEST_CASE("who does not come is named, by rank 0 and to it") {
 
 namespace {
 
-/// One message to whoever meets under the name; whether an answer came.
+/// Sends one message to the process listening under the name; returns whether there was an answer.
 bool is_answered(std::string const& key, std::string const& message, uid_t host = ::geteuid()) {
   auto const name = "lockstep-" + std::to_string(host) + "-" + std::to_string(lockstep::mix(std::string_view(key)));
   sockaddr_un address{};
@@ -383,12 +383,12 @@ bool is_answered(std::string const& key, std::string const& message, uid_t host 
   return ::recv(file.get(), &answer, 1, 0) > 0;
 }
 
-/// As another user, where this one may become one; only for the calling thread.
+/// Acts as another user, if this user may; only for the calling thread.
 bool become_another_user() { return ::syscall(SYS_setresuid, -1, 65534, -1) == 0; }
 
 }  // namespace
 
-TEST_CASE("another user's process takes no rank's place, and not the first one's") {
+TEST_CASE("a process of another user cannot take a rank's place, including the first") {
   using launch::detail::Meeting;
   bool possible = false;
   std::thread([&] { possible = become_another_user(); }).join();
@@ -423,7 +423,7 @@ TEST_CASE("another user's process takes no rank's place, and not the first one's
   }
 }
 
-TEST_CASE("strangers are not let in, and do not keep the ranks from meeting") {
+TEST_CASE("unauthenticated peers are refused, and do not keep the ranks from connecting") {
   using launch::detail::Meeting;
   auto const segment = launch::SharedSegment::between_processes(3, 42);
   Meeting host("a run", 0, 3), guest("a run", 1, 3), again("a run", 1, 3), third("a run", 2, 3), twice("a run", 0, 3);
@@ -481,7 +481,7 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
       CHECK(code == (rank == victim ? 128 + SIGKILL : 1));
       if (rank != victim) CHECK(Scratch::read("saw" + std::to_string(rank)) == std::to_string(victim));
     }
-    auto const report = Scratch::read("report");  // of two hosts, one speaks for each if the first rank does not
+    auto const report = Scratch::read("report");  // of two hosts, one rank reports for each if the first rank does not
     CHECK(report.starts_with("rank " + std::to_string(victim) + " (pid "));
     CHECK(report.ends_with(std::string(") is gone: its process was killed, or ended without a message") +
                            (apart ? ", or its host cannot be reached\n" : "\n")));
@@ -497,7 +497,7 @@ TEST_CASE("rank: gives up the first" * doctest::skip()) {
   });
 }
 
-TEST_CASE("who gives up a first rank that stands still on another host tells so itself") {
+TEST_CASE("a rank that gives up a stopped first rank on another host reports it itself") {
   NothingLeft const nothing_left;
   Scratch const scratch;
   auto const pids = start_ranks(3, "rank: gives up the first", true);
@@ -524,14 +524,14 @@ TEST_CASE("rank: has ended when another is lost" * doctest::skip()) {
   });
 }
 
-TEST_CASE("a rank that is lost after the first one's work is done is noticed all the same") {
+TEST_CASE("a rank lost after the first one's work is done is noticed anyway") {
   NothingLeft const nothing_left;
   for (bool const apart : {false, true}) {
     CAPTURE(apart);
     Scratch const scratch;
     auto const pids = start_ranks(3, "rank: has ended when another is lost", apart);
     await_file("ready1"), await_file("ready2");
-    ::usleep(300'000);  // more than the time of grace, which healthy ranks need not keep
+    ::usleep(300'000);  // longer than the grace period, which healthy ranks need not keep
     ::kill(pids[2], SIGKILL);
     CHECK(end_of(pids[1]) == 0);
     CHECK(Scratch::read("seen1") == "over");
@@ -541,7 +541,7 @@ TEST_CASE("a rank that is lost after the first one's work is done is noticed all
   }
 }
 
-TEST_CASE("rank: is sent what is ignored" * doctest::skip()) {
+TEST_CASE("rank: receives an ignored signal" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
   ::signal(SIGINT, SIG_IGN);
   launch::Options options;
@@ -553,10 +553,10 @@ TEST_CASE("rank: is sent what is ignored" * doctest::skip()) {
   }));
 }
 
-TEST_CASE("a signal that is ignored ends no rank") {
+TEST_CASE("an ignored signal ends no rank") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  for (auto const pid : start_ranks(2, "rank: is sent what is ignored")) CHECK(end_of(pid) == 0);
+  for (auto const pid : start_ranks(2, "rank: receives an ignored signal")) CHECK(end_of(pid) == 0);
 }
 
 TEST_CASE("rank: throws on its own" * doctest::skip()) {
@@ -567,7 +567,7 @@ TEST_CASE("rank: throws on its own" * doctest::skip()) {
   });
 }
 
-TEST_CASE("what a rank throws is reported once, with the exit code of its kind") {
+TEST_CASE("an exception of a rank is reported once, with the exit code of its type") {
   for (bool const apart : {false, true}) {
     Scratch const scratch;
     auto const pids = start_ranks(3, "rank: throws on its own", apart);
@@ -580,21 +580,22 @@ TEST_CASE("what a rank throws is reported once, with the exit code of its kind")
   }
 }
 
-TEST_CASE("rank: works on without looking" * doctest::skip()) {
+TEST_CASE("rank: never checks for news" * doctest::skip()) {
   be_joined_rank([](World& world) -> int {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     for (;;) ::pause();
   });
 }
 
-TEST_CASE("SIGTERM ends a rank as ever; after a failure the verdict comes first, even from a rank that does not look") {
+TEST_CASE(
+    "SIGTERM ends a rank as usual; after a failure the verdict comes first, even from a rank that does not check") {
   NothingLeft const nothing_left;
   for (auto const& kind : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
     bool const failure = kind.first, apart = kind.second;
     CAPTURE(failure);
     CAPTURE(apart);
     Scratch const scratch;
-    auto const pids = start_ranks(2, "rank: works on without looking", apart);
+    auto const pids = start_ranks(2, "rank: never checks for news", apart);
     await_file("ready0");
     await_file("ready1");
     ::kill(pids[1], failure ? SIGKILL : SIGTERM);
@@ -606,11 +607,11 @@ TEST_CASE("SIGTERM ends a rank as ever; after a failure the verdict comes first,
   }
 }
 
-TEST_CASE("who is gone is told at once, whether or not a rank looks; how one was ended is told to other hosts") {
+TEST_CASE("a lost rank is reported at once, whether or not a rank checks; how a rank ended is sent to other hosts") {
   for (bool const apart : {false, true}) {
     CAPTURE(apart);
     Scratch const scratch;
-    auto const pids = start_ranks(2, apart ? "rank: waits for news" : "rank: works on without looking", apart);
+    auto const pids = start_ranks(2, apart ? "rank: waits for news" : "rank: never checks for news", apart);
     await_file("ready0");
     await_file("ready1");
     ::kill(pids[1], apart ? SIGTERM : SIGKILL);
@@ -632,7 +633,7 @@ TEST_CASE("rank: takes its time" * doctest::skip()) {
       60, 30);
 }
 
-TEST_CASE("a rank that SIGTERM reaches after a failure gets the time to end by itself") {
+TEST_CASE("a rank that gets SIGTERM after a failure has time to end by itself") {
   Scratch const scratch;
   auto const pids = start_ranks(2, "rank: takes its time");
   await_file("ready0");
@@ -643,7 +644,7 @@ TEST_CASE("a rank that SIGTERM reaches after a failure gets the time to end by i
   (void)end_of(pids[1]);
 }
 
-TEST_CASE("rank: ends when it is asked" * doctest::skip()) {
+TEST_CASE("rank: stops on request" * doctest::skip()) {
   be_joined_rank(
       [](World& world) -> int {
         auto const token = world.stop_request->token();
@@ -657,7 +658,7 @@ TEST_CASE("rank: ends when it is asked" * doctest::skip()) {
       60, 0.1, launch::OnSignal::ask);
 }
 
-TEST_CASE("a rank that SIGTERM asks to end has the time it needs; asked again, or after a failure, it ends as ever") {
+TEST_CASE("a rank that SIGTERM stops has the time it needs; after a second signal, or a failure, it ends as usual") {
   NothingLeft const nothing_left;
   enum class Then { nothing, asked_again, failed };
   for (auto const then : {Then::nothing, Then::asked_again, Then::failed})
@@ -666,7 +667,7 @@ TEST_CASE("a rank that SIGTERM asks to end has the time it needs; asked again, o
       CAPTURE(apart);
       Scratch const scratch;
       if (then == Then::asked_again) Scratch::write("deaf", "yes");
-      auto const pids = start_ranks(2, "rank: ends when it is asked", apart);
+      auto const pids = start_ranks(2, "rank: stops on request", apart);
       await_file("ready0");
       await_file("ready1");
       if (then == Then::failed) {
@@ -694,16 +695,16 @@ TEST_CASE("a rank that SIGTERM asks to end has the time it needs; asked again, o
 
 TEST_CASE("launcher: starts one rank and waits" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
-  (void)start(command_of("rank: works on without looking"), variables_of(0, 2, "1"));
+  (void)start(command_of("rank: never checks for news"), variables_of(0, 2, "1"));
   for (;;) ::pause();
 }
 
-TEST_CASE("ranks do not outlive their launcher") {
+TEST_CASE("ranks end with their launcher") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans come to this process, which can then wait for their end
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process, which can then wait for their end
   auto const launcher = start(command_of("launcher: starts one rank and waits"));
-  auto const other = start(command_of("rank: works on without looking"), variables_of(1, 2, "1"));
+  auto const other = start(command_of("rank: never checks for news"), variables_of(1, 2, "1"));
   await_file("ready0");
   await_file("ready1");
   ::kill(launcher, SIGKILL);
@@ -718,7 +719,7 @@ TEST_CASE("ranks do not outlive their launcher") {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-TEST_CASE("ranks that their launcher gives no name are told apart by who started them") {
+TEST_CASE("without names from the launcher, ranks are distinguished by their parent process") {
   launch::Lookup const nothing{[](void const*, char const*) -> char const* { return nullptr; }};
   launch::Environment const place{launch::Launcher::mvapich, 1, 4, 1, 4, 0, ""};
   CHECK(launch::detail::job_key(place, nothing) == "mpirun_rsh parent=" + std::to_string(::getppid()) + " size=4");
@@ -728,7 +729,7 @@ TEST_CASE("ranks that their launcher gives no name are told apart by who started
                                 }}) == "torchrun TORCHELASTIC_RUN_ID=x size=2");
 }
 
-TEST_CASE("started by a launcher, a program starts no ranks of its own, and joins no other host") {
+TEST_CASE("a program started by a launcher starts no ranks of its own, and joins no other host") {
   auto const place = [](int size, int local) {
     return launch::Environment{launch::Launcher::slurm, 0, size, 0, local, 0, "SLURM_STEP_NUM_TASKS=4"};
   };
@@ -752,7 +753,7 @@ TEST_CASE("started by a launcher, a program starts no ranks of its own, and join
 
 namespace {
 
-/// The test program's case under a launcher: what its three ranks told of their world.
+/// Runs the test program's case under a launcher; returns what its three ranks reported of their world.
 void check_launched(Texts launcher) {
   NothingLeft const nothing_left;
   Scratch const scratch;

@@ -5,7 +5,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("wrong input is told from what went wrong later") {
+TEST_CASE("invalid input is distinguished from later errors") {
   CHECK(launch::exit_code(ConfigError("x")) == 2);
   CHECK(launch::exit_code(DataError("x")) == 2);
   CHECK(launch::exit_code(ShapeError("x")) == 1);

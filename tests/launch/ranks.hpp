@@ -16,14 +16,14 @@
 
 #include <lockstep/launch/run/run.hpp>
 
-/// Ranks that are processes, for tests: copies of the test program that run one of its hidden cases.
+/// Ranks as processes, for tests: copies of the test program that run one of its hidden cases.
 namespace lockstep_test {
 
 namespace launch = lockstep::launch;
 
 struct Outcome {
   int code = 0;
-  std::string report;  // empty when nobody failed
+  std::string report;  // empty if no rank failed
 };
 
 /// Runs the hidden case `rank_case` on n processes. Such a case is marked doctest::skip() and calls be_rank.
@@ -36,14 +36,15 @@ inline Outcome run_processes(int n, std::string const& rank_case, launch::Option
   return outcome;
 }
 
-/// The body of a hidden case: ends the process with what the rank returns. Does nothing in a process that is no rank.
+/// The body of a hidden case: ends the process with the rank's return value. Does nothing in a process that is not a
+/// rank.
 inline void be_rank(std::function<int(launch::World&)> const& train, launch::Options const& options = {}) {
   if (std::getenv("LOCKSTEP_RANK") == nullptr) return;
   for (int const number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);  // doctest reports them as crashes
   std::_Exit(launch::run(options, train));
 }
 
-/// A folder that this process and the ranks that it starts see under the same name; removed with its owner.
+/// A folder with one name for this process and its ranks; removed by the process that created it.
 class Scratch {
  public:
   Scratch() {
@@ -75,7 +76,7 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-/// Lockstep's names in /dev/shm: other programs on this machine have theirs there, which come and go.
+/// Lockstep's names in /dev/shm; other programs on this machine create and remove names of their own there.
 inline std::set<std::string> shared_names() {
   std::set<std::string> out;
   for (auto const& entry : std::filesystem::directory_iterator("/dev/shm"))
@@ -83,14 +84,14 @@ inline std::set<std::string> shared_names() {
   return out;
 }
 
-/// Asked one by one: a bare tree has no /proc.
+/// Checked one by one: a bare tree has no /proc.
 inline int open_files() {
   int count = 0;
   for (int file = 0; file < 1024; ++file) count += ::fcntl(file, F_GETFD) != -1;
   return count;
 }
 
-/// Checks that what ran in its lifetime left nothing: no process, no open file, no name of ours in /dev/shm.
+/// Checks that the work during its lifetime left no process, no open file, and no name of ours in /dev/shm.
 class NothingLeft {
  public:
   ~NothingLeft() {

@@ -6,7 +6,8 @@
 
 using namespace lockstep;
 
-TEST_CASE("the first SIGTERM, SIGHUP or SIGUSR1 asks, what follows at once is the same request, a later one is not") {
+TEST_CASE(
+    "the first SIGTERM, SIGHUP or SIGUSR1 requests a stop, immediate repetitions count as one, a later one does not") {
   for (int const signal : {SIGTERM, SIGHUP, SIGUSR1}) {
     launch::StopRequest request;
     auto const token = request.token();
@@ -24,7 +25,7 @@ TEST_CASE("the first SIGTERM, SIGHUP or SIGUSR1 asks, what follows at once is th
   }
 }
 
-TEST_CASE("who ends because it was asked says so by its exit code") {
+TEST_CASE("a process that stopped on request has its own exit code") {
   CHECK(launch::StopRequest::is_answer(128 + SIGTERM));
   CHECK(launch::StopRequest::is_answer(128 + SIGHUP));
   CHECK(launch::StopRequest::is_answer(128 + SIGUSR1));

@@ -5,7 +5,7 @@
 
 using namespace lockstep::launch;
 
-TEST_CASE("a default world is one rank alone") {
+TEST_CASE("a default world is one single rank") {
   World const world;
   CHECK(world.rank == 0);
   CHECK(world.size == 1);

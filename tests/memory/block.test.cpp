@@ -19,7 +19,7 @@ Block counted(int& released) {
 }
 }  // namespace
 
-TEST_CASE("memory is given back once, by its owner, with what it was given") {
+TEST_CASE("memory is freed once, by its owner, with its size and alignment") {
   int released = 0;
   {
     auto block = counted(released);
@@ -30,7 +30,7 @@ TEST_CASE("memory is given back once, by its owner, with what it was given") {
   CHECK(released == 1);
 }
 
-TEST_CASE("moving moves the duty") {
+TEST_CASE("a move transfers ownership") {
   static_assert(!std::is_copy_constructible_v<Block> && !std::is_copy_assignable_v<Block>);
   static_assert(std::is_nothrow_move_constructible_v<Block> && std::is_nothrow_move_assignable_v<Block>);
   int first = 0, second = 0;
@@ -41,14 +41,14 @@ TEST_CASE("moving moves the duty") {
     CHECK(b.data() == storage);
     auto c = counted(second);
     c = std::move(b);
-    CHECK(second == 1);  // what c had is given back at once
+    CHECK(second == 1);  // c's old memory is freed at once
     CHECK(first == 0);
   }
   CHECK(first == 1);
   CHECK(second == 1);
 }
 
-TEST_CASE("swapping and nothing") {
+TEST_CASE("swapping and empty blocks") {
   int released = 0;
   Block empty;
   CHECK(empty.data() == nullptr);
@@ -61,6 +61,6 @@ TEST_CASE("swapping and nothing") {
   CHECK(released == 0);
   empty = Block();
   CHECK(released == 1);
-  Block borrowed(storage, sizeof storage, nullptr);  // nobody is told
+  Block borrowed(storage, sizeof storage, nullptr);  // no resource is called
   CHECK(borrowed.data() == storage);
 }

@@ -45,7 +45,7 @@ TEST_CASE("memory comes from the resource") {
   CHECK(buffer.size() == 5);
 }
 
-TEST_CASE("a buffer moves and does not copy") {
+TEST_CASE("a buffer can be moved and not copied") {
   static_assert(!std::is_copy_constructible_v<Buffer<int>> && std::is_nothrow_move_constructible_v<Buffer<int>>);
   Buffer<int> first(3);
   first[2] = 7;
@@ -63,7 +63,7 @@ TEST_CASE("impossible sizes are refused") {
   CHECK_THROWS_AS(Buffer<double>{largest}, lockstep::ShapeError);
 }
 
-TEST_CASE("elements of another space are out of reach") {
+TEST_CASE("elements of another space are not accessible") {
   static_assert(!std::is_constructible_v<Buffer<float, CudaSpace>, Index>);  // needs its space's resource
   constexpr auto reachable = [](auto const& buffer) {
     return requires { buffer[0]; };

@@ -19,7 +19,7 @@ TEST_CASE("a failed call becomes an error that names the call and the reason") {
                        doctest::Contains("cudaThing: invalid argument"), CudaError);
 }
 
-TEST_CASE("device memory comes zeroed, and a request that cannot be met says its size") {
+TEST_CASE("device memory is zeroed, and a request that cannot be met reports its size") {
   if (!lockstep_test::has_gpu("memory::CudaResource")) return;
   CHECK(lockstep_test::OnDevice<int>(std::vector<int>{1, 2, 3}).values() == std::vector<int>{1, 2, 3});
   memory::CudaResource resource;
@@ -29,7 +29,7 @@ TEST_CASE("device memory comes zeroed, and a request that cannot be met says its
   CHECK(bytes == std::vector<unsigned char>(1000, 0));
   CHECK_THROWS_WITH_AS(static_cast<void>(resource.allocate(std::size_t{1} << 50)),
                        doctest::Contains("1125899906842624 bytes"), CudaError);
-  CHECK(cudaPeekAtLastError() == cudaSuccess);  // or the next launch of CUB would fail by it
+  CHECK(cudaPeekAtLastError() == cudaSuccess);  // or CUB's next launch would report it
 }
 
 TEST_CASE("work of one stream waits for an event of another") {
@@ -49,12 +49,12 @@ TEST_CASE("work of one stream waits for an event of another") {
   memory::check_cuda(cudaMemcpyAsync(to.data(), on_device.data(), bytes, cudaMemcpyDeviceToHost, second.view().get()),
                      "cudaMemcpyAsync");
   event.record(second.view());
-  while (!event.reached()) CHECK(cudaPeekAtLastError() == cudaSuccess);  // to be late is no error
+  while (!event.reached()) CHECK(cudaPeekAtLastError() == cudaSuccess);  // a late event is not an error
   CHECK(cudaPeekAtLastError() == cudaSuccess);
   CHECK(std::memcmp(from.data(), to.data(), bytes) == 0);
 }
 
-TEST_CASE("memory that exists is page-locked for a while, and copied beside the host") {
+TEST_CASE("existing memory is page-locked temporarily, and copied concurrently with the host's work") {
   if (!lockstep_test::has_gpu("memory::PageLock")) return;
   constexpr std::size_t bytes = std::size_t{1} << 20;
   memory::CudaResource device;
@@ -81,7 +81,7 @@ TEST_CASE("memory that exists is page-locked for a while, and copied beside the 
   CHECK_FALSE(memory::PageLock(nullptr, 0).holds());
 }
 
-TEST_CASE("a stream has the priority that was asked for") {
+TEST_CASE("a stream has the requested priority") {
   if (!lockstep_test::has_gpu("memory::CudaStream::Priority")) return;
   memory::CudaStream const normal, highest(memory::CudaStream::Priority::highest);
   int least = 0, greatest = 0, of_normal = 0, of_highest = 0;
@@ -92,7 +92,7 @@ TEST_CASE("a stream has the priority that was asked for") {
   CHECK(of_highest == greatest);
 }
 
-TEST_CASE("what is forked off a stream comes after what was queued there, and before what is queued after the join") {
+TEST_CASE("a forked branch runs after earlier work of its stream, and before work queued after the join") {
   if (!lockstep_test::has_gpu("memory::Stream<CudaSpace>")) return;
   memory::PinnedResource pinned;
   memory::CudaResource device;
@@ -104,7 +104,7 @@ TEST_CASE("what is forked off a stream comes after what was queued there, and be
                         cudaMemcpyKind kind) {
     memory::check_cuda(cudaMemcpyAsync(out.data(), in.data(), bytes, kind, on.get()), "cudaMemcpyAsync");
   };
-  stream.view().join();  // nothing is beside
+  stream.view().join();  // without a branch
   for (int value = 1; value < 6; ++value) {
     std::memset(from.data(), value, bytes);
     copy(stream.view(), first, from, cudaMemcpyHostToDevice);
@@ -119,7 +119,7 @@ TEST_CASE("what is forked off a stream comes after what was queued there, and be
   }
 }
 
-TEST_CASE("a stream counts its work, and that of its branch once they are joined") {
+TEST_CASE("a stream counts its work, and its branch's work after the join") {
   if (!lockstep_test::has_gpu("memory::Stream<CudaSpace>")) return;
   memory::CudaStream const stream;
   auto const view = stream.view();
@@ -141,7 +141,7 @@ TEST_CASE("a stream counts its work, and that of its branch once they are joined
 
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
-TEST_CASE("errors that a user can do something about say what") {
+TEST_CASE("errors with a remedy say it") {
   auto const text = [](cudaError_t status) {
     try {
       memory::check_cuda(status, "cudaGetDeviceCount");
@@ -173,7 +173,7 @@ TEST_CASE("errors that a user can do something about say what") {
   CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("page-locked memory is of the device that it was asked for, and threads without one wake no other") {
+TEST_CASE("page-locked memory belongs to the requested device, and threads without a device initialize no other") {
   cuda_emulation::devices = 2;
   memory::check_cuda(cudaSetDevice(1), "cudaSetDevice");
   memory::PinnedResource const pinned;

@@ -24,7 +24,7 @@ void queue_add(memory::Stream<CudaSpace> stream, double* to, double const* by, d
 
 }  // namespace
 
-TEST_CASE("what is recorded is not done, and then as often as asked, with arguments of then and memory of now") {
+TEST_CASE("recorded work is not executed, and then as often as requested, with recorded arguments and current memory") {
   if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
   OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10});
   memory::CudaStream const stream;
@@ -46,7 +46,7 @@ TEST_CASE("what is recorded is not done, and then as often as asked, with argume
   CHECK_FALSE(memory::CudaGraph());
 }
 
-TEST_CASE("work beside is recorded with the stream's, and done beside it") {
+TEST_CASE("branches are recorded with their stream, and replayed in parallel to it") {
   if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
   OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10}), other(std::vector<double>{0});
   memory::CudaStream const stream;
@@ -63,12 +63,12 @@ TEST_CASE("work beside is recorded with the stream's, and done beside it") {
   CHECK(to.values()[0] == 3 * (21 + (21 + 43) + (21 + 43 + 87)));
   CHECK_THROWS_WITH_AS(static_cast<void>(memory::CudaGraph(stream.view(), [&] { work(false); })),
                        doctest::Contains("cudaStreamEndCapture"), CudaError);
-  stream.view().join();  // what was left is no longer recorded
+  stream.view().join();  // it is no longer recorded
   work(true);
   CHECK(other.values()[0] == 3 * (21 + 43 + 87 + 175));
 }
 
-TEST_CASE("an exception ends the recording, and the stream goes on") {
+TEST_CASE("an exception ends the recording, and the stream remains usable") {
   if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
   OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10});
   memory::CudaStream const stream;
@@ -82,7 +82,7 @@ TEST_CASE("an exception ends the recording, and the stream goes on") {
   CHECK(to.values()[0] == 10);
 }
 
-TEST_CASE("what cannot be recorded is an error that says so") {
+TEST_CASE("recording errors are reported") {
   if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
   OnDevice<double> const to(std::vector<double>{0});
   memory::CudaStream const stream;
@@ -95,6 +95,6 @@ TEST_CASE("what cannot be recorded is an error that says so") {
   CHECK_THROWS_WITH_AS(
       static_cast<void>(memory::CudaGraph(stream.view(), [] { static_cast<void>(cudaDeviceSynchronize()); })),
       doctest::Contains("cudaStreamEndCapture"), CudaError);
-  CHECK(cudaPeekAtLastError() == cudaSuccess);  // no error is left for whom it does not concern
+  CHECK(cudaPeekAtLastError() == cudaSuccess);  // no error is left for later calls
   stream.view().synchronize();
 }

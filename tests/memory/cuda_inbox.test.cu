@@ -13,7 +13,7 @@ using namespace lockstep;
 
 namespace {
 
-/// The tensors of a batch, on the host: two types, and one that is absent.
+/// The tensors of a batch, on the host: two types, and an absent one.
 struct OnHost {
   TensorView<std::int16_t const, 2, HostSpace> tokens;
   TensorView<double const, 1, HostSpace> weights;
@@ -30,7 +30,7 @@ Received move_to_device(OnHost const& batch, memory::CudaInbox::Copy const& copy
 
 std::int16_t token(int step, Index i) { return static_cast<std::int16_t>(7 * step + 3 * i + 1); }
 
-/// As a loader makes them: in a page-locked slab that is written anew for every batch, first of all with nonsense.
+/// As a loader makes them: in a page-locked slab that is rewritten for every batch, and initially contains garbage.
 class Slab {
  public:
   OnHost fill(int step, Index rows) {
@@ -50,7 +50,7 @@ void copy_on_device(void* to, void const* from, std::size_t bytes, memory::Strea
   memory::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream.get()), "cudaMemcpyAsync");
 }
 
-/// A step reads its batch twice, before and after it does something else.
+/// A step reads its batch twice, before and after other work.
 class Step {
  public:
   explicit Step(Index rows)
@@ -82,9 +82,9 @@ class Step {
 
 }  // namespace
 
-TEST_CASE("each step reads its own batch, while the next one is on its way and its slab is written anew") {
+TEST_CASE("each step reads its own batch, during the copy of the next one and a rewrite of its slab") {
   if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
-  // The last sizes outgrow the first chunk of device memory, twice.
+  // The last sizes exceed the first chunk of device memory, twice.
   std::vector<Index> const sizes{0, 1, 31, 32, 33, 1000, 5, 100000, 33, 0, 100001, 7, 200000, 200000, 3, 200000};
   std::vector<Step> steps;
   for (auto const rows : sizes) steps.emplace_back(rows);
@@ -103,7 +103,7 @@ TEST_CASE("each step reads its own batch, while the next one is on its way and i
     CHECK(batch.mask.data == nullptr);
     steps[static_cast<std::size_t>(step)].queue(batch, reader.view());
     if (step + 1 == count) break;
-    if (step % 3 == 0) inbox.wait();  // the slab of this step is that of the one after the next
+    if (step % 3 == 0) inbox.wait();  // the slab of this step is reused by the one after the next
     while (!inbox.arrived()) continue;
     next = receive(step + 1);
   }
@@ -111,7 +111,7 @@ TEST_CASE("each step reads its own batch, while the next one is on its way and i
   for (int step = 0; step < count; ++step) steps[static_cast<std::size_t>(step)].check(step);
 }
 
-TEST_CASE("batches of one shape lie in two places by turns; one that nobody opened makes way") {
+TEST_CASE("batches of one shape alternate between two places; an unopened batch is replaced") {
   if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
   Slab slab;
   memory::CudaStream const reader;
@@ -132,7 +132,7 @@ TEST_CASE("batches of one shape lie in two places by turns; one that nobody open
   CHECK(receive() == second);
 }
 
-TEST_CASE("a batch that cannot be brought leaves nothing on its way") {
+TEST_CASE("a batch that cannot be copied leaves no pending copies") {
   if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
   Slab slab;
   Step step(50);
@@ -150,7 +150,7 @@ TEST_CASE("a batch that cannot be brought leaves nothing on its way") {
   step.check(2);
 }
 
-TEST_CASE("what was copied from before a batch failed is waited for as a batch is") {
+TEST_CASE("partial copies of a failed batch are waited for like a batch") {
   if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
   memory::CudaInbox inbox;
   for (int step = 0; step < 2; ++step) {
@@ -163,13 +163,13 @@ TEST_CASE("what was copied from before a batch failed is waited for as a batch i
                          "no", std::runtime_error);
     inbox.wait();
     CHECK(inbox.arrived());
-  }  // the slab's memory is given back, which nothing copies any more
+  }  // the slab's memory is freed, which is no longer copied
 }
 
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
-TEST_CASE("a larger batch waits for nobody whom the device waits for") {
-  bool over = false;  // outlives what the device still looks at
+TEST_CASE("a larger batch waits only for its own device") {
+  bool over = false;  // outlives the device's last access
   memory::CudaStream const reader, sums;
   memory::CudaInbox inbox;
   Slab slab;

@@ -17,7 +17,7 @@ class Numbered {
  public:
   explicit Numbered(memory::Stream<CudaSpace> stream) : stream_(stream) {}
 
-  /// Whether it was done without the host's queueing it piece by piece.
+  /// Whether it was executed without separate queueing by the host.
   bool run(int number, std::uint64_t memory = 0) {
     auto const before = queued;
     if (auto const* outcome = recordings.run(stream_, number, memory, [&] { return queue(number); })) {
@@ -46,7 +46,7 @@ class Numbered {
 
 }  // namespace
 
-TEST_CASE("work is recorded when it comes back, and done again from then on") {
+TEST_CASE("work is recorded at its second call, and replayed from then on") {
   if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());
@@ -59,7 +59,7 @@ TEST_CASE("work is recorded when it comes back, and done again from then on") {
   CHECK(work.recordings.recorded() == 2);
 }
 
-TEST_CASE("where memory has moved all is recorded anew") {
+TEST_CASE("if memory has moved, all work is recorded again") {
   if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());
@@ -70,21 +70,21 @@ TEST_CASE("where memory has moved all is recorded anew") {
   CHECK(work.value() == 3);
 }
 
-TEST_CASE("the keys used last are kept") {
+TEST_CASE("the most recently used keys are kept") {
   if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());
   auto const most = static_cast<int>(decltype(work.recordings)::most_keys);
   for (int number = 0; number < most; ++number) work.run(number), work.run(number);
   CHECK(work.run(0));
-  CHECK_FALSE(work.run(100));  // takes the place of 1
+  CHECK_FALSE(work.run(100));  // replaces key 1
   CHECK(work.run(0));
   CHECK(work.run(2));
   CHECK_FALSE(work.run(1));
   CHECK(work.value() == 1);
 }
 
-TEST_CASE("work that cannot be recorded is tried twice, and done plainly") {
+TEST_CASE("work that cannot be recorded is tried twice, and then executed directly") {
   if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
   memory::CudaStream const stream;
   Numbered once(stream.view()), always(stream.view());
@@ -99,7 +99,7 @@ TEST_CASE("work that cannot be recorded is tried twice, and done plainly") {
   CHECK(always.queued == 5 + 2);
 }
 
-TEST_CASE("other errors of the work are its own") {
+TEST_CASE("other errors of the work propagate") {
   if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());

@@ -12,7 +12,7 @@
 
 namespace lockstep_test {
 
-/// True where a GPU answers; else the case is reported as skipped, and returns.
+/// True if there is a GPU; otherwise the case is reported as skipped, and must return.
 inline bool has_gpu(char const* what) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) return true;
@@ -28,7 +28,7 @@ class OnDevice {
     lockstep::memory::CudaResource resource;
     memory_ = lockstep::memory::Buffer<T, lockstep::CudaSpace>(size_, resource);
     copy(memory_.data(), values.data(), cudaMemcpyHostToDevice);
-    // The call returns while the last bytes are on their way, and our streams do not wait for its own.
+    // The call returns before the last bytes arrive, and our streams do not wait for its stream.
     lockstep::memory::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   template <class... I>

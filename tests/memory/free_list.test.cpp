@@ -9,7 +9,7 @@
 
 using lockstep::memory::FreeList;
 
-TEST_CASE("the smallest part that is large enough is handed out, from its beginning") {
+TEST_CASE("the smallest sufficient part is returned, from its beginning") {
   std::byte arena[1024];
   FreeList list;
   CHECK(list.take(1) == nullptr);
@@ -32,7 +32,7 @@ TEST_CASE("the smallest part that is large enough is handed out, from its beginn
   CHECK(list.take(64) == arena);
 }
 
-TEST_CASE("neighbours become one, in any order, but never those of different chunks") {
+TEST_CASE("adjacent parts are merged, in any order, but never across chunks") {
   std::byte arena[512];
   for (std::vector<int> const& order : {std::vector<int>{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}}) {
     FreeList list;
@@ -48,14 +48,14 @@ TEST_CASE("neighbours become one, in any order, but never those of different chu
   }
 }
 
-TEST_CASE("inside, only what was given inside is taken, and forgotten at the end") {
+TEST_CASE("in an inner scope, only parts freed inside are used, and dropped at its end") {
   std::byte arena[512];
   FreeList list;
   list.give(arena + 128, 128, 0);
   auto const outer = list.enter();
   CHECK(list.take(64) == nullptr);
   list.give(arena + 256, 64, 0);
-  CHECK(list.take(64) == arena + 256);  // not joined with what lies before it outside
+  CHECK(list.take(64) == arena + 256);  // not merged with the part before it outside
   list.give(arena, 128, 0);
   CHECK(list.take(256) == nullptr);
   auto const inner = list.enter();
@@ -70,7 +70,7 @@ TEST_CASE("inside, only what was given inside is taken, and forgotten at the end
   CHECK(list.take(128) == arena + 128);
 }
 
-TEST_CASE("nothing is handed out twice, and all is one part again when all was given back") {
+TEST_CASE("no part is returned twice, and all is one part again after everything is freed") {
   CHECK(rc::check([](std::vector<std::uint8_t> const& moves) {
     constexpr std::size_t lines = 64;
     std::vector<std::byte> arena(lines * 64);

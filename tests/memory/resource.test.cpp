@@ -12,13 +12,13 @@
 using lockstep::memory::HostResource;
 using lockstep::memory::MemoryResource;
 
-TEST_CASE("host memory is zeroed, aligned and as large as asked for") {
+TEST_CASE("host memory is zeroed, aligned and has the requested size") {
   HostResource const resource;
   std::size_t const huge_page = std::size_t{2} << 20;
   for (std::size_t bytes : {std::size_t{1}, std::size_t{31}, std::size_t{32}, std::size_t{33}, std::size_t{64},
                             std::size_t{65}, huge_page - 1, huge_page, huge_page + 1}) {
     CAPTURE(bytes);
-    for (int round = 0; round < 2; ++round) {  // the second time in memory that was used
+    for (int round = 0; round < 2; ++round) {  // the second time in used memory
       auto const block = resource.allocate(bytes);
       CHECK(block.bytes() == bytes);
       auto const address = reinterpret_cast<std::uintptr_t>(block.data());
@@ -30,14 +30,14 @@ TEST_CASE("host memory is zeroed, aligned and as large as asked for") {
   }
 }
 
-TEST_CASE("nothing is nothing, and too much is refused") {
+TEST_CASE("a request of zero bytes returns null, and too large requests are refused") {
   HostResource const resource;
   CHECK(resource.allocate(0).data() == nullptr);
   CHECK_THROWS_AS((void)resource.allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
   CHECK_THROWS_AS((void)resource.allocate(std::numeric_limits<std::size_t>::max() / 2), std::bad_alloc);
 }
 
-TEST_CASE("refused memory tells how much was requested") {
+TEST_CASE("a failed allocation reports the requested size") {
   constexpr std::size_t requested = std::numeric_limits<std::size_t>::max() / 2;
   try {
     static_cast<void>(HostResource{}.allocate(requested));
@@ -48,7 +48,7 @@ TEST_CASE("refused memory tells how much was requested") {
   }
 }
 
-TEST_CASE("a resource is what gives blocks") {
+TEST_CASE("a resource is a type that returns blocks") {
   struct None {};
   static_assert(MemoryResource<HostResource>);
   static_assert(!MemoryResource<None>);

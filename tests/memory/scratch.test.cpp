@@ -32,7 +32,7 @@ struct Failing {
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 }  // namespace
 
-TEST_CASE("what is taken is aligned, apart and stays where it is") {
+TEST_CASE("allocations are aligned, disjoint and keep their addresses") {
   Scratch<> scratch;
   std::vector<std::byte*> taken;
   std::vector<std::size_t> const sizes{1, 31, 32, 33, 64, 65, 3 * mebibyte, 1, mebibyte, 5 * mebibyte, 64};
@@ -48,7 +48,7 @@ TEST_CASE("what is taken is aligned, apart and stays where it is") {
   }
 }
 
-TEST_CASE("once the largest use has been seen, nothing is allocated any more") {
+TEST_CASE("after the largest use, there are no further allocations") {
   int allocations = 0;
   Scratch<Counting> scratch(Counting{&allocations});
   auto const use = [&](std::size_t times) {
@@ -68,7 +68,7 @@ TEST_CASE("once the largest use has been seen, nothing is allocated any more") {
   CHECK(scratch.peak_bytes() == 10 * mebibyte);
 }
 
-TEST_CASE("a chunk that holds all is kept, and a little more fits it") {
+TEST_CASE("a chunk that fits everything is kept, with a little room") {
   int allocations = 0;
   Scratch<Counting> scratch(Counting{&allocations});
   (void)scratch.take(64);
@@ -83,7 +83,7 @@ TEST_CASE("a chunk that holds all is kept, and a little more fits it") {
   CHECK(scratch.capacity_bytes() == 9 * mebibyte);
 }
 
-TEST_CASE("as little is taken of the resource as the owner says, then twice as much, and what is asked for") {
+TEST_CASE("the resource is asked for the owner's minimum, then twice as much, and large requests exactly") {
   int allocations = 0;
   Scratch<Counting> scratch(Counting{&allocations}, 4096);
   for (auto const expected : std::vector<std::size_t>{4096, 8192, 16384}) {
@@ -97,7 +97,7 @@ TEST_CASE("as little is taken of the resource as the owner says, then twice as m
   CHECK_FALSE(scratch.in_pieces());
 }
 
-TEST_CASE("rewinding hands out the same memory again") {
+TEST_CASE("rewinding returns the same memory again") {
   Scratch<> scratch;
   auto* const first = scratch.take_elements<float>(10);
   auto* const second = scratch.take_elements<double>(3);
@@ -108,7 +108,7 @@ TEST_CASE("rewinding hands out the same memory again") {
   CHECK(scratch.take(0) != nullptr);
 }
 
-TEST_CASE("a refused allocation leaves what was taken, and the arena works again") {
+TEST_CASE("a failed allocation keeps earlier ones, and the arena remains usable") {
   bool fails = false;
   Scratch<Failing> scratch(Failing{&fails});
   auto* const kept = scratch.take(100);
@@ -130,7 +130,7 @@ TEST_CASE("a refused allocation leaves what was taken, and the arena works again
   CHECK(scratch.capacity_bytes() >= scratch.peak_bytes());
 }
 
-TEST_CASE("going back to a mark hands out what was taken since again, and keeps the rest") {
+TEST_CASE("a return to a mark reuses memory allocated since, and keeps the rest") {
   for (std::size_t size : {std::size_t{64}, mebibyte}) {  // within a chunk, and over several
     Scratch<> scratch;
     auto* const kept = scratch.take(size);
@@ -150,7 +150,7 @@ TEST_CASE("going back to a mark hands out what was taken since again, and keeps 
   }
 }
 
-TEST_CASE("the peak is that of what was held at one time") {
+TEST_CASE("the peak is the most memory in use at one time") {
   Scratch<> scratch;
   for (int i = 0; i < 10; ++i) {
     auto const mark = scratch.mark();
@@ -162,14 +162,14 @@ TEST_CASE("the peak is that of what was held at one time") {
   scratch.rewind();
   CHECK(scratch.capacity_bytes() == scratch.peak_bytes());
   auto const mark = scratch.mark();
-  auto* const large = scratch.take(5 * mebibyte);  // beyond the chunk that is there
+  auto* const large = scratch.take(5 * mebibyte);  // beyond the existing chunk
   scratch.rewind(mark);
   CHECK(scratch.take(5 * mebibyte) == large);
   auto* const next = scratch.take(mebibyte);
   CHECK((next >= large + 5 * mebibyte || next + mebibyte <= large));
 }
 
-TEST_CASE("it tells when memory was allocated, and when it is about to move") {
+TEST_CASE("it reports allocations, and announces moves") {
   Scratch<> scratch;
   CHECK(scratch.allocations() == 0);
   for (int round = 0; round < 3; ++round) {
@@ -186,7 +186,7 @@ TEST_CASE("it tells when memory was allocated, and when it is about to move") {
   CHECK(scratch.allocations() == 3);
 }
 
-TEST_CASE("more than any memory is refused, and no sum overflows") {
+TEST_CASE("impossible sizes are refused, and no sum overflows") {
   Scratch<> scratch;
   auto* const first = scratch.take(64);
   constexpr auto most = std::numeric_limits<std::size_t>::max();
@@ -197,7 +197,7 @@ TEST_CASE("more than any memory is refused, and no sum overflows") {
   CHECK(scratch.take(64) == first + 64);
 }
 
-TEST_CASE("a place's chunk is found, be chunks neighbours or in falling order of their addresses") {
+TEST_CASE("an address's chunk is found, also for adjacent chunks and descending addresses") {
   struct Neighbours {
     std::byte* arena;
     int* next;
@@ -222,7 +222,7 @@ TEST_CASE("a place's chunk is found, be chunks neighbours or in falling order of
   }
 }
 
-TEST_CASE("chunks double, so that there are few") {
+TEST_CASE("chunks double, so there are few") {
   Scratch<> scratch;
   for (int i = 0; i < 64; ++i) static_cast<void>(scratch.take(mebibyte));
   CHECK(scratch.allocations() <= 8);

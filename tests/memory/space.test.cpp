@@ -5,7 +5,7 @@
 
 #include <string>
 
-TEST_CASE("spaces say what they are") {
+TEST_CASE("spaces have their properties") {
   static_assert(lockstep::HostSpace::host_accessible && !lockstep::CudaSpace::host_accessible);
   CHECK(std::string(lockstep::HostSpace::name) == "host");
   CHECK(std::string(lockstep::CudaSpace::name) == "cuda");

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("a host stream hands out its pool, copies included") {
+TEST_CASE("a host stream provides its pool, also to copies") {
   lockstep::ThreadPool pool(2);
   lockstep::memory::Stream<lockstep::HostSpace> stream{pool};
   auto copy = stream;

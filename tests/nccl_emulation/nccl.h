@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What Lockstep uses of NCCL, on the host, between threads that have an emulated device each: names, types and rules
-/// are NCCL's. A call does not wait: the communicator is busy for some looks afterwards, at first until all ranks have
-/// asked for something, and refuses all others meanwhile. Peers that do not come, come with something else or have
-/// aborted are waited for without end and without a word, on the stream.
+/// The part of NCCL that Lockstep uses, on the host, between threads with one emulated device each: names, types and
+/// rules are NCCL's. Calls do not wait: the communicator is busy for some queries afterwards, at first until all ranks
+/// have requested something, and refuses all other calls meanwhile. Waits for a peer that is missing, calls another
+/// operation or has aborted never end and print nothing, on the stream.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ namespace nccl_emulation {
 
 enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast };
 
-/// One operation of a group, when the ranks' streams come to it.
+/// One operation of a group, executed when the ranks' streams reach it.
 struct Exchange {
   struct Asked {
     Kind kind;
@@ -86,7 +86,7 @@ struct Exchange {
   std::size_t arrived = 0;
 };
 
-/// What the ranks of a communicator share.
+/// State that the ranks of a communicator share.
 struct Group {
   explicit Group(int ranks) : size(ranks) {}
   std::shared_ptr<Exchange> exchange(std::uint64_t number) {
@@ -98,13 +98,13 @@ struct Group {
   int const size;
   std::mutex mutex;
   int joined = 0;
-  std::atomic<int> connected{0};  // ranks that have asked for something
+  std::atomic<int> connected{0};  // ranks that have requested something
   std::map<std::uint64_t, std::shared_ptr<Exchange>> exchanges;
   std::vector<std::tuple<int, int, int>> split;  // color, key, rank
   std::map<int, std::shared_ptr<Group>> parts;   // by color
 };
 
-/// Everything that outlives a call.
+/// State that outlives a call.
 struct Everywhere {
   static Everywhere& instance() {
     static Everywhere everywhere;
@@ -113,7 +113,7 @@ struct Everywhere {
   std::mutex mutex;
   std::uint64_t ids = 0;
   std::map<std::uint64_t, std::shared_ptr<Group>> groups;
-  std::atomic<ncclResult_t> failure{ncclSuccess};  // what every communicator finds out from now on
+  std::atomic<ncclResult_t> failure{ncclSuccess};  // the error that every communicator reports from now on
   std::atomic<int> aborted{0}, destroyed{0}, communicators{0}, registered{0};
 };
 
@@ -121,7 +121,7 @@ inline std::size_t size_of(ncclDataType_t type) {
   return std::array<std::size_t, 10>{1, 1, 4, 4, 8, 8, 2, 4, 8, 2}[type];
 }
 
-/// In the order of ranks; what a type cannot hold is rounded at every step.
+/// In the order of ranks; sums are rounded to the type at every step.
 template <class T>
 void combine(Exchange const& x, std::size_t from, std::byte* to) {
   auto const& asked = x.asked[0];
@@ -186,11 +186,11 @@ inline void give(Exchange const& x, std::size_t rank, std::byte* to) {
 struct ncclComm {
   std::shared_ptr<nccl_emulation::Group> group;
   int rank = 0;
-  std::shared_ptr<std::uint64_t> operations = std::make_shared<std::uint64_t>(0);  // that its stream has come to
+  std::shared_ptr<std::uint64_t> operations = std::make_shared<std::uint64_t>(0);  // that its stream has reached
   std::uint64_t calls = 0;
-  int looks = 0;  // for how many more the communicator is busy
+  int looks = 0;  // for how many more queries the communicator is busy
   bool finalized = false;
-  std::shared_ptr<int> recordings = std::make_shared<int>();  // who has it refers to the communicator
+  std::shared_ptr<int> recordings = std::make_shared<int>();  // which refers to the communicator
   int device = cuda_emulation::current_device;                // by number
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
 };
@@ -203,20 +203,20 @@ inline int& open_groups() {
   return groups;
 }
 
-/// Whether the calling thread's device does nothing for others any more.
+/// Whether the calling thread's device has stopped serving others.
 inline bool& dead() {
   thread_local bool is_dead = false;
   return is_dead;
 }
 
-/// Whether the rank's first operation waits for those who have asked for nothing yet: ranks are connected then.
+/// Whether the rank's first operation waits for ranks without a request: ranks are connected then.
 inline bool connects(ncclComm_t c) { return c->calls > 0 && c->group->connected < c->group->size; }
-/// Whoever calls a communicator that is busy has not waited for it.
+/// A call on a busy communicator is an error of the caller.
 inline bool busy(ncclComm_t c) {
   return c->group->joined < c->group->size || ((c->looks > 0 || connects(c)) && open_groups() == 0);
 }
 
-/// Whether that many bytes are memory that the communicator's device reaches.
+/// Whether this many bytes are memory that the communicator's device can access.
 inline bool reaches(ncclComm_t c, void const* memory, std::size_t bytes) {
   auto const block = cuda_emulation::Memory::instance().find(memory);
   if (!block || !block->holds(memory, bytes)) return false;
@@ -235,7 +235,7 @@ inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, voi
   if (stream && stream->device != c->device) return ncclInvalidArgument;
   if (!reaches(c, out, written) || (gives && !reaches(c, in, bytes))) return ncclInvalidArgument;
   auto const aborted = c->aborted;
-  auto const now = std::make_shared<std::shared_ptr<Exchange>>();  // a recorded operation is another each time
+  auto const now = std::make_shared<std::shared_ptr<Exchange>>();  // a recorded operation is a new one each time
   auto const recording = stream && stream->capture ? c->recordings : nullptr;
   auto const arrive = [=, group = c->group, operations = c->operations] {
     static_cast<void>(recording);
@@ -261,7 +261,7 @@ inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, voi
 }  // namespace nccl_emulation
 
 namespace nccl_emulation {
-/// Busy for two looks.
+/// Busy for two queries.
 inline ncclComm_t joined(std::shared_ptr<Group> group, int rank) {
   auto* const c = new ncclComm;
   c->group = std::move(group);
@@ -320,7 +320,7 @@ inline ncclResult_t ncclCommDestroy(ncclComm_t c) {
   ++nccl_emulation::Everywhere::instance().destroyed;
   return delete c, ncclSuccess;
 }
-/// Waits until recordings are gone, as NCCL does: for ever, where it is their owner who asks.
+/// Waits until recordings are destroyed, as NCCL does: forever, if their owner calls it.
 inline ncclResult_t ncclCommAbort(ncclComm_t c) {
   *c->aborted = true;
   ++nccl_emulation::Everywhere::instance().aborted;
@@ -331,7 +331,8 @@ inline ncclResult_t ncclCommAbort(ncclComm_t c) {
   }
   return delete c, ncclSuccess;
 }
-/// All ranks have come here before anybody's part is there: this waits for them, which NCCL does in the background.
+/// All ranks have called this before any rank's part is available: this waits for them, which NCCL does in the
+/// background.
 inline ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t* to, ncclConfig_t* config) {
   if (nccl_emulation::busy(c) || config->blocking != 0) return ncclInvalidUsage;
   auto& group = *c->group;
@@ -364,7 +365,7 @@ inline ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t* 
 inline ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
   return cudaMalloc(to, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
-/// Unmaps memory at once, whoever works on it.
+/// Unmaps memory at once, even during use.
 inline ncclResult_t ncclMemFree(void* memory) {
   auto const block = cuda_emulation::Memory::instance().find(memory);
   if (block && block->device->has_work(block->number))

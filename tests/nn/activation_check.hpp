@@ -6,7 +6,7 @@
 
 #include "layer_check.hpp"
 
-/// The laws of a function of each element, apply(context, NoParameters, Sequence).
+/// Properties of an elementwise function, apply(context, NoParameters, Sequence).
 namespace activation_check {
 using namespace layer_check;
 
@@ -16,7 +16,7 @@ struct NoParameters {
 
 template <class Apply>
 void check_gradients(Apply const& apply) {
-  /// x is used twice: its gradient is a sum.
+  /// x is used twice, so its gradient is a sum.
   auto const twice = [&](auto& context, NoParameters const& none, auto const& x) {
     return nn::add(context, x, apply(context, none, x));
   };
@@ -29,7 +29,7 @@ void check_gradients(Apply const& apply) {
   }
 }
 
-/// Training and evaluation give the same, on any number of threads.
+/// Training and evaluation give equal values, on any number of threads.
 template <class Scalar, class Apply>
 void check_bits(Apply const& apply) {
   Batch const batch{.rows = 50, .length = 7};

@@ -17,8 +17,8 @@
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>
 
-/// A layer as a model: its input is a parameter, so that the gradient that flows out of it is checked like any other,
-/// and the loss is a fixed random combination of what it returns.
+/// A layer as a model: its input is a parameter, so that the gradient of its input is checked like any other. The loss
+/// is a fixed random combination of its outputs.
 namespace layer_check {
 using lockstep::HostSpace;
 using lockstep::Index;
@@ -28,7 +28,7 @@ namespace nn = lockstep::nn;
   return 2 * lockstep::uniform(lockstep::Philox(seed)(0, static_cast<std::uint64_t>(i))[0]) - 1;
 }
 
-/// A batch of sequences: lengths, and nothing else.
+/// A batch of sequences that has only lengths.
 struct Batch {
   Index rows = 1, length = 1;
   std::vector<std::int32_t> lengths =
@@ -61,7 +61,7 @@ nn::VariableOf<Context, 2> variable_of(Context& context, nn::Parameter const& p)
   return y;
 }
 
-/// sum over the tokens (padding counts nothing, as in every loss) of a random number times the output.
+/// sum over the tokens (without padding, as in every loss) of a random number times the output.
 template <class Context>
 nn::Loss<HostSpace> random_loss(Context& context, nn::VariableOf<Context, 2> y, Batch const& batch) {
   double sum = 0;
@@ -101,7 +101,7 @@ class Model {
   Apply apply_;
 };
 
-/// Parameters that are nothing special: all of size around one, whatever their initialiser says.
+/// Arbitrary parameters: all of size around one, regardless of their initializer.
 template <class Scalar>
 [[nodiscard]] std::vector<Scalar> some_values(nn::ParameterLayout const& layout) {
   std::vector<Scalar> out(static_cast<std::size_t>(layout.size()));
@@ -129,7 +129,7 @@ struct Pass {
   }
 };
 
-/// Loss and all gradients of `micro_batches` times the same micro-batch.
+/// Loss and all gradients after `micro_batches` repetitions of one micro-batch.
 template <class Scalar, class Layer, class Apply>
 [[nodiscard]] Pass<Scalar> run(Layer layer, Index width, Batch const& batch, Apply apply, int threads,
                                int micro_batches = 1) {
@@ -162,7 +162,7 @@ template <class Scalar, class Layer, class Apply>
   return model.forward(context, batch).sum;
 }
 
-/// What the layer says of the shape of two rows of two tokens; empty when it takes them.
+/// The layer's error message for two rows of two tokens; empty if it accepts them.
 template <class Layer, class Apply>
 [[nodiscard]] std::string refusal(Layer layer, Index width, Apply apply) {
   try {

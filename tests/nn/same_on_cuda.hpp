@@ -13,9 +13,9 @@
 
 namespace lockstep_test {
 
-/// Checks that a model of small whole numbers, which no type rounds, has on CUDA the loss and the gradients that it has
-/// on the host in float, where the batch is a matrix. The host in 16 bits has them, too. `weights` are those of one
-/// parameter after the other.
+/// Checks that a model of small integers, which every type represents exactly, has on CUDA the loss and the gradients
+/// of the host in float, with a matrix as batch. The host in 16 bits has them, too. `weights` are the concatenated
+/// parameters.
 template <class Scalar, class Model>
 void check_same_on_cuda(Model const& model, std::vector<float> const& weights, std::vector<float> const& numbers,
                         lockstep::Index width) {

@@ -15,8 +15,8 @@
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 
-/// What tests of sequence layers share: a batch of padded ids, activations that are learned, a loss with a gradient in
-/// every element that counts, and one run of forward and backward.
+/// Shared by tests of sequence layers: a batch of padded ids, learned activations, a loss with a gradient in every
+/// token's elements, and one run of forward and backward.
 namespace lockstep_test {
 namespace nn = lockstep::nn;
 using lockstep::HostSpace;
@@ -52,7 +52,7 @@ struct TokenBatch {
   }
 };
 
-/// A parameter as an activation, so that the gradient checker sees the gradient of a layer's input.
+/// A parameter as an activation, so that the gradient checker covers the gradient of a layer's input.
 template <class Context>
 nn::VariableOf<Context, 2> learned(Context& context, nn::Parameter const& p) {
   auto const from = context.template value<2>(p);
@@ -66,8 +66,8 @@ nn::VariableOf<Context, 2> learned(Context& context, nn::Parameter const& p) {
   return x;
 }
 
-/// Sum over elements of w y + y^2 / 2 with an irregular w; elements of padding slots are left out and get gradient
-/// zero.
+/// Sum over elements of w y + y^2
+/// 2 with an irregular w; elements of padding slots are left out and get gradient zero.
 template <class Context>
 nn::Loss<HostSpace> irregular_loss(Context& context, nn::VariableOf<Context, 2> y,
                                    nn::SequenceLayout<HostSpace> const* layout = nullptr) {
@@ -85,7 +85,7 @@ nn::Loss<HostSpace> irregular_loss(Context& context, nn::VariableOf<Context, 2> 
   return loss;
 }
 
-/// A model with arenas of its own, ready to run.
+/// A model with its own arenas, ready to run.
 template <class Model, class Scalar>
 class Trial {
  public:

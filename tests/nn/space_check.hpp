@@ -16,8 +16,8 @@
 #include <lockstep/nn/module/gradient_check.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 
-/// A layer over space as a model: its input is a parameter, so that the gradient that flows out of it is checked too,
-/// and the loss is a fixed random combination of what it returns.
+/// A spatial layer as a model: its input is a parameter, so that the gradient of its input is checked too, and the loss
+/// is a fixed random combination of its outputs.
 namespace space_check {
 using namespace lockstep;
 
@@ -64,7 +64,7 @@ class Model {
   Apply apply_;
 };
 
-/// A model with arenas of its own; parameters are all of size around one, whatever their initialiser says.
+/// A model with its own arenas; parameters are all of size around one, regardless of their initializer.
 template <class Scalar, class Layer, int Rank, class Apply>
 struct Trial {
   Model<Layer, Rank, Apply> model;
@@ -81,7 +81,7 @@ struct Trial {
   [[nodiscard]] nn::GradientCheckResult check(nn::GradientCheckOptions const& options = {}) {
     return nn::check_gradients(model, layout, values, Batch{}, options);
   }
-  /// The sum of the losses of `micro_batches` times the same micro-batch; gradients and buffers stay.
+  /// The sum of the losses of `micro_batches` repetitions of one micro-batch; gradients and buffers remain.
   double run(int threads, int micro_batches = 1, nn::Mode mode = nn::Mode::training) {
     ThreadPool pool(threads);
     nn::Context<Scalar, HostSpace> context{memory::Stream<HostSpace>(pool)};

@@ -38,17 +38,17 @@ struct Classifier {
 
 }  // namespace
 
-TEST_CASE("a step allocates nothing once the largest batch was seen, whatever comes next") {
+TEST_CASE("a step does not allocate after the largest batch was seen, whatever follows") {
   TokenBatch const largest({80, 70, 0, 80, 65, 80}, 80, 300), smaller({3, 1}, 5, 300), none({}, 0, 300);
   for (int threads : {1, 2}) {
     Trial<Classifier, float> trial(Classifier{}, threads);
     trial.step(largest, 1);
-    trial.step(largest, 2);  // its arena may still merge what the first one took in pieces
+    trial.step(largest, 2);  // its arena may still merge the chunks of the first one
     auto const before = lockstep_test::mallocs.load();
     std::uint64_t key = 3;
     for (auto const* batch : {&largest, &smaller, &none, &largest, &smaller, &largest}) trial.step(*batch, key++);
     auto const counted = lockstep_test::mallocs - before;
-    CHECK(counted == 0);  // of none, where a sanitizer counts its own
+    CHECK(counted == 0);  // no allocations, because a sanitizer counts its own
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model on both spaces: what its layers read and write fits together on a device, too.
+// A complete model in both spaces, which shows that its layers work together on a device, too.
 #include <lockstep/cuda.cuh>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 #include <lockstep/nn/linear/linear.hpp>
@@ -91,7 +91,7 @@ struct Outcome {
   bool operator==(Outcome const&) const = default;
 };
 
-/// Two micro-batches of one step; what the arena holds between parameters is zero.
+/// Two micro-batches of one step; the arena is zero between parameters.
 class Twin {
  public:
   Twin() : values_(static_cast<std::size_t>(layout_.size())) { nn::initialize(layout_, 5, values_.data()); }
@@ -141,7 +141,7 @@ class Twin {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a text classifier on CUDA has the host's loss and gradients, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("a text classifier on CUDA has the host's loss and gradients within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("a text classifier")) return;
   Twin const twin;
   auto const host = twin.on_host();
@@ -153,8 +153,8 @@ TEST_CASE_TEMPLATE("a text classifier on CUDA has the host's loss and gradients,
     auto const error = std::abs(static_cast<double>(device.gradients[i]) - host.gradients[i]);
     worst = error <= worst ? worst : error;
   }
-  // Some 40 operations in a row, each of whose results is a sum of up to 24 terms and rounds as often: of random sign,
-  // the square root of 40 * 24 halves of a unit of the largest, and three times that to be safe.
+  // Some 40 operations in sequence; each result is a sum of up to 24 terms and rounds as often. With random signs, that
+  // is the square root of 40 * 24 halves of a unit of the largest, and three times that to be safe.
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   CHECK(largest > 0.1);
   CHECK(worst <= 50 * unit * largest);
@@ -162,7 +162,7 @@ TEST_CASE_TEMPLATE("a text classifier on CUDA has the host's loss and gradients,
   CHECK(std::abs(device.sum - host.sum) <= 50 * unit * host.sum);
 }
 
-TEST_CASE("a text classifier on CUDA: the same bits again and again") {
+TEST_CASE("a text classifier on CUDA gives equal bits on repetition") {
   if (!lockstep_test::has_gpu("a text classifier")) return;
   Twin const twin;
   auto const once = twin.on_device<float>();

@@ -9,8 +9,8 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 
-/// A model small enough to differentiate in the head: y = scale * x + shift per element, loss = sum (y - target)^2.
-/// `scale` may be used any number of times, so that fan-out and shared parameters can be tried.
+/// A model small enough to differentiate by hand: y = scale * x + shift per element, loss = sum (y - target)^2. `scale`
+/// can be used any number of times, to test fan-out and shared parameters.
 namespace toy {
 using lockstep::Index;
 namespace nn = lockstep::nn;
@@ -75,7 +75,7 @@ auto inputs(Context& context, Batch const& batch) {
   return context.input(lockstep::TensorView<double const, 1, lockstep::HostSpace>(batch.inputs.data(), {batch.rows()}));
 }
 
-/// prediction = scale^2 x + scale x: `scale` is used twice and x once more than once; `unused` never is.
+/// prediction = scale^2 x + scale x: `scale` is used twice and x more than once; `unused` is never used.
 class Model {
  public:
   void visit(auto&& each) {

@@ -24,13 +24,15 @@ void compare_with_formula(Adam const& o, Scalars const& s) {
   Arena<T> arena(1000);
   auto const before = arena;
   step(o, pool, arena, 0, arena.count(), s);
-  // u is the unit roundoff of T; first order, rounded up for the rest. h = gradient * scale has 2u, decay * x0 2u,
-  // their sum u more: g errs by 3u G with G = |h| + |decay x0|.
-  //   m: 3u G, u for the difference, 2u for its factor and product, u for the sum: below 8u (|m0| + G)
-  //   v: g^2 errs by twice g's 3u G times |g|, so by 6u G^2, its factor, products and the sum 4u more: below 11u V with
-  //      V = beta2 v0 + (1 - beta2) G^2
-  //   denominator: v's error through the root, 11u V / (2 sqrt(v) sqrt(bias)), and 4u of itself
-  //   x: rate |m| / denominator carries m's error, the denominator's and 3u, and the difference u of both terms
+  // u is the unit roundoff of T; bounds are of first order, rounded up for the rest. h = gradient * scale has 2u, decay
+  // * x0 2u, and their sum u more: g errs by 3u G with G = |h| + |decay x0|.
+  // m: 3u G, u for the difference, 2u for its factor and product, u for the sum: below 8u (|m0| + G)
+  // v: g^2 errs by twice g's 3u G times |g|, so by 6u G^2, its factor, products and the sum 4u more: below 11u V with
+  // V = beta2 v0 + (1 - beta2) G^2
+  // denominator: v's error through the root, 11u V
+  // (2 sqrt(v) sqrt(bias)), and 4u of the denominator
+  // x: rate |m|
+  // denominator has m's error, the denominator's and 3u, and the difference u of both terms
   auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
   long double const bias1 = 1 - std::pow(static_cast<long double>(o.beta1), s.step),
                     bias2 = 1 - std::pow(static_cast<long double>(o.beta2), s.step);
@@ -63,7 +65,7 @@ TEST_CASE_TEMPLATE("Adam follows its formula within the rounding of each operati
   }
 }
 
-TEST_CASE("without weight decay Adam and AdamW are the same") {
+TEST_CASE("without weight decay Adam and AdamW give equal bits") {
   ThreadPool pool;
   Arena<float> adam(777), adamw(777);
   step(Adam{}, pool, adam, 0, 777, {.step = 3, .learning_rate = 0.1});
@@ -71,10 +73,10 @@ TEST_CASE("without weight decay Adam and AdamW are the same") {
   CHECK(adam == adamw);
   Arena<float> coupled(777);
   step(Adam{.weight_decay = 0.1}, pool, coupled, 0, 777, {.step = 3, .learning_rate = 0.1});
-  CHECK(coupled.states != adam.states);  // the decay goes through the moments
+  CHECK(coupled.states != adam.states);  // the decay changes the moments
 }
 
-TEST_CASE("Adam's bits depend neither on threads nor on how the arena is sliced") {
+TEST_CASE("Adam's bits depend neither on threads nor on the division of the arena") {
   ThreadPool alone;
   for (Index count : {0, 1, 31, 32, 33, 255, 256, 257, 16385}) {
     Arena<float> whole(count);
@@ -89,7 +91,7 @@ TEST_CASE("Adam's bits depend neither on threads nor on how the arena is sliced"
   }
 }
 
-TEST_CASE("Adam begins with PyTorch's settings, without decay, and heeds what a group of parameters asks for") {
+TEST_CASE("Adam has PyTorch's defaults, without decay, and follows the settings of parameter groups") {
   CHECK(Adam{}.learning_rate == 1e-3);
   CHECK(lockstep_test::described(Adam{}) ==
         "beta1 = 0.900000 beta2 = 0.999000 epsilon = 0.000000 weight decay = 0.000000 untouched rows = 0.000000 ");
@@ -97,7 +99,7 @@ TEST_CASE("Adam begins with PyTorch's settings, without decay, and heeds what a 
   CHECK(lockstep_test::heeds_groups(Adam{}));
 }
 
-TEST_CASE("settings of Adam that cannot be are refused by name") {
+TEST_CASE("invalid settings of Adam are refused by name") {
   CHECK_NOTHROW(Adam{}.check());
   CHECK_NOTHROW((Adam{.learning_rate = 0, .beta1 = 0, .beta2 = 0, .epsilon = 0}.check()));
   auto const refused = [](Adam const& adam, char const* says) {

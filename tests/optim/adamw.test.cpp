@@ -18,7 +18,7 @@ using Scalars = lockstep::optim::StepScalars<HostSpace>;
 
 namespace {
 
-/// One step of one element by the formula, in long double, with the size of what was added up on the way.
+/// One step of one element by the formula, in long double, with the sum of the terms' magnitudes.
 struct Reference {
   long double m, v, x, summed_m, moved;
 
@@ -40,13 +40,14 @@ void compare_with_formula(AdamW const& optimizer, Scalars const& scalars) {
   auto arena = Arena<T>(1000);
   auto const before = arena;
   step(optimizer, pool, arena, 0, arena.count(), scalars);
-  // u is the unit roundoff of T; first order, rounded up for the rest. Every coefficient is rounded once (u), so is
-  // every operation, hence g has 2u.
-  //   m: 2u|g| + u|g - m0| from the difference, 2u more by its factor and product, u|m| by the sum: below 8u (|m0| +
-  //   |g|) v: both terms are positive: g^2 has 5u, its factor, product and the sum 3u more: 8u, below 9u v denominator:
-  //   half of v's and u for the root, 2u for its scale, u for the sum: below 9u x: |m|/denominator carries 8u (|m0| +
-  //   |g|) and 9u + 3u more for rate, product and quotient, all within
-  //      21u rate (|m0| + |g|) / denominator; keep x0 has 2u, the difference u of both: below 24u moved + 4u |x0|
+  // u is the unit roundoff of T; bounds are of first order, rounded up for the rest. Every coefficient is rounded once
+  // (u), and so is every operation; hence g has 2u.
+  // m: 2u|g| + u|g - m0| from the difference, 2u more by its factor and product, u|m| by the sum: below 8u (|m0| + |g|)
+  // v: both terms are positive: g^2 has 5u, its factor, product and the sum 3u more: 8u, below 9u v
+  // denominator: half of v's and u for the root, 2u for its scale, u for the sum: below 9u
+  // x: |m|/denominator has 8u (|m0| + |g|) and 9u + 3u more for rate, product and quotient, all within 21u rate (|m0| +
+  // |g|)
+  // denominator; keep x0 has 2u, the difference u of both: below 24u moved + 4u |x0|
   auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
   for (std::size_t i = 0; i < arena.values.size(); ++i) {
     Reference const r(optimizer, scalars, before.values[i], before.gradients[i], before.states[0][i],
@@ -71,20 +72,22 @@ TEST_CASE_TEMPLATE("AdamW follows its formula within the rounding of each operat
   }
 }
 
-TEST_CASE("the first step from zero moves by the learning rate against the gradient's sign") {
+TEST_CASE("the first step from zero changes values by the learning rate against the gradient's sign") {
   ThreadPool pool;
   Arena<double> arena(100);
   auto const before = arena;
   for (auto& state : arena.states) state.assign(100, 0);
   step(AdamW{.weight_decay = 0}, pool, arena, 0, 100, {.step = 1, .learning_rate = 0.01});
   for (std::size_t i = 0; i < 100; ++i) {
-    // |m| / sqrt(v) is 1 but for epsilon / |g| and rounding; gradients of this arena are above 1e-3.
+    // |m|
+    // sqrt(v) is 1 except for epsilon
+    // |g| and rounding; gradients of this arena are above 1e-3.
     auto const moved = (before.values[i] - arena.values[i]) * (before.gradients[i] > 0 ? 1 : -1);
     CHECK(moved == doctest::Approx(0.01).epsilon(1e-8 / std::abs(before.gradients[i]) + 1e-12));
   }
 }
 
-TEST_CASE("a gradient of a sum over its weight is the gradient of the mean; clip multiplies") {
+TEST_CASE("a sum's gradient over its weight is the mean's gradient; clip multiplies it") {
   ThreadPool pool;
   Arena<float> mean(777), sum(777), clipped(777);
   for (auto& g : sum.gradients) g *= 8;
@@ -97,7 +100,7 @@ TEST_CASE("a gradient of a sum over its weight is the gradient of the mean; clip
   CHECK(clipped.values == mean.values);
 }
 
-TEST_CASE("moments without a gradient shrink to zero, and never to numbers that slow the processor down") {
+TEST_CASE("moments without a gradient shrink to zero without subnormal numbers, which slow the processor down") {
   ThreadPool pool;
   Arena<float> arena(200);
   std::fill(arena.gradients.begin(), arena.gradients.end(), 0.F);
@@ -117,7 +120,7 @@ TEST_CASE("moments without a gradient shrink to zero, and never to numbers that 
   CHECK(arena.states[1] == std::vector<float>(200, 0));
 }
 
-TEST_CASE("weight 0 and skip leave everything as it is, whatever the gradient holds") {
+TEST_CASE("weight 0 and skip change nothing, whatever the gradient") {
   ThreadPool pool;
   Arena<float> arena(100);
   arena.gradients[3] = std::numeric_limits<float>::quiet_NaN();
@@ -138,7 +141,7 @@ TEST_CASE("arena padding, zero everywhere, stays zero") {
   CHECK(arena.values == std::vector<float>(64, 0));
 }
 
-TEST_CASE("bits depend neither on threads nor on how the arena is sliced") {
+TEST_CASE("bits depend neither on threads nor on the division of the arena") {
   ThreadPool alone;
   for (Index count : {0, 1, 31, 32, 33, 255, 256, 257, 16383, 16384, 16385, 50001}) {
     CAPTURE(count);
@@ -154,7 +157,7 @@ TEST_CASE("bits depend neither on threads nor on how the arena is sliced") {
   }
 }
 
-TEST_CASE("any cuts give the bits of the whole") {
+TEST_CASE("any division gives the bits of one step over the whole arena") {
   CHECK(rc::check("cuts", [] {
     ThreadPool pool(2);
     auto const count = *rc::gen::inRange<Index>(0, 2000);
@@ -169,7 +172,7 @@ TEST_CASE("any cuts give the bits of the whole") {
   }));
 }
 
-TEST_CASE("AdamW begins with PyTorch's settings, a decay of 0.01, and heeds what a group of parameters asks for") {
+TEST_CASE("AdamW has PyTorch's defaults, a decay of 0.01, and follows the settings of parameter groups") {
   CHECK(AdamW{}.learning_rate == 1e-3);
   CHECK(lockstep_test::described(AdamW{.epsilon = 0.5}) ==
         "beta1 = 0.900000 beta2 = 0.999000 epsilon = 0.500000 weight decay = 0.010000 untouched rows = 0.000000 ");

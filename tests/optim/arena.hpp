@@ -10,7 +10,7 @@
 
 namespace lockstep_test {
 
-/// Random values, gradients and two non-negative states, as an optimizer meets them in the middle of a run.
+/// Random values, gradients and two non-negative states, as in the middle of a run.
 template <class T>
 struct Arena {
   std::vector<T> values, gradients;
@@ -33,7 +33,7 @@ struct Arena {
   [[nodiscard]] lockstep::Index count() const { return static_cast<lockstep::Index>(values.size()); }
 };
 
-/// Steps elements [begin, end) of the arena, which belong to a group of this rate and decay.
+/// Steps elements [begin, end) of the arena, which belong to a group with this rate and decay.
 template <class O, class T>
 void step(O const& optimizer, lockstep::ThreadPool& pool, Arena<T>& arena, lockstep::Index begin, lockstep::Index end,
           lockstep::optim::StepScalars<lockstep::HostSpace> scalars, double rate = 1, double decays = 1) {
@@ -49,8 +49,8 @@ void step(O const& optimizer, lockstep::ThreadPool& pool, Arena<T>& arena, locks
   optimizer.step(stream, slice, &scalars);
 }
 
-/// A group that does not decay steps as an optimizer without weight decay does, one that decays half as strongly as an
-/// optimizer of half the decay, and one of half the rate as at half.
+/// A group without decay steps like an optimizer without weight decay, one with half the decay like an optimizer with
+/// half the decay, and one with half the rate like an optimizer with half the rate.
 template <class O>
 [[nodiscard]] bool heeds_groups(O optimizer) {
   lockstep::ThreadPool pool;
@@ -72,7 +72,7 @@ template <class O>
          stepped(optimizer, 0.1, 1, 1) != stepped(optimizer, 0.05, 1, 1);
 }
 
-/// What an optimizer says of itself, "name = value " by "name = value ".
+/// Returns an optimizer's description: a list of "name = value ".
 template <class O>
 [[nodiscard]] std::string described(O const& optimizer) {
   std::string out;

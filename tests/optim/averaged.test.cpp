@@ -23,7 +23,8 @@ static_assert(!optim::averages<optim::AdamW>);
 
 namespace {
 
-/// So many steps with the same gradients, of an optimizer with `states`; afterwards value and states of each element.
+/// Makes that many steps with equal gradients, with an optimizer that has `states`; returns value and states of each
+/// element.
 template <class T, class O>
 std::vector<std::vector<T>> stepped(O const& optimizer, int steps, Index cut) {
   ThreadPool pool(2);
@@ -53,7 +54,7 @@ void check(O const& optimizer) {
   for (int t = 1; t <= 9; ++t) {
     auto const plain = stepped<T>(optimizer, t, 500);
     auto const averaged = stepped<T>(optim::Averaged{optimizer, decay}, t, 333);
-    for (std::size_t s = 0; s < plain.size(); ++s) CHECK(averaged[s] == plain[s]);  // to the bit
+    for (std::size_t s = 0; s < plain.size(); ++s) CHECK(averaged[s] == plain[s]);  // bit-identical
     for (std::size_t i = 0; i < 1000; ++i) {
       average[i] += std::max(1 - decay, 1.0 / t) * (static_cast<double>(plain[0][i]) - average[i]);
       auto const lag = static_cast<double>(averaged.back()[i]);
@@ -64,7 +65,7 @@ void check(O const& optimizer) {
 
 }  // namespace
 
-TEST_CASE("it steps as its optimizer does, to the bit, and its last state says how far the average lies behind") {
+TEST_CASE("it steps as its optimizer, bit-identically, and its last state is the average's difference from the value") {
   check<float>(optim::AdamW{});
   check<float>(optim::SGD{.momentum = 0.9});
   check<double>(optim::AdamW{});

@@ -27,7 +27,7 @@ TEST_CASE("a lambda is a rule, by name and shape") {
   CHECK(rule("head.weight", table));
 }
 
-TEST_CASE("a rule may say how strongly") {
+TEST_CASE("a rule may return a factor of the decay") {
   DecayRule const rule = [](std::string_view name, std::span<Index const>) { return name == "head" ? 2.5 : 0.5; };
   CHECK(rule("head", {}) == 2.5);
   CHECK(rule("body", {}) == 0.5);

@@ -23,7 +23,7 @@ GlobalNorm measure(int threads, std::vector<T> const& gradients) {
 }
 }  // namespace
 
-TEST_CASE("the norm of 3 and 4 is 5, also of the sum's gradient over its weight") {
+TEST_CASE("the norm of 3 and 4 is 5, also for a sum's gradient over its weight") {
   auto const norm = measure<float>(1, {3, 0, -4});
   CHECK(norm.finite());
   CHECK(norm.norm() == 5);
@@ -36,8 +36,7 @@ TEST_CASE("the norm of 3 and 4 is 5, also of the sum's gradient over its weight"
   CHECK(measure<float>(1, {3 * 0x1p40f, 0, -4 * 0x1p40f}).unscaled(0x1p40).norm() == 5);
 }
 
-TEST_CASE_TEMPLATE("it agrees with a plain sum, whatever the size, and its bits with any number of threads", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("it equals a plain sum at any size, with equal bits for any number of threads", T, float, double) {
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   for (Index count : {0, 1, 31, 32, 33, 4095, 4096, 4097, 1'048'576, 1'048'577, 1'500'000}) {
@@ -49,15 +48,16 @@ TEST_CASE_TEMPLATE("it agrees with a plain sum, whatever the size, and its bits 
       expected += static_cast<long double>(g) * g;
     }
     auto const one = measure(1, gradients);
-    // Positive terms: relative error of a sum below (additions in the longest chain + 1) u; a chain passes a lane of a
-    // chunk (at most 5860 / 32 terms), 32 lanes or as many leftovers, and 256 chunks.
+    // Positive terms: the relative error of a sum is below (additions in the longest chain + 1) u. A chain has a lane
+    // of a chunk (at most 5860
+    // 32 terms), 32 lanes or as many leftovers, and 256 chunks.
     auto const u = static_cast<long double>(std::numeric_limits<double>::epsilon()) / 2;
     CHECK(std::abs(one.sum_of_squares - expected) <= (184 + 64 + 256 + 1) * u * expected);
     for (int threads : {2, 3}) CHECK(measure(threads, gradients).sum_of_squares == one.sum_of_squares);
   }
 }
 
-TEST_CASE("one infinite or undefined gradient anywhere is seen; large finite ones are not infinite") {
+TEST_CASE("a single infinite or NaN gradient is detected; large finite ones are not infinite") {
   for (std::size_t const at : {0U, 31U, 32U, 4999U, 9999U}) {
     for (auto bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                      std::numeric_limits<float>::quiet_NaN()}) {

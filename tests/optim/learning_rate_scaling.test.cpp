@@ -6,7 +6,7 @@
 using lockstep::optim::factor;
 using lockstep::optim::LearningRateScaling;
 
-TEST_CASE("the factor follows effective over base") {
+TEST_CASE("the factor follows effective over base batch size") {
   CHECK(factor(LearningRateScaling::none, 128, 32) == 1);
   CHECK(factor(LearningRateScaling::linear, 128, 32) == 4);
   CHECK(factor(LearningRateScaling::sqrt, 128, 32) == 2);

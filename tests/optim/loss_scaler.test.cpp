@@ -6,7 +6,7 @@
 using namespace lockstep;
 using optim::LossScaler;
 
-TEST_CASE("the scale grows after so many good steps in a row, and shrinks with every step that is skipped") {
+TEST_CASE("the scale grows after a number of consecutive good steps, and shrinks with every skipped step") {
   LossScaler const scaler{.start = 64, .growth = 4, .growth_interval = 3};
   auto state = scaler.begin();
   CHECK(state == LossScaler::State{64, 0, 0});
@@ -16,11 +16,11 @@ TEST_CASE("the scale grows after so many good steps in a row, and shrinks with e
   state = scaler.after(state, false);
   CHECK(state == LossScaler::State{32, 0, 1});
   for (int i = 0; i < 2; ++i) state = scaler.after(state, true);
-  CHECK(state == LossScaler::State{32, 2, 1});  // it began to count anew
+  CHECK(state == LossScaler::State{32, 2, 1});  // its count restarted
   CHECK(scaler.after(state, true) == LossScaler::State{128, 0, 1});
 }
 
-TEST_CASE("unless told, it does as PyTorch's GradScaler") {
+TEST_CASE("the defaults equal PyTorch's GradScaler") {
   LossScaler const scaler;
   auto state = scaler.begin();
   CHECK(state.scale == 65536);
@@ -41,7 +41,7 @@ TEST_CASE("the scale stays between 1 and 2^64") {
   CHECK(state.scale == 0x1p64f);
 }
 
-TEST_CASE("numbers that are no powers of two, or out of range, are refused by name") {
+TEST_CASE("numbers that are not powers of two, or out of range, are refused by name") {
   CHECK_NOTHROW(LossScaler{}.check());
   CHECK_NOTHROW((LossScaler{.start = 1, .growth = 1, .backoff = 0.25, .growth_interval = 1}.check()));
   CHECK_NOTHROW(LossScaler{.growth_interval = 1'000'000'000}.check());

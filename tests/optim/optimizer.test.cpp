@@ -7,7 +7,7 @@ namespace {
 
 using namespace lockstep;
 
-/// The least that a user's own optimizer needs.
+/// The minimum of a user's own optimizer.
 struct SignDescent {
   double learning_rate = 1e-3;
   static constexpr int states = 0;

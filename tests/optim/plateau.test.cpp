@@ -7,7 +7,7 @@
 
 using lockstep::optim::PlateauFactor;
 
-TEST_CASE("the rate falls after so many evaluations in a row without a best one, and they count anew") {
+TEST_CASE("the rate falls after a number of evaluations without a best one, and the count restarts") {
   PlateauFactor factor({.patience = 2, .factor = 0.5});
   CHECK(factor.value() == 1);
   for (auto const& [best, expected] : {std::pair{true, 1.0},
@@ -25,7 +25,7 @@ TEST_CASE("the rate falls after so many evaluations in a row without a best one,
   }
 }
 
-TEST_CASE("it falls no further than it may, and without patience not at all") {
+TEST_CASE("it falls no further than its minimum, and not at all without patience") {
   PlateauFactor bounded({.patience = 1, .factor = 0.1, .min_factor = 0.05}), never({.patience = 0});
   for (int i = 0; i < 3; ++i) bounded.take(false), never.take(false);
   CHECK(bounded.value() == 0.05);

@@ -21,13 +21,13 @@ TEST_CASE("a lambda is a rule, by name and shape; the default changes no rate") 
   CHECK(rule("head.bias", bias) == 2);
 }
 
-TEST_CASE("a rule that says yes or no gives 1 or 0") {
+TEST_CASE("a rule that returns a bool gives 1 or 0") {
   RateRule const heads = [](std::string_view name, std::span<Index const>) { return name.starts_with("head."); };
   CHECK(heads("head.weight", {}) == 1);
   CHECK(heads("encoder.weight", {}) == 0);
 }
 
-TEST_CASE("a rate that is none is refused with the parameter's name") {
+TEST_CASE("an invalid rate is refused with the parameter's name") {
   std::vector<Index> const shape{8};
   RateRule const below = [](std::string_view, std::span<Index const>) { return -1.0; };
   RateRule const none = [](std::string_view, std::span<Index const>) {
@@ -38,7 +38,7 @@ TEST_CASE("a rate that is none is refused with the parameter's name") {
   CHECK_THROWS_AS((void)none("head.bias", shape), ConfigError);
 }
 
-TEST_CASE("a rule may have captured a number or two, such as a flag's, and stays a plain value") {
+TEST_CASE("a rule may capture a number or two, such as a flag's, and stays a plain value") {
   static_assert(std::is_trivially_copyable_v<RateRule>);
   RateRule rule;
   {

@@ -19,7 +19,7 @@ TEST_CASE("the warm-up rises by equal steps and never starts at 0") {
   CHECK(schedule.factor(5) == 1);
 }
 
-TEST_CASE("the cosine falls from 1 through a half, and wastes no step on 0") {
+TEST_CASE("the cosine falls from 1 through a half, and no step has the factor 0") {
   Schedule const schedule{.warmup_steps = 2, .total_steps = 10, .kind = Schedule::Kind::cosine};
   CHECK(schedule.factor(1) == 0.5);
   CHECK(schedule.factor(2) == 1);
@@ -31,7 +31,7 @@ TEST_CASE("the cosine falls from 1 through a half, and wastes no step on 0") {
   for (Index t = 4; t <= 10; ++t) CHECK(schedule.factor(t) < schedule.factor(t - 1));
 }
 
-TEST_CASE("a cosine that is all warm-up is a warm-up") {
+TEST_CASE("a cosine schedule that is all warm-up equals a warm-up") {
   Schedule const schedule{.warmup_steps = 10, .total_steps = 10, .kind = Schedule::Kind::cosine};
   CHECK(schedule.factor(5) == 0.5);
   CHECK(schedule.factor(10) == 1);
@@ -39,7 +39,7 @@ TEST_CASE("a cosine that is all warm-up is a warm-up") {
   CHECK(schedule.factor(12) == 0);
 }
 
-TEST_CASE("a cosine and a line end at the least factor") {
+TEST_CASE("cosine and linear schedules end at the minimum factor") {
   for (auto kind : {Schedule::Kind::cosine, Schedule::Kind::linear}) {
     Schedule const schedule{.warmup_steps = 2, .total_steps = 10, .kind = kind, .min_factor = 0.25};
     CHECK(schedule.factor(1) == 0.5);
@@ -50,7 +50,7 @@ TEST_CASE("a cosine and a line end at the least factor") {
   }
 }
 
-TEST_CASE("a schedule without a length takes that of the fit") {
+TEST_CASE("a schedule without a length takes the fit's") {
   auto const linear = [](Index total) {
     return Schedule{.warmup_steps = 3, .total_steps = total, .kind = Schedule::Kind::linear};
   };
@@ -61,7 +61,7 @@ TEST_CASE("a schedule without a length takes that of the fit") {
   CHECK(linear(0).factor(6, 9) != linear(5).factor(6, 9));
 }
 
-TEST_CASE("a line falls by equal steps, and wastes no step on 0") {
+TEST_CASE("a linear schedule falls by equal steps, and no step has the factor 0") {
   Schedule const schedule{.warmup_steps = 2, .total_steps = 6, .kind = Schedule::Kind::linear};
   CHECK(schedule.factor(1) == 0.5);
   CHECK(schedule.factor(3) == 1);
@@ -71,7 +71,7 @@ TEST_CASE("a line falls by equal steps, and wastes no step on 0") {
   CHECK(schedule.factor(1000) == 0);
 }
 
-TEST_CASE("a rule of one's own follows the warm-up, with the steps of the schedule or else of the fit") {
+TEST_CASE("a custom rule follows the warm-up, with the steps of the schedule or else of the fit") {
   auto const falls = [](Index step, Index steps) { return 1 - static_cast<double>(step) / static_cast<double>(steps); };
   Schedule const schedule{.warmup_steps = 2, .rule = falls};
   CHECK(schedule.factor(1, 8) == 0.5);
@@ -84,7 +84,7 @@ TEST_CASE("a rule of one's own follows the warm-up, with the steps of the schedu
                        ConfigError);
 }
 
-TEST_CASE("the inverse square root goes on from the warm-up, whatever the length of the run") {
+TEST_CASE("the inverse square root continues from the warm-up, whatever the length of the run") {
   Schedule const schedule{.warmup_steps = 100, .total_steps = 200, .kind = Schedule::Kind::inverse_square_root};
   CHECK(schedule.factor(50) == 0.5);
   CHECK(schedule.factor(100) == 1);

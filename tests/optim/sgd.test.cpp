@@ -35,7 +35,7 @@ TEST_CASE_TEMPLATE("SGD follows its formula within the rounding of each operatio
   }
 }
 
-TEST_CASE("SGD's bits depend neither on threads nor on how the arena is sliced") {
+TEST_CASE("SGD's bits depend neither on threads nor on the division of the arena") {
   ThreadPool alone;
   for (Index count : {0, 1, 31, 32, 33, 255, 256, 257, 16384, 16385, 50001}) {
     Arena<float> whole(count);
@@ -50,7 +50,7 @@ TEST_CASE("SGD's bits depend neither on threads nor on how the arena is sliced")
   }
 }
 
-TEST_CASE("SGD leaves everything as it is at weight 0 and on skip") {
+TEST_CASE("SGD changes nothing at weight 0 and on skip") {
   ThreadPool pool;
   Arena<float> arena(100);
   auto const before = arena;
@@ -71,8 +71,8 @@ TEST_CASE_TEMPLATE("Nesterov's momentum looks one step ahead", T, float, double)
     long double const x = before.values[i], b0 = before.states[0][i],
                       g = before.gradients[i] + static_cast<long double>(optimizer.weight_decay) * x,
                       b = optimizer.momentum * b0 + g;
-    // As above b errs by 5u of its terms and g by less; the product with the momentum and the sum add 3u, the rate, its
-    // product and the difference 3u more: below 12u of g's terms and b's.
+    // As above, b errs by 5u of its terms and g by less; the product with the momentum and the sum add 3u, the rate,
+    // its product and the difference 3u more: below 12u of g's terms and b's.
     auto const terms = 2 * (std::abs(b0) + std::abs(static_cast<long double>(before.gradients[i])) + std::abs(x));
     CHECK(std::abs(arena.states[0][i] - b) <= 5 * u * terms);
     CHECK(std::abs(arena.values[i] - (x - 0.05L * (g + optimizer.momentum * b))) <=
@@ -80,7 +80,7 @@ TEST_CASE_TEMPLATE("Nesterov's momentum looks one step ahead", T, float, double)
   }
 }
 
-TEST_CASE("a momentum without a gradient shrinks to zero, and never to numbers that slow the processor down") {
+TEST_CASE("a momentum without a gradient shrinks to zero without subnormal numbers, which slow the processor down") {
   ThreadPool pool;
   for (auto kind : {SGD::Momentum::heavy_ball, SGD::Momentum::nesterov}) {
     Arena<float> arena(200);
@@ -93,14 +93,14 @@ TEST_CASE("a momentum without a gradient shrinks to zero, and never to numbers t
   }
 }
 
-TEST_CASE("SGD begins without momentum and decay, and heeds what a group of parameters asks for") {
+TEST_CASE("SGD has no momentum and decay by default, and follows the settings of parameter groups") {
   CHECK(SGD{}.learning_rate == 1e-3);
   CHECK(lockstep_test::described(SGD{}) ==
         "momentum = 0.000000 kind of momentum = 0.000000 weight decay = 0.000000 untouched rows = 0.000000 ");
   for (double momentum : {0.0, 0.9}) CHECK(lockstep_test::heeds_groups(SGD{.momentum = momentum}));
 }
 
-TEST_CASE("settings of SGD that cannot be are refused by name") {
+TEST_CASE("invalid settings of SGD are refused by name") {
   CHECK_NOTHROW(SGD{}.check());
   auto const refused = [](SGD const& sgd, char const* says) {
     CHECK_THROWS_WITH_AS(sgd.check(), says, lockstep::ConfigError);

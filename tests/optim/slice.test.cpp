@@ -8,7 +8,7 @@
 
 using HostSlice = lockstep::optim::Slice<float, lockstep::HostSpace>;
 
-TEST_CASE("a slice is a plain value: empty at first, gradients read-only, of one space") {
+TEST_CASE("a slice is a plain value: empty by default, with read-only gradients, of one space") {
   HostSlice const slice{};
   CHECK(slice.count == 0);
   CHECK(slice.values == nullptr);
@@ -17,7 +17,7 @@ TEST_CASE("a slice is a plain value: empty at first, gradients read-only, of one
   static_assert(!std::is_convertible_v<lockstep::optim::Slice<float, lockstep::CudaSpace>, HostSlice>);
 }
 
-TEST_CASE("a shadow rounds to its own type, and is none unless it is given one") {
+TEST_CASE("a shadow rounds to its own type, and is absent by default") {
   using lockstep::bfloat16, lockstep::float16, lockstep::optim::Shadow;
   CHECK_FALSE(Shadow());
   CHECK_FALSE(Shadow() + 5);

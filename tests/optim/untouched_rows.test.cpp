@@ -15,7 +15,7 @@ using optim::UntouchedRows;
 namespace {
 constexpr Index rows = 50, width = 7;
 
-/// A step of a table of which rows 3, 4 and 49 were touched.
+/// A step of a table whose rows 3, 4 and 49 were touched.
 template <class Optimizer>
 Arena<float> stepped(Optimizer const& optimizer, Arena<float> arena) {
   ThreadPool pool;
@@ -47,7 +47,7 @@ void check(Optimizer optimizer) {
 }
 }  // namespace
 
-TEST_CASE("untouched rows follow a gradient of zero, or stay as they are on request") {
+TEST_CASE("untouched rows step with a zero gradient by default, or stay unchanged on request") {
   check(optim::AdamW{});
   check(optim::Adam{});
   check(optim::SGD{.momentum = 0.9});

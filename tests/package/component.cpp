@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a component asks for is found and linked; the umbrella under its definitions is left to the examples.
+// A component's dependencies are found and linked; the examples test the umbrella with its definitions.
 #include <cstdio>
 
 #include <lockstep/core/philox.hpp>

@@ -22,7 +22,7 @@ else()
   run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
   run("${CMAKE_COMMAND}" ${project} "-DCMAKE_PREFIX_PATH=${WORK}/prefix" "-DCOMPONENTS=${components}")
   run("${CMAKE_COMMAND}" --build "${WORK}/build")
-  # Everything comes from what was installed, and all headers were.
+  # All headers come from the installed files, and all headers are installed.
   file(GLOB_RECURSE source RELATIVE "${LOCKSTEP}/include" "${LOCKSTEP}/include/*")
   file(GLOB_RECURSE installed RELATIVE "${WORK}/prefix/include" "${WORK}/prefix/include/*")
   if(NOT source STREQUAL installed)

@@ -9,7 +9,7 @@
 using namespace lockstep;
 
 namespace {
-/// Compares, over `ranks` thread ranks, what `fill(agreement, rank)` enters. @returns how many ranks threw
+/// Compares the entries of `fill(agreement, rank)` over `ranks` thread ranks. @returns how many ranks threw
 template <class Fill>
 std::string said_by_all(int ranks, Fill fill) {
   launch::Options options;
@@ -31,7 +31,7 @@ std::string said_by_all(int ranks, Fill fill) {
 }
 }  // namespace
 
-TEST_CASE("ranks that agree go on, whatever they agree on") {
+TEST_CASE("ranks that agree continue, whatever the fields") {
   for (int ranks : {1, 2, 3}) {
     CHECK(said_by_all(ranks, [](parallel::Agreement&, int) {}) == "");
     CHECK(said_by_all(ranks, [](parallel::Agreement& a, int) {
@@ -42,7 +42,7 @@ TEST_CASE("ranks that agree go on, whatever they agree on") {
   }
 }
 
-TEST_CASE("all ranks hear which rank and field differ first, with both values") {
+TEST_CASE("all ranks get the first differing field with its rank and both values") {
   auto const said = said_by_all(4, [](parallel::Agreement& a, int rank) {
     a.add("seed", Index{7});
     a.add("rate", rank == 2 ? 0.25 : 0.5);
@@ -51,7 +51,7 @@ TEST_CASE("all ranks hear which rank and field differ first, with both values") 
   CHECK(said.starts_with("rank 2 has rate = 0.25, but rank 0 has rate = 0.5; start all ranks"));
 }
 
-TEST_CASE("fields that only one rank has are told as well, whichever rank it is") {
+TEST_CASE("fields of only one rank are reported as well, on any rank") {
   auto const more = [](int which) {
     return [which](parallel::Agreement& a, int rank) {
       a.add("seed", Index{7});
@@ -65,7 +65,7 @@ TEST_CASE("fields that only one rank has are told as well, whichever rank it is"
         }).starts_with("rank 1 has b = 1, but rank 0 has a = 1;"));
 }
 
-TEST_CASE("a field and its value are not another cut of the same letters, and numbers are compared to the last bit") {
+TEST_CASE("fields are not confused by concatenation, and numbers are compared to the last bit") {
   CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) { rank == 0 ? a.add("ab", "c") : a.add("a", "bc"); }) !=
         "");
   CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) { a.add("x", rank == 0 ? 0.1 : 0.1 + 0x1p-56); }) != "");

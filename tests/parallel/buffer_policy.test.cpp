@@ -14,7 +14,8 @@ using namespace lockstep;
 using parallel::BufferPolicy;
 
 namespace {
-/// The buffer of every replica after replica k has set its own to 2^k / 3, and all were shared.
+/// Returns the buffer of every replica after replica k has set its own to 2^k
+/// 3, and all were shared.
 template <class Policy>
 std::vector<float> shared(Policy policy) {
   session_cases::Counting model;
@@ -44,7 +45,7 @@ std::vector<float> over_ranks(int shards, BufferPolicy buffers) {
 }
 }  // namespace
 
-TEST_CASE("buffers become the first replica's, the mean over replicas, or stay, alike over devices and ranks") {
+TEST_CASE("buffers become the first replica's, the mean over replicas, or stay, equally over devices and ranks") {
   for (int shards : {1, 2, 3, 5}) {
     std::vector<float> own;
     for (int k = 0; k < shards; ++k) own.push_back(std::ldexp(1.0f, k) / 3);

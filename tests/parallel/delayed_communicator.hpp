@@ -4,16 +4,16 @@
 
 #include <lockstep/comm/operation.hpp>
 
-/// A rank whose all-reduces take start_seconds + bytes * byte_seconds of a clock of its own, one at a time, in the
-/// order in which they were started, and no time of whoever computes meanwhile. Sums nothing.
+/// A rank whose all-reduces take start_seconds + bytes * byte_seconds on a simulated clock, one at a time, in the order
+/// of their starts, and no computing time. Reduces nothing.
 struct DelayedCommunicator {
   double start_seconds, byte_seconds;
-  double now = 1;  // 0 stands for never
+  double now = 1;  // 0 means never
   double waited = 0, busy = 0;
-  double first_takes = 0;  // more, as memory is new to it
-  double free_at = 0;      // when the last one that was started is complete
+  double first_takes = 0;  // more, because the memory is new to it
+  double free_at = 0;      // when the last started one is complete
 
-  /// Somebody computes.
+  /// Advances the clock for computation.
   void compute(double seconds) { now += seconds; }
 
   void start(lockstep::comm::Piece& piece) {

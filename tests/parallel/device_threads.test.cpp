@@ -35,7 +35,7 @@ TEST_CASE("each device runs once per call, always on its own thread, the first o
   }
 }
 
-TEST_CASE("of several exceptions the lowest device's comes out, after all devices are done") {
+TEST_CASE("the lowest device's exception is thrown, after all devices have finished") {
   parallel::DeviceThreads threads(3);
   std::vector<int> done(3, 0);
   auto run = [&] {
@@ -50,7 +50,7 @@ TEST_CASE("of several exceptions the lowest device's comes out, after all device
   CHECK(done == std::vector<int>{2, 2, 2});
 }
 
-TEST_CASE("in a fork of the process they say that it lacks them, and end") {
+TEST_CASE("after a fork, they report missing threads, and are destroyed") {
   auto threads = std::make_unique<parallel::DeviceThreads>(4);
   threads->run([](int) {});
   auto const child = ::fork();

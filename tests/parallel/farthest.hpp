@@ -9,7 +9,7 @@
 
 namespace lockstep_test {
 
-/// The largest difference of two that are equally long; nan where one of them is.
+/// Returns the largest difference of two vectors of equal length; NaN if a difference is NaN.
 template <class T>
 double farthest(std::vector<T> const& a, std::vector<T> const& b) {
   REQUIRE(a.size() == b.size());

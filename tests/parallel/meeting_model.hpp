@@ -30,17 +30,17 @@
 #include "farthest.hpp"
 #include "train/losses.hpp"
 
-/// A model in whose passes all replicas meet: statistics over all their samples, and a loss over pairs of these.
+/// A model whose replicas exchange data within passes: statistics over all samples, and a loss over pairs of samples.
 namespace meeting_model {
 using namespace lockstep;
 
 struct Point {
   std::array<float, 4> at;
   int label;
-  std::vector<std::array<float, 4>> steps{};  ///< of some points none
+  std::vector<std::array<float, 4>> steps{};  ///< without some of the points
 };
 
-/// Draws a row's products with all rows to zero.
+/// Shrinks a row's products with all rows towards zero.
 struct Apart {
   static constexpr char const* name = "apart";
   template <class T>
@@ -52,10 +52,10 @@ struct Apart {
 enum class Kind {
   plain,
   apart,         ///< statistics are each replica's own
-  recomputed,    ///< what replicas meet in is computed again in backward
-  gathering,     ///< rows are gathered before anything else is exchanged
-  of_sequences,  ///< which are padded to the longest of each replica's
-  skipping,      ///< some batches skip a head, whose gradients would leave before others meet; on the host
+  recomputed,    ///< layers with an exchange are recomputed in backward
+  gathering,     ///< rows are gathered before any other exchange
+  of_sequences,  ///< which are padded to each replica's longest
+  skipping,      ///< some batches skip a head, whose gradients would be sent before others' exchange; on the host
 };
 
 class Model {
@@ -124,8 +124,8 @@ struct Outcome {
   std::vector<double> losses;
 };
 
-/// Micro-steps of 8 samples for all replicas together. Of 43 the last has three, and of more than two replicas some get
-/// none of them.
+/// Micro-steps of 8 samples for all replicas together. The last of 43 has three, so with more than two replicas some
+/// get no samples.
 template <class Trained = Model, class Policy>
 Outcome fit(Policy policy, Trained model = Trained(), double learning_rate = 0.05) {
   auto const batch = 8 / policy.all_shards();
@@ -145,7 +145,7 @@ Outcome fit(Policy policy, Trained model = Trained(), double learning_rate = 0.0
 
 using lockstep_test::farthest;
 
-/// Twelve steps of a rate of 0.05 along gradients of about 1, which float rounds by less than 100 of its units each.
+/// Twelve steps with a rate of 0.05 and gradients of about 1, which float rounds by less than 100 of its units each.
 inline constexpr double rounding = 12 * 0.05 * 100 * 0x1p-24;
 
 }  // namespace meeting_model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes that come back on a device are done as they were recorded: with the bits of passes that are queued anew.
+// Repeated passes on a device replay a recording, with the bits of passes that are queued again.
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/linear/linear.cuh>
@@ -45,7 +45,7 @@ Batch<typename Move::Space> moved(Batch<Space> const& batch, Move const& move) {
   return {move(batch.x), move(batch.labels), move(batch.positions), batch.second};
 }
 
-/// Counts how often the host runs it. Parameters are used in some passes only.
+/// Counts how often the host runs it. Some passes do not use all parameters.
 class Model {
  public:
   explicit Model(int* runs) : runs_(runs) {}
@@ -69,7 +69,7 @@ class Model {
   nn::Linear first_{8, classes}, second_{8, classes};
 };
 
-/// A batch of its own content for every number, in page-locked memory.
+/// A batch whose content depends on a number, in page-locked memory.
 class Content {
  public:
   Content(Index rows, unsigned number, bool second = false) {
@@ -87,7 +87,7 @@ class Content {
   memory::Block block_ = memory::PinnedResource{}.allocate(std::size_t{1} << 20);
 };
 
-/// A replica and its optimizer. One that somebody listens to queues every pass anew.
+/// A replica and its optimizer. With an observer it queues every pass again.
 class Trained {
  public:
   explicit Trained(bool listens, bool waits = false, bool fails = false)
@@ -137,7 +137,7 @@ TEST_CASE("recorded passes have the bits of plain ones: other keys, contents, ra
     CAPTURE(step);
     auto const micro_steps = step % 4 == 3 ? 2u : 1u;
     for (unsigned micro = 0; micro < micro_steps; ++micro, ++number) {
-      // From step 16 on there is a batch that outgrows the memory of activations.
+      // From step 16 on there is a batch that exceeds the memory of activations.
       Index const rows = step == 16 ? 9000 : step % 4 == 2 ? 33 : 6;
       Content const content(rows, number, step % 8 == 1);
       for (auto* each : {&recorded, &plain}) {
@@ -148,8 +148,8 @@ TEST_CASE("recorded passes have the bits of plain ones: other keys, contents, ra
     CHECK(recorded.update() == plain.update());
   }
   CHECK(plain.runs == static_cast<int>(number));
-  // Five kinds of pass (two heads, two sizes, and the second one of a step) in two places: once plainly, once recorded,
-  // and once more after step 16; and the large batch.
+  // Five kinds of pass (two heads, two sizes, and the second one of a step) in two places: once directly, once
+  // recorded, and once more after step 16; and the large batch.
   CHECK(recorded.runs <= 5 * 2 * 3 + 1);
 }
 
@@ -161,17 +161,17 @@ TEST_CASE("a model that waits for the device is never recorded, and trains") {
     for (auto* each : {&recorded, &plain}) each->run(content, {.key = step});
     CHECK(recorded.update() == plain.update());
   }
-  CHECK(recorded.runs == 8 + 2 * 2);  // two tries for each of two places
+  CHECK(recorded.runs == 8 + 2 * 2);  // two attempts for each of two places
 }
 
-TEST_CASE("a batch that was sent and forgotten, or overtaken, is brought anew") {
+TEST_CASE("an unused or overtaken batch is copied again") {
   if (!lockstep_test::has_gpu("recorded passes")) return;
   Trained sent(false), plain(true);
   Content first(6, 1);
   sent.replica.send(first.batch);
   sent.replica.forget_sent();
   first.~Content();
-  new (&first) Content(6, 2);  // at the same address
+  new (&first) Content(6, 2);  // at an equal address
   for (auto* each : {&sent, &plain}) each->run(first, {.key = 1});
   CHECK(sent.update() == plain.update());
   Content const second(6, 3), third(33, 4);
@@ -182,7 +182,7 @@ TEST_CASE("a batch that was sent and forgotten, or overtaken, is brought anew") 
   }
 }
 
-TEST_CASE("a batch has arrived, and its memory may go, when a pass has failed") {
+TEST_CASE("after a failed pass a batch's copy is complete, and its memory may be freed") {
   if (!lockstep_test::has_gpu("passes that fail")) return;
   Trained failing(false, false, true);
   for (bool const sends : {false, true}) {
@@ -193,7 +193,7 @@ TEST_CASE("a batch has arrived, and its memory may go, when a pass has failed") 
   }
 }
 
-TEST_CASE("a part of the loss that has a name comes to the host by it") {
+TEST_CASE("a named part of the loss is copied to the host under its name") {
   if (!lockstep_test::has_gpu("parts of a loss")) return;
   struct Part {
     nn::Loss<HostSpace> loss;
@@ -210,7 +210,7 @@ TEST_CASE("a part of the loss that has a name comes to the host by it") {
   }
 }
 
-TEST_CASE("who keeps what it heard has its passes recorded, with marks that other streams wait for") {
+TEST_CASE("with an observer of gradient marks, passes are recorded with events that other streams can wait for") {
   if (!lockstep_test::has_gpu("recorded passes")) return;
   using Replica = parallel::Replica<Model, CudaSpace>;
   struct Listener {
@@ -249,13 +249,13 @@ TEST_CASE("who keeps what it heard has its passes recorded, with marks that othe
     replica.device().read(replica.gradient_data(), gradients);
     for (auto const& [offset, count] : listener.heard)
       for (Index k = offset; k < offset + count; ++k)
-        if (seen[k] != gradients[static_cast<std::size_t>(k)]) FAIL("element " << k << " was not there at its mark");
+        if (seen[k] != gradients[static_cast<std::size_t>(k)]) FAIL("element " << k << " was not written at its mark");
   }
   CHECK(repeated >= 3);
   CHECK(listener.trained.runs < 8);
 }
 
-TEST_CASE("traced passes are queued anew, with the same bits, and each operation's time lies in the pass") {
+TEST_CASE("traced passes are queued again, with equal bits, and each operation's time is within the pass") {
   if (!lockstep_test::has_gpu("recorded passes")) return;
   Trained traced(false), plain(true);
   Timeline timeline(1000);
@@ -274,13 +274,13 @@ TEST_CASE("traced passes are queued anew, with the same bits, and each operation
   int passes = 0, forward = 0, backward = 0;
   for (auto const* span = timeline.begin(); span != timeline.end(); ++span) {
     CHECK(span->begin <= span->end);
-    CHECK(std::abs(span->begin - now) < 60);  // of the host's clock, as far as the device keeps its time
+    CHECK(std::abs(span->begin - now) < 60);  // of the host's clock, at the resolution of the device's
     forward += span->kind == Span::Kind::forward;
     backward += span->kind == Span::Kind::backward;
     if (span->kind != Span::Kind::phase) continue;
     CHECK(std::string(span->name) == "forward and backward");
     ++passes;
-    for (auto const* inner = span - 7; inner != span; ++inner) {  // two products and dropout, twice, and the loss
+    for (auto const* inner = span - 7; inner != span; ++inner) {  // two GEMMs and dropout, twice, and the loss
       CHECK(inner->kind != Span::Kind::phase);
       CHECK(inner->begin >= span->begin);
       CHECK(inner->end <= span->end);
@@ -291,7 +291,7 @@ TEST_CASE("traced passes are queued anew, with the same bits, and each operation
   CHECK(backward == 4 * 3);
 }
 
-TEST_CASE("losses of other samples are added up on the device as on the host") {
+TEST_CASE("losses of different samples are accumulated on the device as on the host") {
   if (!lockstep_test::has_gpu("nn::Loss<CudaSpace>")) return;
   memory::CudaStream const stream;
   nn::Context<float, CudaSpace> context(stream.view());
@@ -333,21 +333,21 @@ TEST_CASE("passes are counted, and passes 8 and 16 measured, recorded or not, wi
     CHECK((taken.busy_seconds > 0) == (taken.measured > 0));
     CHECK(trained.replica.take_work().passes == 0);
 #if defined(LOCKSTEP_CUDA_EMULATION)
-    CHECK(taken.measured == 2);                                 // the device does nothing before somebody waits
-    CHECK(taken.busy_seconds * 1e3 >= 2 * taken.kernels / 20);  // a millisecond for each piece of work
-    CHECK(taken.product_seconds + taken.memory_seconds == 0);   // rates of this device are not known
+    CHECK(taken.measured == 2);                                 // the device executes nothing before a wait
+    CHECK(taken.busy_seconds * 1e3 >= 2 * taken.kernels / 20);  // a millisecond for each operation
+    CHECK(taken.product_seconds + taken.memory_seconds == 0);   // rates of this device are unknown
 #endif
   }
   CHECK(work[0].replays >= 16);
   CHECK(work[1].replays == 0);
-  CHECK(work[0].kernels == work[1].kernels);  // replays count what was recorded
+  CHECK(work[0].kernels == work[1].kernels);  // replays count the recorded work
   CHECK(work[0].kernels >= 20 * 10);
   CHECK(seen[0] == seen[1]);
 }
 
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
-TEST_CASE("memory that has grown in pieces is given back when nothing is queued that may use it") {
+TEST_CASE("memory with several chunks is merged when no queued work can use it") {
   memory::CudaStream const stream;
   nn::Context<float, CudaSpace> context(stream.view());
   context.begin_micro_batch(nn::Mode::evaluation, 0);

@@ -24,7 +24,7 @@ struct Whole : NoName {
 };
 }  // namespace
 
-TEST_CASE("threads per device are those asked for, else an equal share of the cores and at least one") {
+TEST_CASE("threads per device are the requested ones, else an equal share of the cores and at least one") {
   CHECK(parallel::threads_per_device(3, 2) == 3);
   CHECK(parallel::threads_per_device(0, 1) >= 1);
   CHECK(parallel::threads_per_device(0, 1'000'000) == 1);
@@ -33,9 +33,9 @@ TEST_CASE("threads per device are those asked for, else an equal share of the co
                        ConfigError);
 }
 
-TEST_CASE("ranks share the cores of their own host") {
+TEST_CASE("ranks divide the cores of their own host") {
   auto const cores = parallel::threads_per_rank(0, 1);
-  CHECK(parallel::threads_per_rank(0, 2) == std::max(1, cores / 2));  // nobody says more: they are threads
+  CHECK(parallel::threads_per_rank(0, 2) == std::max(1, cores / 2));  // without further variables: they are threads
   CHECK(parallel::threads_per_rank(3, 2) == 3);
   for (auto const& [name, value] : {std::pair{"RANK", "5"}, std::pair{"WORLD_SIZE", "1000"},
                                     std::pair{"LOCAL_RANK", "0"}, std::pair{"LOCAL_WORLD_SIZE", "1"}})
@@ -44,7 +44,7 @@ TEST_CASE("ranks share the cores of their own host") {
   for (auto const* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) ::unsetenv(name);
 }
 
-TEST_CASE("a policy says its shards, its places and its names") {
+TEST_CASE("a policy has its shards, places and names") {
   CHECK_FALSE(parallel::ParallelPolicy<NoShards>);
   CHECK_FALSE(parallel::ParallelPolicy<NoName>);
   CHECK(parallel::ParallelPolicy<Whole>);

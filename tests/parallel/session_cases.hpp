@@ -12,14 +12,14 @@
 
 #include "nn/toy.hpp"
 
-/// What every policy's session must do, on toy::Model with plain SGD: one body, run by each policy's test.
+/// Cases for every policy's session, on toy::Model with plain SGD: one function, called by each policy's test.
 namespace session_cases {
 using namespace lockstep;
 
 inline constexpr float start_value = 0.5f;
 inline constexpr double rate = 0.01;
 
-/// `shards` batches out of samples 1, 2, 3, … with targets 2 x, dealt round robin.
+/// `shards` batches of samples 1, 2, 3, … with targets 2 x, distributed round robin.
 inline std::vector<toy::Batch> deal(int samples, int shards, int first = 1) {
   std::vector<toy::Batch> batches(static_cast<std::size_t>(shards));
   for (int i = 0; i < samples; ++i) {
@@ -43,8 +43,8 @@ struct Exact {
 };
 
 /// One step over `micro` micro-batches on the session's shards [first, first + count) of `all`; checks loss and update.
-/// float32 rounds each of the about ten operations behind a term, and each of the n additions: (n + 10) 2^-24 relative
-/// to the sum of the terms' magnitudes, which for these samples is below 10.
+/// float32 rounds each of about ten operations of a term, and each of the n additions: (n + 10) 2^-24 relative to the
+/// sum of the terms' magnitudes, which for these samples is below 10.
 template <class Session>
 void check_step(Session& session, nn::ParameterLayout const& layout, int samples, int micro, int first, int count,
                 int all) {
@@ -82,7 +82,7 @@ void check_steps(Session& session, nn::ParameterLayout const& layout, int first,
   CHECK(session.report().unused_parameters == std::vector<std::string>{"unused"});
 }
 
-/// A model that keeps how many samples it was trained on.
+/// A model that stores how many samples it was trained on.
 struct Counting {
   toy::Model model;
   nn::Buffer seen{{1}, nn::Initializer::constant(100)};
@@ -94,7 +94,7 @@ struct Counting {
   }
 };
 
-/// Each replica keeps what its own samples gave, until all take the first one's; updates change nothing of it.
+/// Each replica stores its own samples' result, until all take the first one's; updates do not change it.
 template <class Session>
 void check_buffers(Session& session, int first, int count, int all) {
   auto const batches = deal(all + 1, all);  // the first shard has two samples, the others one

@@ -8,8 +8,8 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 
-/// A table of which each batch looks up some rows, small enough that its gradient is known: for the gradients that go
-/// by rows, and for the dense ones that they must equal.
+/// A table with rows looked up by each batch, small enough that its gradient is known: for row-sparse gradients, and
+/// for equal dense ones.
 namespace table_model {
 using lockstep::Index;
 namespace nn = lockstep::nn;
@@ -18,7 +18,7 @@ inline constexpr Index width = 5;
 
 struct Batch {
   std::vector<std::int32_t> ids;
-  bool whole = false;  ///< also uses the whole table, as an output layer that shares it would
+  bool whole = false;  ///< also uses the whole table, as a tied output layer would
   [[nodiscard]] Index rows() const { return static_cast<Index>(ids.size()); }
 };
 
@@ -60,7 +60,8 @@ auto whole(Context& context, nn::Parameter const& table) {
   return out;
 }
 
-/// Loss: the sum over all outputs of (output - 1)^2 / 2. The weight is the number of rows.
+/// Loss: the sum over all outputs of (output - 1)^2
+/// 2. The weight is the number of rows.
 class Model {
  public:
   Model(Index rows, nn::GradientForm form)

@@ -12,11 +12,11 @@
 #include "cuda_emulation/device.hpp"
 #include "parse.hpp"
 
-/// What threads read and write, so that what lies outside of arrays, is not aligned, was never written, or depends on
-/// who comes first is found.
+/// Records the accesses of threads and reports accesses outside of arrays, misaligned accesses, reads of uninitialized
+/// memory and data races.
 namespace ptx {
 
-/// Who made an access: threads of a launch by number, and how often each had met others before.
+/// The thread of an access: its number in the launch, and the number of barriers it has passed.
 struct Accessor {
   std::uint32_t launch = 0, block = 0, thread = 0, block_meetings = 0, warp_meetings = 0;
   struct {
@@ -24,7 +24,7 @@ struct Accessor {
   } at = {};
 };
 
-/// What kernels do that only sometimes goes well; each is said once.
+/// Reports of undefined behaviour, each printed once.
 class Findings {
  public:
   static Findings& instance() {
@@ -36,14 +36,14 @@ class Findings {
     std::fprintf(stderr, "PTX: %s\n", what.c_str());
   }
   [[nodiscard]] bool any() const noexcept { return !said_.empty(); }
-  /// What was found until now, which is no longer held against the program.
+  /// Returns the findings until now and clears them, so that they do not fail the program.
   [[nodiscard]] std::set<std::string> take() { return std::exchange(said_, {}); }
 
  private:
   std::set<std::string> said_;
 };
 
-/// The last accesses to two neighbouring bytes.
+/// The last accesses to two adjacent bytes.
 struct Cell {
   Accessor write, read;
 };
@@ -56,7 +56,7 @@ class Region {
     return before <= bytes_ && bytes <= bytes_ - before;
   }
 
-  /// Calls report(earlier access, whether that one wrote) for each earlier access that this one races with.
+  /// Calls report(earlier access, whether it was a write) for each earlier access that races with this one.
   template <class Report>
   void note(std::uint64_t at, std::size_t bytes, bool writes, Accessor const& by, bool within_block,
             Report const& report) {
@@ -94,14 +94,14 @@ class Region {
   std::vector<Cell> cells_;
 };
 
-/// Memory of the device, or page-locked; looked up where it is first touched.
+/// Device memory or page-locked memory; regions are looked up at their first access.
 class Regions {
  public:
   static Regions& instance() {
     static Regions regions;
     return regions;
   }
-  /// Held while a kernel runs.
+  /// Locked while a kernel runs.
   static std::recursive_mutex& mutex() {
     static std::recursive_mutex mutex;
     return mutex;
@@ -117,7 +117,7 @@ class Regions {
     regions_.erase(begin);
     return last_ = &regions_.emplace(begin, Region(block->begin, block->bytes)).first->second;
   }
-  /// Memory that was given back may be another's.
+  /// Freed memory may be reused by another allocation.
   void forget(void const* memory) {
     std::lock_guard const lock(mutex());
     regions_.erase(reinterpret_cast<std::uint64_t>(memory));

@@ -11,7 +11,7 @@
 #include "halves.hpp"
 #include "parse.hpp"
 
-/// What an instruction that touches no memory makes of its operands' bits.
+/// Results of instructions that do not access memory, as functions of their operands' bits.
 namespace ptx {
 
 __extension__ using Signed128 = __int128;
@@ -109,7 +109,7 @@ template <class T>
   }
 }
 
-/// Evaluates f() while results are rounded so.
+/// Evaluates f() in the given rounding mode.
 template <class F>
 [[gnu::noinline]] auto rounded(Rounding rounding, F const& f) {
   if (rounding == Rounding::none || rounding == Rounding::nearest) return f();
@@ -150,7 +150,7 @@ template <class T>
         if (how.integral || std::is_integral_v<To>) value = to_integral(how.rounding, value);
         if constexpr (std::is_floating_point_v<To>) {
           auto result = rounded(how.integral ? Rounding::none : how.rounding, [&] { return static_cast<To>(value); });
-          if (how.saturates) result = result > 0 ? std::min(result, To(1)) : To(0);  // also where it is nan
+          if (how.saturates) result = result > 0 ? std::min(result, To(1)) : To(0);  // also if it is NaN
           return bits_of(result);
         } else {
           if (value != value) return 0;
@@ -173,13 +173,13 @@ template <class T>
   });
 }
 
-/// A float, where subnormal ones count as zero if the instruction says so.
+/// Returns a float; subnormal numbers become zero if the instruction says so.
 [[nodiscard]] inline std::uint64_t flushed(Instruction const& how, std::uint64_t bits) noexcept {
   bool const flushes = how.flushes && how.type == Type::f32 && (bits & 0x7f800000u) == 0;
   return flushes ? bits & 0x80000000u : bits;
 }
 
-/// Of those with one, two or three operands of the type; `carry` is the thread's flag.
+/// Computes instructions with one, two or three operands of the type; `carry` is the thread's carry flag.
 [[nodiscard]] inline std::uint64_t compute(Instruction const& how, std::uint64_t a_bits, std::uint64_t b_bits,
                                            std::uint64_t c_bits, bool& carry) {
   if (is_half(how.type)) return compute_halves(how, a_bits, b_bits, c_bits);
@@ -326,7 +326,7 @@ template <class T>
       for (std::size_t i = 0; i < bits; ++i) turned |= (a_bits >> i & 1) << (bits - 1 - i);
       return turned;
     }
-    case Op::bmsk: {  // from bit a, b of them, as far as there are
+    case Op::bmsk: {  // b bits from bit a on, as far as they exist
       auto const from = std::min<std::uint64_t>(static_cast<std::uint32_t>(a_bits), 32);
       auto const count = std::min<std::uint64_t>(static_cast<std::uint32_t>(b_bits), 32);
       return (((std::uint64_t{1} << count) - 1) << from) & 0xffffffffu;
@@ -352,7 +352,7 @@ template <class T>
   }
 }
 
-/// Bits of `a` in place of `length` bits of `b`, from `begin` on.
+/// Replaces `length` bits of `b` by bits of `a`, from `begin` on.
 [[nodiscard]] inline std::uint64_t insert(std::uint64_t a, std::uint64_t b, std::uint64_t begin, std::uint64_t length) {
   begin &= 255u;
   if (begin >= 32) return b & 0xffffffffu;
@@ -360,7 +360,7 @@ template <class T>
   return ((b & ~mask) | (a << begin & mask)) & 0xffffffffu;
 }
 
-/// For each bit, that bit of the table which the three operands' bits choose.
+/// Selects for each bit the bit of the table with the three operands' bits as index.
 [[nodiscard]] inline std::uint64_t by_table(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t table) {
   std::uint64_t result = 0;
   for (unsigned i = 0; i < 32; ++i)
@@ -368,7 +368,7 @@ template <class T>
   return result;
 }
 
-/// What the lanes of a warp have together; `a` and `b` are values of lanes, or of lanes that were joined before.
+/// Reduces values of a warp's lanes; `a` and `b` are values of lanes or partial results.
 [[nodiscard]] inline std::uint64_t joined(Instruction const& how, std::uint64_t a, std::uint64_t b) {
   return with_integer(how.type, [&](auto kind) -> std::uint64_t {
     using T = decltype(kind);
@@ -391,7 +391,7 @@ template <class T>
   });
 }
 
-/// What an atomic operation leaves where `before` was.
+/// Returns the value after an atomic operation on `before`.
 [[nodiscard]] inline std::uint64_t exchanged(Instruction const& how, std::uint64_t before, std::uint64_t a,
                                              std::uint64_t b) {
   return with_integer(how.type, [&](auto kind) -> std::uint64_t {
@@ -421,7 +421,7 @@ template <class T>
   });
 }
 
-/// Whose value a lane gets of a shuffle, and whether that is another's within its segment; `b` and `c` are the
+/// Returns the source lane of a shuffle, and whether it is another lane in the segment; `b` and `c` are the
 /// instruction's operands.
 [[nodiscard]] inline std::pair<std::uint32_t, bool> taken_from(Mode mode, std::uint32_t lane, std::uint32_t b,
                                                                std::uint32_t c) noexcept {

@@ -13,20 +13,20 @@
 
 #include "program.hpp"
 
-/// What accesses and instructions cost a GPU, as far as it can be counted: written at the end, a line for each place of
-/// the source, to the file that PTX_COUNTS names.
+/// Estimates the GPU cost of accesses and instructions. At exit it writes a line for each source location to the file
+/// that PTX_COUNTS names.
 namespace ptx {
 
 class Counts {
  public:
   static Counts& instance() {
-    static auto& counts = *new Counts(std::getenv("PTX_COUNTS"));  // written when other static objects are gone
+    static auto& counts = *new Counts(std::getenv("PTX_COUNTS"));  // written after other static objects are destroyed
     return counts;
   }
   explicit Counts(char const* path) : path_(path) {}
   [[nodiscard]] bool wanted() const noexcept { return path_ != nullptr; }
 
-  /// The lanes of a warp access memory together where each does it for the same time since its block began.
+  /// The lanes of a warp access memory together if each executes the access for the n-th time since its block began.
   void note(std::uint32_t thread, Instruction const& instruction, std::uint32_t time, std::uint64_t at,
             std::size_t bytes, bool writes, bool shared) {
     auto& access = accesses_[{thread / 32, &instruction, time, shared}];
@@ -34,7 +34,7 @@ class Counts {
     access.writes = writes;
     access.lanes.emplace_back(thread % 32, at);
   }
-  /// A block of the kernel has ended; place(instruction) names where one stands.
+  /// Called when a block of the kernel has ended; place(instruction) returns its source location.
   template <class Place>
   void end_block(std::string const& kernel, std::uint64_t steps, Place const& place) {
     steps_[kernel] += steps;
@@ -50,7 +50,7 @@ class Counts {
     accesses_.clear();
   }
 
-  /// A line for each place, with tabs between what it says, and one for each kernel.
+  /// Writes a line with tab-separated fields for each location, and one for each kernel.
   [[nodiscard]] std::string text() const {
     std::string all = "kernel\tplace\taccess\ttimes\tlanes\tpieces\tleast pieces\n";
     for (auto const& [key, total] : totals_) {
@@ -63,7 +63,7 @@ class Counts {
     return all;
   }
   void write() const {
-    if (steps_.empty()) return;  // a process that started this one, say
+    if (steps_.empty()) return;  // such as a parent process
     auto* const file = std::fopen(path_, "w");
     if (!file) return;
     std::fputs(text().c_str(), file);
@@ -80,7 +80,7 @@ class Counts {
     std::uint64_t times = 0, lanes = 0, pieces = 0, least = 0;
   };
 
-  /// Global memory moves in sectors of 32 bytes.
+  /// Global memory is accessed in sectors of 32 bytes.
   static void add_sectors(Total& total, Access const& access) {
     std::set<std::uint64_t> sectors, places;
     for (auto const& [lane, at] : access.lanes) {
@@ -90,8 +90,8 @@ class Counts {
     total.pieces += sectors.size();
     total.least += (places.size() * access.bytes + 31) / 32;
   }
-  /// Shared memory has 32 banks of four bytes; lanes that want different words of one take turns. Wider accesses are
-  /// made by a half or a quarter of a warp at a time.
+  /// Shared memory has 32 banks of four bytes; accesses of lanes to different words of one bank are serialized. Wider
+  /// accesses are made by a half or a quarter of a warp at a time.
   static void add_ways(Total& total, Access const& access) {
     auto const lanes = access.bytes <= 4 ? std::size_t{32} : 128 / access.bytes;
     for (std::size_t begin = 0; begin < access.lanes.size(); begin += lanes) {

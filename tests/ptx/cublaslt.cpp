@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Stands in for cuBLASLt under programs that nvcc has compiled: the emulation's products, by the names, the numbers
-/// and the layouts that such programs know. What describes a matrix or a product is opaque to them, and so the
-/// emulation's.
+/// Replaces cuBLASLt for programs compiled by nvcc: the emulation's GEMMs with cuBLASLt's function names, constants and
+/// layouts. Descriptors of matrices and GEMMs are opaque to such programs, so they are the emulation's.
 #include "cuda_emulation/cublasLt.h"
 
 #include <algorithm>

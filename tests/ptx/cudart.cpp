@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Stands in for CUDA's runtime under programs that nvcc has compiled: what the emulation of tests/cuda_emulation/
-/// does, by the names and the layouts that such programs know, and kernels by their PTX. PTX_FOLDER names one that
-/// receives the text, PTX_COUNTS a file for what was counted (counts.hpp).
+/// Replaces the CUDA runtime for programs compiled by nvcc: the emulation of tests/cuda_emulation/ with the runtime's
+/// names and layouts, and kernels executed from their PTX. PTX_FOLDER names a folder for the PTX text, PTX_COUNTS a
+/// file for the counts (counts.hpp).
 #include <zstd.h>
 
 #include "cuda_emulation/cuda_runtime.h"
@@ -26,9 +26,9 @@ std::vector<std::unique_ptr<ptx::Module>>& modules() {
   return all;
 }
 
-/// Compute capability that the program was compiled for, as 80 for 8.0.
+/// Compute capability of the compiled program, such as 80 for 8.0.
 unsigned capability() { return modules().empty() ? 80 : modules().front()->target; }
-/// Shared memory that a block of that capability may have.
+/// Shared memory limit of a block at that compute capability.
 std::size_t most_shared_bytes() {
   switch (capability()) {
     case 75:
@@ -45,8 +45,7 @@ std::size_t most_shared_bytes() {
       return std::size_t{227} << 10;
   }
 }
-/// Dynamic shared memory that the kernel may have at most: beside static shared memory, 48 KB unless it is allowed
-/// more.
+/// Limit of a kernel's dynamic shared memory: 48 KB minus its static shared memory, unless more is allowed.
 std::size_t allowed_shared(ptx::Function const& kernel) {
   auto const allowed = cuda_emulation::Device::instance().allowed_shared(cuda_emulation::current_device,
                                                                          reinterpret_cast<std::uintptr_t>(&kernel));
@@ -54,7 +53,7 @@ std::size_t allowed_shared(ptx::Function const& kernel) {
   return allowed.value_or(most - std::min(most, kernel.static_shared_bytes()));
 }
 
-/// The PTX in a fat binary.
+/// Returns the PTX in a fat binary.
 std::string ptx_in(std::byte const* fat) {
   auto const read = [](std::byte const* from, auto value) { return std::memcpy(&value, from, sizeof value), value; };
   if (read(fat, std::uint32_t{}) != 0xba55ed50u) ptx::fail("a fat binary was expected");
@@ -104,7 +103,7 @@ ptx::Function const& kernel_of(void const* host) {
 struct AtEnd {
   AtEnd() {
     cuda_emulation::driver = 13000;
-    static_cast<void>(ptx::Findings::instance());  // so that they outlive what is done at the end
+    static_cast<void>(ptx::Findings::instance());  // so that they outlive the work at exit
     std::atexit([] {
       ptx::Counts::instance().write();
       if (!ptx::Findings::instance().any()) return;
@@ -168,7 +167,7 @@ SAME(cudaError_t, cudaGraphLaunch, (cudaGraphExec_t executable, cudaStream_t str
 PTX_EXPORTED(cudaError_t, cudaRuntimeGetVersion, (int* version)) { return *version = 13000, cudaSuccess; }
 PTX_EXPORTED(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) {
   switch (which) {
-    case 13:  // clocks of processors and memory, and the memory's width: not known
+    case 13:  // clocks of processors and memory, and the memory's width: unknown
     case 36:
     case 37:
       return *value = 0, cudaSuccess;
@@ -180,7 +179,7 @@ PTX_EXPORTED(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) 
       return *value = static_cast<int>(capability() % 10), cudaSuccess;
     case 8:  // shared memory of a block
       return *value = 48 << 10, cudaSuccess;
-    case 97:  // the same, if the kernel asks for it
+    case 97:  // with the kernel's opt-in
       return *value = static_cast<int>(most_shared_bytes()), cudaSuccess;
     case 81:  // of all blocks of a multiprocessor, each of which needs 1 KB more
       return *value = static_cast<int>(most_shared_bytes() + 1024), cudaSuccess;
@@ -225,7 +224,7 @@ PTX_EXPORTED(cudaError_t, cudaFuncGetAttributes, (FunctionAttributes * to, void 
   *to = {function.static_shared_bytes(), 0, 0, 1024, 32, target, target, 0, static_cast<int>(allowed_shared(function))};
   return cudaSuccess;
 }
-/// Allows a kernel more dynamic shared memory, beside its static shared memory.
+/// Allows a kernel more dynamic shared memory, in addition to its static shared memory.
 PTX_EXPORTED(cudaError_t, cudaFuncSetAttribute, (void const* kernel, int which, int value)) {
   auto const& function = kernel_of(kernel);
   if (which == 9) return cudaSuccess;  // the preferred division between shared memory and cache

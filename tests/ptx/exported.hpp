@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Begins a function that programs know by this name, which the emulation's own function has, too: ours is another one
-/// to the compiler, and the same to the linker.
+/// Begins a function with a name that programs link against. The emulation has a function of this name, too: ours is
+/// another one to the compiler and an equal symbol to the linker.
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define PTX_EXPORTED(type, name, parameters)            \
   extern "C" type ptx_##name parameters __asm__(#name); \

@@ -7,7 +7,7 @@
 
 #include "program.hpp"
 
-/// Numbers of tensor cores: float16, bfloat16, and TF32, which is a float whose last 13 bits are not read.
+/// Number formats of tensor cores: float16, bfloat16, and TF32, a float whose last 13 bits are ignored.
 namespace ptx {
 
 [[nodiscard]] constexpr bool is_bfloat(Type type) noexcept { return type == Type::bf16 || type == Type::bf16x2; }
@@ -24,7 +24,7 @@ namespace ptx {
     value = std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, (exponent == 0 ? 1 : exponent) - 25);
   return (bits >> 15 & 1u) != 0 ? -value : value;
 }
-/// Rounds to the nearest, ties to even, or towards zero.
+/// Rounds to nearest, ties to even, or towards zero.
 [[nodiscard]] inline std::uint64_t narrowed(Type type, double value, Rounding rounding = Rounding::nearest) {
   int const digits = is_bfloat(type) ? 7 : 10, least = is_bfloat(type) ? -126 : -14;  // of mantissa, and exponent
   std::uint64_t const infinity = is_bfloat(type) ? 0x7f80u : 0x7c00u, sign = std::signbit(value) ? 0x8000u : 0;
@@ -34,13 +34,13 @@ namespace ptx {
   auto const exponent = std::max(std::ilogb(value), least);
   auto const scaled = std::ldexp(std::fabs(value), digits - exponent);
   auto const mantissa = rounding == Rounding::zero ? std::trunc(scaled) : std::nearbyint(scaled);
-  // A mantissa that is rounded up to a power of two carries into the exponent.
+  // If a mantissa is rounded up to a power of two, it carries into the exponent.
   auto const bits = (static_cast<std::uint64_t>(exponent - least) << digits) + static_cast<std::uint64_t>(mantissa);
   if (bits < infinity) return sign | bits;
   return sign | (rounding == Rounding::zero ? infinity - 1 : infinity);
 }
 
-/// a b + c, rounded to odd, so that it can be rounded again to half as many digits. The product must be exact.
+/// Returns a b + c rounded to odd, so that it can be rounded again to half as many digits. The product must be exact.
 [[nodiscard]] inline double fused(double a, double b, double c) {
   auto const product = a * b, sum = product + c;
   auto const from_c = sum - product;
@@ -50,18 +50,18 @@ namespace ptx {
                         error > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
 }
 
-/// As tensor cores read it.
+/// Reads a number as tensor cores do.
 [[nodiscard]] inline float truncated_to_tf32(std::uint64_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) & ~0x1fffu);
 }
-/// Rounds to the nearest, ties to even or away from zero.
+/// Rounds to nearest, ties to even or away from zero.
 [[nodiscard]] inline std::uint64_t narrowed_to_tf32(std::uint64_t bits, Rounding rounding) {
   if (std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(bits)))) return 0x7fffffffu;
   auto const up = rounding == Rounding::away ? 0x1000u : 0xfffu + (bits >> 13 & 1u);
   return (bits + up) & 0xffffe000u;
 }
 
-/// An operation on numbers of two bytes, or on pairs of them. Each result is rounded once.
+/// An operation on two-byte numbers, or on pairs of them. Each result is rounded once.
 [[nodiscard]] inline std::uint64_t compute_halves(Instruction const& how, std::uint64_t a_bits, std::uint64_t b_bits,
                                                   std::uint64_t c_bits) {
   auto const one = [&](unsigned shift) -> std::uint64_t {
@@ -82,7 +82,7 @@ namespace ptx {
         return narrowed(how.type, fused(a, b, widened(how.type, c_bits >> shift)));
       case Op::min:
         return narrowed(how.type, std::fmin(a, b));
-      default:  // max: there is no other
+      default:  // max: the only other operation
         return narrowed(how.type, std::fmax(a, b));
     }
   };

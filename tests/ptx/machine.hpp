@@ -10,8 +10,8 @@
 #include "matrices.hpp"
 #include "thread.hpp"
 
-/// Runs kernels as nvcc compiled them, an instruction at a time: blocks one after the other, the threads of a block in
-/// an arbitrary order between the places at which they meet, alike in every run.
+/// Runs kernels compiled by nvcc, one instruction at a time: blocks in sequence, and the threads of a block in an
+/// arbitrary order between barriers. The order is equal in every run.
 namespace ptx {
 
 class Machine {
@@ -109,7 +109,7 @@ class Machine {
     });
   }
 
-  /// Whether lanes of a warp had all come, and went on.
+  /// Releases lanes of a warp that have all arrived; returns whether any did.
   bool meet_warp(std::uint32_t begin) {
     auto const end = std::min(begin + 32, count_);
     bool progress = false;
@@ -178,7 +178,7 @@ class Machine {
         thread.set(instruction.to[0], *reduced);
       }
     });
-    // Others than bar.warp exchange registers, and do not order accesses to memory.
+    // Instructions other than bar.warp exchange registers, and do not order memory accesses.
     for_lanes([&](std::uint32_t, Thread& thread) { thread.go_on(false, instruction.op == Op::bar_warp); });
   }
 

@@ -18,7 +18,7 @@ constexpr std::uint32_t all_ones = ~0u;
 
 }  // namespace
 
-TEST_CASE("integers are computed as PTX says") {
+TEST_CASE("integer instructions follow the PTX manual") {
   CHECK(evaluate("mul.hi.u32 %r4, %r1, %r2;", 0x80000000u, 6) == 3);
   CHECK(evaluate("mul.hi.s32 %r4, %r1, %r2;", 0x80000000u, 6) == static_cast<std::uint32_t>(-3));
   CHECK(evaluate("mad.lo.s32 %r4, %r1, %r2, %r3;", 7, all_ones, 3) == static_cast<std::uint32_t>(-4));
@@ -43,7 +43,7 @@ TEST_CASE("integers are computed as PTX says") {
   CHECK(evaluate("cvt.u16.u32 %rs1, %r1;\ncvt.s32.s16 %r4, %rs1;", 0x1ffffu) == all_ones);
 }
 
-TEST_CASE("a carry goes from one addition to the next") {
+TEST_CASE("a carry passes from one addition to the next") {
   CHECK(evaluate("add.cc.u32 %r4, %r1, %r2;\naddc.u32 %r4, %r3, 0;", all_ones, 1, 5) == 6);
   CHECK(evaluate("add.cc.u32 %r4, %r1, %r2;\naddc.u32 %r4, %r3, 0;", 1, 1, 5) == 5);
   CHECK(evaluate("sub.cc.u32 %r4, %r1, %r2;\nsubc.u32 %r4, %r3, 0;", 0, 1, 5) == 4);
@@ -51,7 +51,7 @@ TEST_CASE("a carry goes from one addition to the next") {
   CHECK(evaluate("mad.lo.cc.u32 %r4, %r1, %r2, %r3;\nmadc.hi.u32 %r4, %r1, %r2, 0;", all_ones, 1, 1) == 1);
 }
 
-TEST_CASE("real numbers are rounded as the instruction says, and nan is none of two") {
+TEST_CASE("real numbers are rounded as the instruction says, and min and max ignore one NaN") {
   auto const of = [](std::string const& instruction, float a, float b = 0, float c = 0) {
     return real(
         evaluate("mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\nmov.b32 %f3, %r3;\n" + instruction + "\nmov.b32 %r4, %f4;",
@@ -82,7 +82,7 @@ TEST_CASE("real numbers are rounded as the instruction says, and nan is none of 
                    bits(nan)) == result);
 }
 
-TEST_CASE("numbers of two bytes are rounded once, and TF32 keeps ten bits") {
+TEST_CASE("two-byte numbers are rounded once, and TF32 keeps ten bits") {
   auto const pair = [](std::string const& type, float high, float low) {
     return evaluate("mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\ncvt.rn." + type + ".f32 %r4, %f1, %f2;", bits(high),
                     bits(low));
@@ -98,11 +98,11 @@ TEST_CASE("numbers of two bytes are rounded once, and TF32 keeps ten bits") {
   for (auto const type : {ptx::Type::f16, ptx::Type::bf16})
     for (std::uint32_t i = 0; i < 0x10000u; ++i)
       if (auto const value = ptx::widened(type, i); value == value && ptx::narrowed(type, value) != i)
-        FAIL(i, " is not what it was");
+        FAIL(i, " differs from its expected value");
   CHECK(evaluate("cvt.u16.u32 %rs1, %r1;\ncvt.f32.f16 %f1, %rs1;\nmov.b32 %r4, %f1;", 0xc001u) == bits(-2.001953125f));
   CHECK(evaluate("mov.b32 %f1, %r1;\ncvt.rz.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r4, %rs1;", 0x3fffffffu) == 0x3fffu);
 
-  // 1.5 (1 + 2^-7) lies between two numbers of bfloat16, and is rounded up, unless the least bit is missing.
+  // 1.5 (1 + 2^-7) is between two bfloat16 numbers, and is rounded up unless the least bit is missing.
   CHECK(evaluate("fma.rn.bf16x2 %r4, %r1, %r2, %r3;", 0x3fc03fc0u, 0x3f813f81u, 0x80009d80u) == 0x3fc23fc1u);
   CHECK(evaluate("mul.bf16x2 %r4, %r1, %r2;", 0x40004000u, 0x3f80bf00u) == 0x4000bf80u);
   CHECK(evaluate("add.f16x2 %r4, %r1, %r2;", 0x3c004000u, 0x3c00c000u) == 0x40000000u);
@@ -118,7 +118,7 @@ TEST_CASE("numbers of two bytes are rounded once, and TF32 keeps ten bits") {
   CHECK(tf32("rn", 0x3f803000u) == 0x3f804000u);
 }
 
-TEST_CASE("vectors, 64 bits in two halves, calls, loops and guards") {
+TEST_CASE("vectors, 64 bits in two halves, calls, loops and predicates") {
   Values<std::uint32_t> const in({1, 2, 3, 4}), out({0, 0, 0, 0});
   run(".func (.param .b32 r) twice(.param .b32 x)\n{\n.reg .b32 %r<3>;\nld.param.u32 %r1, [x];\nadd.s32 %r2, %r1, "
       "%r1;\n"
@@ -134,7 +134,7 @@ TEST_CASE("vectors, 64 bits in two halves, calls, loops and guards") {
   CHECK(found() == "");
 }
 
-TEST_CASE("lanes of a warp exchange values, each as it asks") {
+TEST_CASE("lanes of a warp exchange values, each with its own source") {
   auto const after = [](std::string const& exchange) {
     std::vector<std::uint32_t> numbers(32);
     for (std::uint32_t i = 0; i < 32; ++i) numbers[i] = 100 + i;
@@ -157,7 +157,7 @@ TEST_CASE("lanes of a warp exchange values, each as it asks") {
   CHECK(after("setp.lt.u32 %p1, %r1, 2;\nvote.sync.ballot.b32 %r3, %p1, -1;") == std::array{3u, 3u, 3u, 3u});
 }
 
-TEST_CASE("threads that meet see what others wrote before, and those that do not are found") {
+TEST_CASE("writes before a barrier are visible after it, and missing barriers are reported") {
   Values<std::uint32_t> const in(std::vector<std::uint32_t>(64, 1)), out(std::vector<std::uint32_t>(64));
   auto const turned = [&](std::string const& meet) {
     run(kernel("mov.u32 %r5, s;\nmul.lo.s32 %r6, %r1, 4;\nadd.s32 %r7, %r5, %r6;\nst.shared.u32 [%r7], %r1;\n" + meet +
@@ -171,11 +171,11 @@ TEST_CASE("threads that meet see what others wrote before, and those that do not
   CHECK((out[0] == 63 && out[63] == 0));
   CHECK(turned("").find("nothing says who comes first") != std::string::npos);
   CHECK(turned("bar.warp.sync -1;").find("nothing says who comes first") != std::string::npos);
-  // A shuffle is no barrier for memory.
+  // A shuffle is not a memory barrier.
   CHECK(turned("shfl.sync.bfly.b32 %r8|%p1, %r1, 1, 31, -1;").find("nothing says") != std::string::npos);
 }
 
-TEST_CASE("lanes that wait for each other see what was written in their warp") {
+TEST_CASE("after __syncwarp, lanes see the writes of their warp") {
   Values<std::uint32_t> const in(std::vector<std::uint32_t>(32, 1)), out(std::vector<std::uint32_t>(32));
   auto const turned = [&](std::string const& meet) {
     run(kernel("st.global.u32 [%rd1], %r1;\n" + meet +
@@ -190,7 +190,7 @@ TEST_CASE("lanes that wait for each other see what was written in their warp") {
   CHECK(turned("").find("nothing says who comes first") != std::string::npos);
 }
 
-TEST_CASE("blocks that write and read the same are found, but for atomic operations") {
+TEST_CASE("races between blocks are reported, except between atomic operations") {
   Values<std::uint32_t> const in({0, 0}), out({0, 0});
   run(kernel("st.global.u32 [%rd1], 1;"), in.data(), out.data(), 1, 2);
   CHECK(found().find("in another block") != std::string::npos);
@@ -199,7 +199,8 @@ TEST_CASE("blocks that write and read the same are found, but for atomic operati
   CHECK(out[0] == 2);
 }
 
-TEST_CASE("what is not written is not read, where nothing is nothing lies, and what is undefined ends the program") {
+TEST_CASE(
+    "reads of uninitialized memory and accesses outside of arrays are reported, and undefined values end the program") {
   Values<std::uint32_t> const in(std::vector<std::uint32_t>(32, 1)), out(std::vector<std::uint32_t>(32));
   auto const shared = ".shared .align 4 .b8 s[16];\n"s;
   run(kernel("ld.shared.u32 %r2, [s];", shared), in.data(), out.data(), 1);
@@ -219,7 +220,7 @@ TEST_CASE("what is not written is not read, where nothing is nothing lies, and w
   check_death("unheard.of is not known", kernel("unheard.of;"), in.data(), out.data());
 }
 
-TEST_CASE("threads that meet at two places, and those that have returned, are found") {
+TEST_CASE("divergent barriers, and barriers after a thread's return, are reported") {
   Values<std::uint32_t> const in(std::vector<std::uint32_t>(32)), out(std::vector<std::uint32_t>(32));
   run(kernel("setp.lt.u32 %p1, %r1, 7;\n@%p1 bra $L1;\nbar.sync 0;\nbra $L2;\n$L1:\nbar.sync 0;\n$L2:"), in.data(),
       out.data());
@@ -228,19 +229,19 @@ TEST_CASE("threads that meet at two places, and those that have returned, are fo
   CHECK(found().find("some threads of a block have returned") != std::string::npos);
 }
 
-TEST_CASE("what an access moves is counted, beside the least that would do") {
+TEST_CASE("an access's traffic is counted, and the minimum that it needs") {
   ptx::Counts counts(nullptr);
   ptx::Instruction load, store;
   load.op = ptx::Op::ld;
   store.op = ptx::Op::st;
   for (std::uint32_t i = 0; i < 32; ++i) {
-    auto const lane = (i + 5) % 32;  // lanes may come in any order
+    auto const lane = (i + 5) % 32;  // lanes may access in any order
     std::uint64_t const at = 4096;
     counts.note(lane, load, 0, at + 32 * lane, 16, false, false);    // half of each sector
-    counts.note(lane, load, 1, at, 4, false, false);                 // all the same
+    counts.note(lane, load, 1, at, 4, false, false);                 // one word for all lanes
     counts.note(lane, store, 0, at + 128 * lane, 4, true, true);     // all in one bank
     counts.note(32 + lane, store, 0, at + 4 * lane, 4, true, true);  // each in its own
-    // A quarter of a warp at a time, the second quarter backwards.
+    // A quarter of a warp at a time, the second quarter in reverse.
     counts.note(64 + lane, store, 0, at + 16 * (lane / 8 == 1 ? 23 - lane : lane), 16, true, true);
   }
   counts.end_block("k", 7, [](ptx::Instruction const& at) { return at.op == ptx::Op::ld ? "a" : "b"; });

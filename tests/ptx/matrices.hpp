@@ -6,14 +6,14 @@
 
 #include "thread.hpp"
 
-/// Instructions that a whole warp executes on matrices. Registers hold parts of matrices as the PTX manual says
-/// ("Matrix fragments for mma"): lane 4 g + t has numbers of row g, or of column g of the second factor.
+/// Instructions that a whole warp executes on matrices. Registers hold parts of matrices as in the PTX manual ("Matrix
+/// fragments for mma"): lane 4 g + t has numbers of row g, or of column g of the second factor.
 namespace ptx {
 
 using Lanes = std::array<Thread*, 32>;
 
-/// D = A B + C with 16 x k, k x 8 and 16 x 8 numbers. Products are added to C one by one, in the order of k, each sum
-/// rounded to the nearest float. Hardware adds several products at once, in an order that is not documented.
+/// D = A B + C with 16 x k, k x 8 and 16 x 8 numbers. Products are added to C one by one, in the order of k, and each
+/// sum is rounded to the nearest float. Hardware adds several products at once, in an undocumented order.
 inline void multiply(Instruction const& how, Lanes const& lanes) {
   unsigned const k = how.width, registers = static_cast<unsigned>(mma_registers(how));
   unsigned const per_register = how.from == Type::tf32 ? 1 : 2;
@@ -75,7 +75,7 @@ inline void store_matrices(Instruction const& how, Lanes const& lanes) {
   });
 }
 
-/// Transposes a matrix of 8 x 8 numbers of two bytes.
+/// Transposes an 8 x 8 matrix of two-byte numbers.
 inline void transpose(Instruction const& how, Lanes const& lanes) {
   std::uint64_t rows[8][8];
   for (unsigned lane = 0; lane < 32; ++lane) {

@@ -17,7 +17,7 @@ using namespace std::string_literals;
 
 /// Numbers of a matrix in a binary format.
 struct Format {
-  std::uint32_t total, exponent, read;  // bits, of all, of the exponent, and of the mantissa that are read
+  std::uint32_t total, exponent, read;  // numbers of bits: all, exponent, and the mantissa bits that are read
   [[nodiscard]] std::uint32_t mantissa() const { return total - exponent - 1; }
   [[nodiscard]] std::uint32_t bias() const { return (1u << (exponent - 1)) - 1; }
   /// Between 0.5 and 4, of either sign.
@@ -37,7 +37,7 @@ struct Format {
 struct Position {
   std::uint32_t row, column;
 };
-/// Registers of a warp, the first of all lanes first: number i of a lane is where place(lane, i) says.
+/// Registers of a warp, ordered by register and then by lane: number i of a lane is at place(lane, i).
 template <class Place>
 std::vector<std::uint32_t> fragments(std::vector<std::uint32_t> const& matrix, std::uint32_t columns,
                                      std::uint32_t registers, std::uint32_t per_register, Place const& place) {
@@ -68,7 +68,7 @@ std::string store(std::uint32_t first, std::uint32_t count) {
   return text;
 }
 
-/// Compares with plain loops what a warp makes of A, of 16 x k numbers, B and C.
+/// Compares a warp's product of A, with 16 x k numbers, B and C with plain loops.
 void check_product(std::string const& opcode, std::uint32_t k, Format const& format) {
   bool const halves = format.total == 16;
   auto const per_register = halves ? 2u : 1u, of_a = 16 * k / 32 / per_register, of_b = of_a / 2;
@@ -82,7 +82,7 @@ void check_product(std::string const& opcode, std::uint32_t k, Format const& for
   std::vector<std::uint32_t> c(16 * 8);
   for (std::uint32_t i = 0; i < c.size(); ++i) c[i] = bits(static_cast<float>(i) / 3);
 
-  // Number by number, as the manual writes it.
+  // Element by element, as in the manual.
   auto const at_a = [=](std::uint32_t lane, std::uint32_t i) -> Position {
     if (!halves) return {lane / 4 + (i == 0 || i == 2 ? 0 : 8), lane % 4 + (i < 2 ? 0 : 4)};
     return {lane / 4 + (i < 2 || (i >= 4 && i < 6) ? 0 : 8), lane % 4 * 2 + (i & 1u) + (i < 4 ? 0 : 8)};
@@ -112,14 +112,14 @@ void check_product(std::string const& opcode, std::uint32_t k, Format const& for
     }
 }
 
-/// Writes numbers 0 to 255, of two bytes, to shared memory: 32 rows of eight. %r3 is the address of this lane's row.
+/// Writes the two-byte numbers 0 to 255 to shared memory: 32 rows of eight. %r3 is the address of this lane's row.
 std::string const rows =
     "mov.u32 %r2, s;\nshl.b32 %r3, %r1, 4;\nadd.s32 %r3, %r2, %r3;\nshl.b32 %r4, %r1, 3;\n"
     "mul.lo.s32 %r4, %r4, 65537;\nadd.s32 %r5, %r4, 65536;\nadd.s32 %r6, %r5, 131074;\nadd.s32 %r7, %r6, 131074;\n"
     "add.s32 %r8, %r7, 131074;\nst.shared.v4.u32 [%r3], {%r5, %r6, %r7, %r8};\nbar.warp.sync -1;\n";
 std::string const shared = ".shared .align 16 .b8 s[512];\n";
 
-/// Two neighbours in register `i` of a lane.
+/// Two adjacent numbers in register `i` of a lane.
 std::uint32_t pair(std::uint32_t low, std::uint32_t high) { return low | high << 16; }
 std::uint32_t whole(std::uint32_t matrix, std::uint32_t lane) {
   auto const at = 64 * matrix + 2 * lane;
@@ -154,7 +154,7 @@ TEST_CASE("a warp loads, stores and transposes matrices") {
     auto const x = ".x" + std::to_string(count);
     check("ldmatrix.sync.aligned.m8n8" + x + ".shared.b16 " + list(10, count) + ", [%r3];\n", count, whole);
     check("ldmatrix.sync.aligned.m8n8" + x + ".trans.shared::cta.b16 " + list(10, count) + ", [%r3];\n", count, turned);
-    // There and back again, transposed twice, through memory that is otherwise not read.
+    // A round trip through memory that is otherwise not read, transposed twice.
     auto const back = "ldmatrix.sync.aligned.m8n8" + x + ".trans.shared.b16 " + list(10, count) +
                       ", [%r3];\nadd.s32 %r9, %r3, 512;\nstmatrix.sync.aligned.m8n8" + x + ".trans.shared.b16 [%r9], " +
                       list(10, count) + ";\nbar.warp.sync -1;\nldmatrix.sync.aligned.m8n8" + x + ".shared.b16 " +
@@ -167,14 +167,14 @@ TEST_CASE("a warp loads, stores and transposes matrices") {
         turned);
 }
 
-TEST_CASE("matrices are read where their rows are written, aligned and whole") {
+TEST_CASE("matrix loads need written, aligned and complete rows") {
   Values<std::uint32_t> const in({0}), out(std::vector<std::uint32_t>(4 * 32));
   auto const load_all = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r3];\n"s;
   auto const without_barrier = rows.substr(0, rows.find("bar.warp.sync"));
   run(kernel(without_barrier + load_all, shared), in.data(), out.data());
   CHECK(found().find("a thread reads at line 30 what another one writes at line 29, and nothing says") !=
         std::string::npos);
-  // The second warp reads what the first one wrote.
+  // The second warp reads the first warp's writes.
   auto const by_first_warp = "setp.ge.u32 %p1, %r1, 32;\n@%p1 bra $L1;\n" + rows + "$L1:\n";
   auto const by_second =
       "mov.u32 %r2, s;\nand.b32 %r3, %r1, 31;\nshl.b32 %r3, %r3, 4;\nadd.s32 %r3, %r2, %r3;\n" + load_all;
@@ -199,14 +199,14 @@ TEST_CASE("matrices are read where their rows are written, aligned and whole") {
               kernel(rows + "setp.eq.u32 %p1, %r1, 3;\n@%p1 bra $L1;\n" + load_all + "$L1:\nbar.sync 0;", shared),
               in.data(), out.data());
   auto const few = lockstep_test::death_of([&] { run(kernel(rows + load_all, shared), in.data(), out.data(), 31); });
-  CHECK_MESSAGE(few.said.find("a warp that is not whole computes with matrices") != std::string::npos, few.said);
+  CHECK_MESSAGE(few.said.find("a partial warp computes with matrices") != std::string::npos, few.said);
 }
 
-TEST_CASE("asynchronous copies write when they are waited for, and zeros where nothing is read") {
+TEST_CASE("asynchronous copies are visible after the wait, and fill unread bytes with zeros") {
   std::vector<std::uint32_t> numbers(128);
   for (std::uint32_t i = 0; i < 128; ++i) numbers[i] = 100 + i;
   Values<std::uint32_t> const in(numbers), out(std::vector<std::uint32_t>(128));
-  // %r3 is an address of shared memory, %rd4 of global memory: 16 bytes of each lane.
+  // %r3 is an address of shared memory, %rd4 of global memory: 16 bytes for each lane.
   auto const start =
       "mov.u32 %r2, s;\nshl.b32 %r3, %r1, 4;\nadd.s32 %r3, %r2, %r3;\nmul.wide.u32 %rd4, %r1, 12;\n"
       "add.s64 %rd5, %rd2, %rd4;\nadd.s64 %rd4, %rd1, %rd4;\n"s;
@@ -228,7 +228,7 @@ TEST_CASE("asynchronous copies write when they are waited for, and zeros where n
   CHECK(found_by(copy + "st.shared.u32 [%r3], %r1;\n").find(early) != std::string::npos);
   CHECK(found_by(copy + copy).find(early) != std::string::npos);
 
-  // The last group may be pending, and those before it may not.
+  // The last group may be pending, the earlier ones may not.
   auto const small = [](int at) {
     return "cp.async.ca.shared.global [%r3+" + std::to_string(at) + "], [%rd4+" + std::to_string(at) + "], 4;\n";
   };
@@ -237,7 +237,7 @@ TEST_CASE("asynchronous copies write when they are waited for, and zeros where n
   CHECK(found_by(two + read(0)) == "");
   CHECK(found_by(two + read(4)).find(early) != std::string::npos);
 
-  // Eight of sixteen bytes, and none of an address where nothing is.
+  // Eight of sixteen bytes, and zero bytes of an invalid address.
   CHECK(found_by("mov.u32 %r8, 8;\ncp.async.ca.shared.global [%r3], [%rd4], 16, %r8;\n" + commit + wait + finish) ==
         "");
   CHECK((out[0] == 100 && out[1] == 101 && out[2] == 0 && out[3] == 0));
@@ -245,14 +245,14 @@ TEST_CASE("asynchronous copies write when they are waited for, and zeros where n
                  "ld.shared.v2.u32 {%r4, %r5}, [%r3];\nst.global.v2.u32 [%rd5], {%r4, %r5};\n") == "");
   CHECK((out[0] == 0 && out[1] == 0));
 
-  // Others see the bytes after a barrier behind the wait.
+  // Other threads see the bytes after a barrier that follows the wait.
   auto const another =
       "xor.b32 %r8, %r1, 1;\nshl.b32 %r8, %r8, 4;\nadd.s32 %r8, %r2, %r8;\nld.shared.u32 %r4, [%r8];\n"s;
   CHECK(found_by(copy + commit + wait + "bar.warp.sync -1;\n" + another) == "");
   CHECK(found_by(copy + commit + wait + another) != "");
   CHECK(found_by(copy + commit + "bar.sync 0;\n" + wait + another) != "");
   CHECK(found_by(copy + commit + "bar.sync 0;\n" + another).find(early) != std::string::npos);
-  // And nobody reads them any longer when a copy to them begins.
+  // No thread may still read the bytes when a copy to them begins.
   auto const again = copy + commit + wait + "bar.sync 0;\n" + another;
   CHECK(found_by(again + "bar.sync 0;\n" + copy) == "");
   CHECK(found_by(again + copy).find("a thread writes at line ") != std::string::npos);
@@ -269,7 +269,7 @@ TEST_CASE("asynchronous copies write when they are waited for, and zeros where n
   dies("%p1 was not expected", "setp.eq.u32 %p1, %r1, 0;\ncp.async.ca.shared.global [%r3], [%rd4], 8, %p1;\n");
 }
 
-TEST_CASE("dynamic shared memory is as large as the launch says") {
+TEST_CASE("dynamic shared memory has the launch's size") {
   Values<std::uint32_t> const in({0}), out(std::vector<std::uint32_t>(32));
   auto const dynamic = ".extern .shared .align 128 .b8 d[];\n.extern .shared .align 16 .b8 e[];\n" + shared;
   auto const use =
@@ -284,13 +284,13 @@ TEST_CASE("dynamic shared memory is as large as the launch says") {
     check_death("a shared variable has an end before", kernel(use, dynamic), in.data(), out.data(), bytes);
 }
 
-TEST_CASE("conflicts of banks are counted for the rows of matrices") {
+TEST_CASE("bank conflicts are counted for the rows of matrices") {
   ptx::Counts counts(nullptr);
   ptx::Instruction load, copy;
   load.op = ptx::Op::ldmatrix;
   copy.op = ptx::Op::cp_async;
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
-    counts.note(lane, load, 0, 4096 + 16 * lane, 16, false, true);   // each row behind the last one
+    counts.note(lane, load, 0, 4096 + 16 * lane, 16, false, true);   // consecutive rows
     counts.note(lane, load, 1, 4096 + 128 * lane, 16, false, true);  // all rows in the same banks
     counts.note(lane, copy, 0, 8192 + 16 * lane, 16, false, false);
     counts.note(lane, copy, 0, 4096 + 16 * lane, 16, true, true);
@@ -304,7 +304,7 @@ TEST_CASE("conflicts of banks are counted for the rows of matrices") {
         "k\t\tinstructions\t7\n");
 }
 
-TEST_CASE("instructions that are not known are refused by name") {
+TEST_CASE("unknown instructions are refused by name") {
   Values<std::uint32_t> const memory({0});
   for (auto const* const opcode :
        {"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", "mma.sync.aligned.m16n8k16.row.row.f32.bf16.bf16.f32",

@@ -20,12 +20,12 @@ namespace ptx {
   return found == types.end() ? Type::none : found->second;
 }
 
-/// Number of registers of mma's first matrix, of m x k numbers; the second has half as many.
+/// Number of registers of mma's first matrix, with m x k numbers; the second has half as many.
 [[nodiscard]] inline int mma_registers(Instruction const& mma) noexcept {
   return mma.width * static_cast<int>(size_of(mma.from)) / 8;
 }
 
-/// Decodes instructions of tensor cores and asynchronous copies, which are known in these forms only.
+/// Decodes instructions of tensor cores and asynchronous copies; only these forms are supported.
 [[nodiscard]] inline bool decode_matrix(std::string opcode, Instruction& to) {
   struct Known {
     Op op;
@@ -58,7 +58,7 @@ namespace ptx {
       {"cp.async.commit_group", {Op::cp_async_commit, 0}},
       {"cp.async.wait_group", {Op::cp_async_wait, 0}},
       {"cp.async.wait_all", {Op::cp_async_wait_all, 0}}};
-  // The shared memory of a block without a cluster, and hints for caches.
+  // Block shared memory without a cluster, and cache hints.
   for (std::string_view const part : {"::cta", ".L2::64B", ".L2::128B", ".L2::256B"})
     if (auto const at = opcode.find(part); at != opcode.npos) opcode.erase(at, part.size());
   auto const found = all.find(opcode);
@@ -73,7 +73,7 @@ namespace ptx {
   return true;
 }
 
-/// Whether an instruction with numbers of two bytes or of TF32 is known.
+/// Whether an instruction with two-byte numbers or TF32 is supported.
 [[nodiscard]] inline bool knows_narrow(Instruction const& how) {
   bool const narrow = is_half(how.type) || how.type == Type::tf32, from = is_half(how.from) || how.from == Type::tf32;
   if (!narrow && !from) return true;
@@ -88,7 +88,7 @@ namespace ptx {
   return !from && how.type != Type::tf32 && how.mode == Mode::none && operations.contains(how.op);
 }
 
-/// What an opcode says, as in `ld.global.v4.u32`; false where it is not known.
+/// Decodes an opcode such as `ld.global.v4.u32`; returns false if it is unknown.
 [[nodiscard]] inline bool decode(std::string_view opcode, Instruction& to) {
   if (decode_matrix(std::string(opcode), to)) return true;
   static std::map<std::string_view, Op> const operations{{"abs", Op::abs},       {"add", Op::add},
@@ -130,7 +130,7 @@ namespace ptx {
   static std::map<std::string_view, Space> const spaces{{"global", Space::global},      {"shared", Space::shared},
                                                         {"shared::cta", Space::shared}, {"local", Space::local},
                                                         {"param", Space::param},        {"const", Space::constant}};
-  // What matters to a GPU's speed alone, or to several, or is so here anyway.
+  // Modifiers that affect only speed or several GPUs, or that always apply here.
   static std::set<std::string_view> const without_effect{"uni",
                                                          "sync",
                                                          "approx",

@@ -21,8 +21,8 @@ namespace ptx {
   std::_Exit(66);
 }
 
-/// Where the shared variables of all modules lie, each at a place of its own: at addresses of 32 bits, as programs have
-/// them. Dynamic shared memory begins at the first byte for all kernels, as blocks run one by one.
+/// Addresses of the shared variables of all modules, each at its own place, with the 32 bits that programs use. Dynamic
+/// shared memory begins at the first byte for all kernels, because blocks run one by one.
 class SharedArena {
  public:
   static constexpr std::size_t most = std::size_t{64} << 20, most_dynamic = std::size_t{256} << 10;
@@ -41,7 +41,7 @@ class SharedArena {
   }
 };
 
-/// Reads the text that nvcc makes, and no more of the language than that has.
+/// Parses the PTX text that nvcc writes, and no other parts of the language.
 class Parser {
  public:
   Parser(std::string_view text, Module& module) : text_(text), module_(module) {}
@@ -129,7 +129,7 @@ class Parser {
     if (token[0] == '-') return static_cast<std::uint64_t>(std::strtoll(token.c_str(), nullptr, 0));
     return std::strtoull(token.c_str(), nullptr, 0);
   }
-  /// What stands between the name of a space and a variable's own: its type, and perhaps an alignment.
+  /// Parses the text between a state space and a variable's name: its type, and optionally an alignment.
   Parameter parse_declared() {
     Parameter declared;
     Type type = Type::none;
@@ -272,7 +272,7 @@ class Parser {
     next();
     while (take(",")) next();
   }
-  /// Of the source; `inlined_at` and what else follows names the callers.
+  /// A source location; `inlined_at` and the following attributes name the callers.
   void parse_place() {
     auto const line = line_;
     next();
@@ -282,7 +282,7 @@ class Parser {
   }
   void parse_registers() {
     next();
-    auto const bytes = take_any() == ".pred" ? 1u : 8u;  // all others have 64 bits, whatever their type
+    auto const bytes = take_any() == ".pred" ? 1u : 8u;  // all others have 64 bits, regardless of their type
     do {
       auto const name = take_any();
       if (take("<")) {
@@ -351,7 +351,7 @@ class Parser {
       if (each.at == at) return;
     function_->shared.push_back({at, variable.bytes, variable.bytes == 0});
   }
-  /// One, or several in braces.
+  /// One operand, or several in braces.
   int parse_operands(Operand* to, int room) {
     if (!take("{")) return *to = parse_operand(), 1;
     int count = 0;
@@ -466,8 +466,8 @@ class Parser {
       at += registers;
     }
   }
-  /// Two addresses, the number of bytes, and perhaps how many of these are read. The source may also be ignored by a
-  /// predicate, which is refused.
+  /// Two addresses, the number of bytes, and optionally the number of bytes to read. A predicate that ignores the
+  /// source is refused.
   void parse_copy(Instruction& instruction) {
     parse_address(instruction);
     expect(",");
@@ -502,7 +502,7 @@ class Parser {
     function_->calls.push_back(std::move(call));
   }
 
-  /// Calls know what they call, and functions the shared variables of those that they call.
+  /// Resolves calls, and adds to each function the shared variables of its callees.
   void link() {
     for (auto& [name, function] : module_.functions)
       for (auto& call : function->calls)

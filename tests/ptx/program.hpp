@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// A module of PTX, read: what NVIDIA's manual of the "Parallel Thread Execution ISA" calls so.
+/// A parsed PTX module, with the terms of NVIDIA's manual "Parallel Thread Execution ISA".
 namespace ptx {
 
 enum class Type : std::uint8_t {
@@ -34,7 +34,7 @@ enum class Type : std::uint8_t {
   bf16x2,
   tf32,
 };
-/// Types with two bytes per number, which registers hold alone or in pairs.
+/// Types with two bytes per number, alone or in pairs in registers.
 [[nodiscard]] constexpr bool is_half(Type type) noexcept {
   return type == Type::f16 || type == Type::bf16 || type == Type::f16x2 || type == Type::bf16x2;
 }
@@ -71,10 +71,10 @@ enum class Type : std::uint8_t {
 struct Operand {
   enum class Kind : std::uint8_t {
     none,
-    reg,      // the register of that index
-    value,    // a literal, or the address of a variable that all threads share
-    local,    // the address, that far into the function's frame
-    formal,   // the address of the parameter of that index
+    reg,      // the register with that index
+    value,    // a literal, or the address of a module variable
+    local,    // an address at that offset in the function's frame
+    formal,   // the address of the parameter with that index
     special,  // such as %tid.x, by index
   };
   Kind kind = Kind::none;
@@ -172,7 +172,7 @@ enum class Op : std::uint8_t {
 };
 
 enum class Space : std::uint8_t { generic, global, shared, local, param, constant };
-/// The modifier that decides what an instruction does, of those that its operation can have.
+/// The modifier that selects an instruction's variant.
 enum class Mode : std::uint8_t {
   none,
   eq,
@@ -217,7 +217,7 @@ struct Function;
 
 struct Instruction {
   Op op = Op::unknown;
-  Type type = Type::none, from = Type::none;  // of the result, and of what is converted
+  Type type = Type::none, from = Type::none;  // of the result, and of the conversion's source
   Mode mode = Mode::none;
   Rounding rounding = Rounding::none;
   Space space = Space::generic;
@@ -232,14 +232,14 @@ struct Instruction {
   std::int32_t call = -1;     // among the function's calls
   Operand to[4], from_operands[5];
   std::shared_ptr<std::array<Operand, 10>> factors = {};  // of mma: the registers of A, B and C
-  Operand also_to;                                        // the predicate behind "|"
+  Operand also_to;                                        // the predicate after "|"
   std::uint32_t line = 0, file = 0;                       // of the source, or of the PTX
 };
 
 struct Call {
   std::string callee;
   Function const* function = nullptr;
-  std::vector<Operand> results, arguments;  // where they lie
+  std::vector<Operand> results, arguments;  // their address
 };
 
 struct Parameter {
@@ -249,7 +249,7 @@ struct Parameter {
 
 struct SharedVariable {
   std::size_t at, bytes;
-  bool dynamic = false;  // as large as a launch says
+  bool dynamic = false;  // with the launch's size
 };
 
 struct Module;
@@ -281,7 +281,7 @@ struct Module {
   std::vector<Global> globals;
   std::vector<std::unique_ptr<std::byte[]>> memory;
   std::vector<std::string> files;  // of the source
-  unsigned target = 0;             // compute capability, as 80 for 8.0
+  unsigned target = 0;             // compute capability, such as 80 for 8.0
 };
 
 }  // namespace ptx

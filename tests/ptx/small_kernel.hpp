@@ -74,7 +74,7 @@ inline void check_death(std::string const& why, std::string const& text, void co
   CHECK_MESSAGE(said.find(why) != std::string::npos, said);
 }
 
-/// What `instructions` make of %r1 to %r3, in %r4.
+/// Returns %r4 after `instructions` have read %r1 to %r3.
 inline std::uint32_t evaluate(std::string const& instructions, std::uint32_t a = 0, std::uint32_t b = 0,
                               std::uint32_t c = 0) {
   Values<std::uint32_t> const in({a, b, c}), out({0});

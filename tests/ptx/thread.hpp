@@ -18,7 +18,7 @@ struct Extent {
   std::uint32_t x = 1, y = 1, z = 1;
 };
 
-/// What the threads of a block have in common.
+/// State that the threads of a block share.
 struct Block {
   Function const* kernel = nullptr;
   Extent blocks, threads, at;
@@ -65,7 +65,7 @@ class Thread {
     for (auto const& parameter : block.kernel->parameters) *formal++ = block.parameters.data() + parameter.at;
     state_ = State::ready;
   }
-  /// From where it met others.
+  /// Resumes after a barrier.
   void go_on(bool with_block, bool with_warp) {
     block_meetings_ += with_block;
     warp_meetings_ += with_warp;
@@ -95,7 +95,7 @@ class Thread {
     if (operand.kind == Operand::Kind::reg) frames_.back().registers[operand.index] = value;
   }
 
-  /// The address of a matrix's row, 16 bytes of shared memory, which the warp reads or writes.
+  /// The address of a matrix's row, 16 bytes of shared memory, for the warp to read or write.
   std::uint64_t matrix_row(Instruction const& how, bool writes) {
     auto const at = value(how.from_operands[0]);
     check_aligned(how, at, 16);
@@ -103,7 +103,7 @@ class Thread {
     count(how, at, 16, writes);
     return at;
   }
-  /// A part of a row that this lane reads or writes, by the address of another one.
+  /// A part of a row that this lane reads or writes, with another lane's address.
   std::uint64_t read_part(Instruction const& how, std::uint64_t at, std::size_t bytes) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, touch(how, at, bytes, false, true), bytes);
@@ -113,7 +113,7 @@ class Thread {
     std::memcpy(touch(how, at, bytes, true, true), &bits, bytes);
   }
 
-  /// Until it has to wait, or returns.
+  /// Runs until it must wait or returns.
   void run() {
     for (;;) {
       auto& frame = frames_.back();
@@ -266,7 +266,7 @@ class Thread {
 
   // -------------------------------------------------------------------------------------------------------- memory
 
-  /// As wide as a register: the sign is carried on.
+  /// Extends to the width of a register, with the sign.
   static std::uint64_t read(std::byte const* from, Type type) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, from, size_of(type));
@@ -306,7 +306,7 @@ class Thread {
     set(how.to[0], before);
   }
 
-  /// Where an access goes, once it is known to be allowed. Those that are `tracked` must not race with others.
+  /// Returns the memory of an allowed access. Accesses that are `tracked` must not race with others.
   std::byte* access(Instruction const& how, std::uint64_t at, std::size_t bytes, bool writes, bool tracked) {
     check_aligned(how, at, bytes);
     if (within(at, bytes, stack_.get(), stack_bytes) ||
@@ -326,7 +326,7 @@ class Thread {
   void check_aligned(Instruction const& how, std::uint64_t at, std::size_t bytes) const {
     if (at % bytes != 0) fail_at(how, "an address of " + std::to_string(bytes) + " bytes is not aligned");
   }
-  /// That all the bytes are of one variable.
+  /// Checks that all bytes belong to one variable.
   void check_shared(Instruction const& how, std::uint64_t at, std::size_t bytes) const {
     if (!is_shared(at, bytes)) fail_at(how, "an address of shared memory was expected");
     auto const offset = at - reinterpret_cast<std::uint64_t>(SharedArena::instance().memory);
@@ -378,15 +378,15 @@ class Thread {
 
   // ---------------------------------------------------------------------------------------------- asynchronous copies
 
-  /// The copy to any of these bytes that nobody has waited for, or null.
+  /// Returns the pending copy to any of these bytes, or null.
   [[nodiscard]] Instruction const* in_flight(std::uint64_t at, std::size_t bytes) const {
     if (block_->in_flight.empty()) return nullptr;
     for (auto word = at / 4; word <= (at + bytes - 1) / 4; ++word)
       if (auto const found = block_->in_flight.find(word); found != block_->in_flight.end()) return found->second;
     return nullptr;
   }
-  /// Reads at once, and writes when it is waited for. Hardware may write at any time in between, so that no thread may
-  /// access the bytes meanwhile.
+  /// Reads at once, and writes at the wait. Hardware may write at any time in between, so no thread may access the
+  /// bytes meanwhile.
   void copy(Instruction const& how) {
     std::size_t const bytes = how.width, read = value(how.from_operands[2]) & 0xffffffffu;
     auto const to = value(how.from_operands[0]), from = value(how.from_operands[1]);
@@ -408,7 +408,7 @@ class Thread {
     for (auto word = to / 4; word < (to + bytes) / 4; ++word) block_->in_flight.insert_or_assign(word, &how);
     copies_.push_back(copy);
   }
-  /// All copies, except those of the last `pending` groups and those of no group.
+  /// All copies, except copies of the last `pending` groups and uncommitted ones.
   void complete(std::uint64_t pending) {
     auto const remains = [=, this](Copy const& copy) { return copy.group + pending >= groups_; };
     for (auto const& copy : copies_) {
@@ -486,8 +486,8 @@ class Thread {
     Instruction const* how;
   };
   std::vector<Copy> copies_;                           // in flight
-  std::uint64_t groups_ = 0;                           // of copies, that were committed
-  std::map<Instruction const*, std::uint32_t> times_;  // of accesses, where these are counted
+  std::uint64_t groups_ = 0;                           // committed groups of copies
+  std::map<Instruction const*, std::uint32_t> times_;  // of accesses, if these are counted
 };
 
 }  // namespace ptx

@@ -54,7 +54,7 @@ ComparedRun run(std::string const& name, Made const& made) {
 
 }  // namespace
 
-TEST_CASE("a row has what a saved run says") {
+TEST_CASE("a row has the fields of a saved run") {
   auto const row = run("two", {});
   CHECK(row.name == "two");
   CHECK(row.parallel == "ddp");
@@ -66,7 +66,7 @@ TEST_CASE("a row has what a saved run says") {
   CHECK(row.metric == "accuracy");
   CHECK(row.metric_value == doctest::Approx(0.9));
   CHECK(row.device_bytes == std::vector<double>{3000, 2000});
-  CHECK(row.settings.size() == 1);  // threads decide nothing
+  CHECK(row.settings.size() == 1);  // threads make no difference
 }
 
 TEST_CASE("a run without accuracy is compared by its first metric, or by none") {
@@ -78,7 +78,7 @@ TEST_CASE("a run without accuracy is compared by its first metric, or by none") 
   CHECK(std::isnan(none.metric_value));
 }
 
-TEST_CASE("runs of as many shards agree by bits, others by the evaluation loss") {
+TEST_CASE("runs with equal numbers of shards are compared by bits, others by the evaluation loss") {
   auto const first = run("first", {});
   CHECK(run("second", {.threads = "4"}).agreement(first) == Agreement::equal);
   CHECK(run("second", {.sha256 = "bbbb"}).agreement(first) == Agreement::none);
@@ -93,7 +93,7 @@ TEST_CASE("runs of as many shards agree by bits, others by the evaluation loss")
         "second and first DISAGREE: their evaluation losses are 0.0400 apart (at most 0.02 is due to rounding).");
 }
 
-TEST_CASE("a run is compared with the one before that should have equal bits, else with the first") {
+TEST_CASE("a run is compared with an earlier one that should have equal bits, else with the first") {
   std::vector<ComparedRun> const runs{run("single", {.ranks = 1}), run("dp", {}), run("ddp", {}),
                                       run("four", {.ranks = 4}), run("ten", {.steps = 100})};
   CHECK(ComparedRun::nearest_before(runs, 1).name == "single");

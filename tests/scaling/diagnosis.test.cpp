@@ -10,7 +10,7 @@ using scaling::Diagnosis;
 
 namespace {
 
-// 100 samples/s: steps of 32 in 320 ms, of which 160 wait for data.
+// 100 samples/s: steps of 32 in 320 ms, with 160 ms of waiting for data.
 Diagnosis starved() {
   return {.profile = {.effective_batch_size = 32,
                       .samples_per_second = 100,
@@ -23,7 +23,7 @@ Diagnosis starved() {
           .num_workers = 1,
           .cores = 8};
 }
-// The same fed well, on all cores.
+// The run with a fast loader, on all cores.
 Diagnosis fed() {
   auto out = starved();
   out.profile.samples_per_second = 200;
@@ -38,7 +38,7 @@ std::string said(Diagnosis const& diagnosis) { return scaling::detail::lines(dia
 
 }  // namespace
 
-TEST_CASE("a loader that is waited for comes first, with how many workers would do") {
+TEST_CASE("waiting for the loader comes first, with the number of workers that would suffice") {
   auto diagnosis = starved();
   diagnosis.profile.threads = 4;
   auto const remedies = diagnosis.remedies();
@@ -57,7 +57,7 @@ TEST_CASE("a loader that is waited for comes first, with how many workers would 
   CHECK(contains(said(diagnosis), "a larger --prefetch"));
 }
 
-TEST_CASE("bfloat16 is named where the processor has tiles for it and computing is most of a step, with no figure") {
+TEST_CASE("bfloat16 is suggested without a number if the processor has tiles for it and computing dominates the step") {
   auto diagnosis = fed();
   CHECK_FALSE(contains(said(diagnosis), "bf16"));
   diagnosis.spares_bfloat16 = true;
@@ -66,7 +66,7 @@ TEST_CASE("bfloat16 is named where the processor has tiles for it and computing 
   CHECK(last.gain == 0);
   CHECK_FALSE(contains(said([] {
                          auto waits = starved();
-                         waits.spares_bfloat16 = true;  // half of the step waits, a little is the optimizer
+                         waits.spares_bfloat16 = true;  // half of the step is waiting, a little is the optimizer
                          return waits;
                        }()),
                        "bf16"));
@@ -74,7 +74,7 @@ TEST_CASE("bfloat16 is named where the processor has tiles for it and computing 
   CHECK_FALSE(contains(said(diagnosis), "bf16"));
 }
 
-TEST_CASE("oneDNN is named where convolutions lack it and computing is most of a step, with no figure") {
+TEST_CASE("oneDNN is suggested without a number if convolutions lack it and computing dominates the step") {
   auto diagnosis = fed();
   CHECK_FALSE(contains(said(diagnosis), "onednn"));
   diagnosis.spares_onednn = true;
@@ -88,7 +88,7 @@ TEST_CASE("oneDNN is named where convolutions lack it and computing is most of a
   CHECK_FALSE(contains(said(diagnosis), "onednn"));
 }
 
-TEST_CASE("a loader that gives next to nothing, or nothing that was measured") {
+TEST_CASE("a loader with almost no throughput, or without measurements") {
   auto diagnosis = starved();
   diagnosis.loader_samples_per_second = 1e-8;  // 22 thousand million workers
   CHECK(contains(said(diagnosis), "the model takes 200: --num-workers 220000000"));
@@ -99,16 +99,16 @@ TEST_CASE("a loader that gives next to nothing, or nothing that was measured") {
   CHECK_FALSE(contains(said(diagnosis), "--num-workers"));
 }
 
-TEST_CASE("a loader that keeps up costs what replayed steps are faster, on the host") {
+TEST_CASE("a fast loader costs the speed difference to replayed steps, on the host") {
   auto diagnosis = fed();
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
   diagnosis.replayed_samples_per_second = 230;
   CHECK(contains(said(diagnosis), "+ 15 %  making batches takes cores from training"));
-  diagnosis.loader_samples_per_second = 1e6;  // which needs nearly nothing: replayed steps were faster by chance
+  diagnosis.loader_samples_per_second = 1e6;  // which needs almost nothing: replayed steps were faster by chance
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
   diagnosis.num_workers = 3, diagnosis.ranks_here = 2, diagnosis.shards_here = diagnosis.cores = 4;
   diagnosis.replayed_samples_per_second = 300;
-  diagnosis.loader_samples_per_second = 5000;  // 0.04 of the time of 6 workers, beside 4 training threads
+  diagnosis.loader_samples_per_second = 5000;  // 0.04 of the time of 6 workers, in addition to 4 training threads
   CHECK(contains(said(diagnosis), "+  6 %  making batches"));
   diagnosis.num_workers = 0;
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
@@ -117,9 +117,9 @@ TEST_CASE("a loader that keeps up costs what replayed steps are faster, on the h
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
 }
 
-TEST_CASE("cores that do nothing are counted, and threads that share one") {
+TEST_CASE("idle cores are counted, and so are threads that share a core") {
   auto diagnosis = fed();
-  diagnosis.cores = 2;  // of 160 ms, 150 would take half as long
+  diagnosis.cores = 2;  // 150 of 160 ms would take half as long
   CHECK(contains(said(diagnosis), "+ 88 %  at best: 1 of 2 cores have no training thread"));
   CHECK(contains(said(diagnosis), "or --threads 2"));
   diagnosis.shards_here = 3;
@@ -138,7 +138,7 @@ TEST_CASE("cores that do nothing are counted, and threads that share one") {
   CHECK(contains(said(diagnosis), "2 training threads share 1 cores: fewer ranks"));
 }
 
-TEST_CASE("what a step does once is shared by more samples in a larger batch") {
+TEST_CASE("the fixed work of a step is divided among more samples in a larger batch") {
   auto diagnosis = fed();
   diagnosis.profile.optimizer_ms = 80;
   diagnosis.profile.backward_ms = 30;  // half of a step, so a quarter of the time for a sample
@@ -148,14 +148,14 @@ TEST_CASE("what a step does once is shared by more samples in a larger batch") {
   CHECK(contains(remedies[0].says, "twice the --batch-size: the optimizer would take 25 % less"));
 }
 
-TEST_CASE("a rank that keeps the others waiting is named") {
+TEST_CASE("a rank that delays the others is named") {
   auto diagnosis = fed();
   diagnosis.profile.slowest = {.rank = 3, .phase = "data", .ms = 60, .least_ms = 20, .lag_ms = 40};
   CHECK(contains(said(diagnosis), "+ 33 %  the others wait for rank 3, whose data"));
 }
 
 // 200 samples/s: steps of 40 in 200 ms, on two ranks of this host.
-TEST_CASE("all that was measured, and all that helps, the most first") {
+TEST_CASE("all measurements and all remedies are listed, the most effective first") {
   Diagnosis diagnosis{.profile = {.shards = 2,
                                   .threads = 2,
                                   .effective_batch_size = 40,
@@ -202,11 +202,11 @@ TEST_CASE("all that was measured, and all that helps, the most first") {
   CHECK(contains(diagnosis.text(), "12; threads that train on them 0, that load 6\n"));
   diagnosis.profile.slowest.lag_ms = 3;
   CHECK_FALSE(contains(diagnosis.text(), "the others wait"));
-  diagnosis.profile.slowest.lag_ms = 200;  // of a whole step nothing is known
+  diagnosis.profile.slowest.lag_ms = 200;  // a whole step is unknown
   CHECK_FALSE(contains(diagnosis.text(), "the others wait"));
 }
 
-TEST_CASE("where nothing helps, that is said; where nothing was measured, nothing is") {
+TEST_CASE("without a remedy the report says so; without measurements it lists none") {
   auto diagnosis = fed();
   diagnosis.profile.optimizer_ms = 1;
   CHECK(contains(diagnosis.text(), "nothing was found that would make it 2 % faster"));
@@ -217,7 +217,7 @@ TEST_CASE("where nothing helps, that is said; where nothing was measured, nothin
   CHECK(contains(diagnosis.text(), "5.0 us and 1000.0 us for a MB"));
 }
 
-TEST_CASE("doctor.json has the run that was measured, and a remedy without a known gain none") {
+TEST_CASE("doctor.json has the measured run, and no gain for a remedy without a known one") {
   auto diagnosis = fed();
   diagnosis.profile.threads = 2;
   diagnosis.all_reduce = {5e-6, 1e-9};

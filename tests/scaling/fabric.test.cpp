@@ -36,7 +36,7 @@ TEST_CASE("one rank sends nothing") {
   }
 }
 
-TEST_CASE("links have the bandwidths of their data sheets, and flags replace them") {
+TEST_CASE("links have the bandwidths of their data sheets, and flags override them") {
   using scaling::Fabric, scaling::Link;
   auto const gb = [](Fabric const& of) { return 1e-9 / of.byte_seconds; };
   CHECK(gb(Fabric::of(Link::automatic)) == doctest::Approx(1.25));
@@ -53,7 +53,7 @@ TEST_CASE("links have the bandwidths of their data sheets, and flags replace the
   CHECK(*given.source == '\0');
 }
 
-TEST_CASE("GPUs without figures of their link get those of PCIe 4.0, and the report says that they are assumed") {
+TEST_CASE("GPUs without a known link get PCIe 4.0's bandwidth, and the report marks it as assumed") {
   using scaling::Fabric, scaling::Link;
   auto const assumed = Fabric::of(Link::automatic, true, {}, {});
   CHECK(assumed.byte_seconds == Fabric::of(Link::pcie_4).byte_seconds);
@@ -65,7 +65,7 @@ TEST_CASE("GPUs without figures of their link get those of PCIe 4.0, and the rep
   CHECK(Fabric::of(Link::automatic, false, {}, {}).byte_seconds == Fabric{}.byte_seconds);
 }
 
-TEST_CASE("the model of a measured all-reduce takes as long over as many ranks") {
+TEST_CASE("the model of a measured all-reduce reproduces its time for an equal number of ranks") {
   parallel::CollectiveCost const cost{.start_seconds = 3e-5, .byte_seconds = 2e-11};
   for (Index const ranks : {2, 8}) {
     auto const again = scaling::Fabric::measured(cost, ranks).ring(ranks);

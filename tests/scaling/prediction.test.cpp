@@ -34,13 +34,13 @@ struct Backward {
   }
 };
 
-/// A run on one rank, whose parts are ready by a clock of its own and leave for nowhere.
+/// A run on one rank, whose gradients have given ready times and are not sent.
 struct Alone {
   double now = 0;
   void compute(double seconds) { now += seconds; }
 };
 Workload measured_alone(Backward const& backward) {
-  std::unique_ptr<float[]> const arena(new float[backward.size()]);  // nobody touches it
+  std::unique_ptr<float[]> const arena(new float[backward.size()]);  // no rank uses it
   parallel::GradientBuckets parts({arena.get(), backward.size()}, backward.size() * sizeof(float) / 32);
   parts.begin_step();
   Alone alone;
@@ -53,7 +53,7 @@ Workload measured_alone(Backward const& backward) {
   return work;
 }
 
-/// The seconds of a step of ranks whose sums take `cost`, as DistributedDataParallel makes it.
+/// Returns the seconds of a step of ranks whose all-reduces take `cost`, as in DistributedDataParallel.
 double measured_together(Backward const& backward, CollectiveCost const& cost) {
   std::unique_ptr<float[]> const arena(new float[backward.size()]);
   parallel::GradientBuckets buckets({arena.get(), backward.size()}, cost.bucket_bytes(backward.size() * sizeof(float)));
@@ -70,7 +70,7 @@ Workload small() { return {.samples = 8, .pass_seconds = 1, .optimizer_seconds =
 
 }  // namespace
 
-TEST_CASE("a step over a network is predicted within 3 % from when gradients were ready on one rank") {
+TEST_CASE("a step over a network is predicted within 3 % from one rank's gradient ready times") {
   Backward even{std::vector<double>(96, 1.0 / 96)}, late = even, early = even;
   for (std::size_t i = 0; i < 48; ++i) late.seconds[i + 48] *= 9, early.seconds[i] *= 9;
   int compared = 0;
@@ -87,7 +87,7 @@ TEST_CASE("a step over a network is predicted within 3 % from when gradients wer
   CHECK(compared == 15);
 }
 
-TEST_CASE("on a wire of 16 bits half the bytes are sent, in buckets that are cut for them") {
+TEST_CASE("a 16-bit wire format sends half the bytes, in buckets of its own size") {
   Backward const even{std::vector<double>(96, 1.0 / 96)};
   CollectiveCost const cost{1e-3, 1e-8};
   std::unique_ptr<float[]> const arena(new float[even.size()]);
@@ -109,7 +109,7 @@ TEST_CASE("on a wire of 16 bits half the bytes are sent, in buckets that are cut
   CHECK(predict(work, 2, cost).exposed_seconds < 0.5 * predict(measured_alone(even), 2, cost).exposed_seconds);
 }
 
-TEST_CASE("a small model's one bucket leaves after backward") {
+TEST_CASE("a small model's only bucket is sent after backward") {
   auto const work = small();
   CollectiveCost const cost{0.25, 1e-3};
   CHECK(predict(work, 1, cost).step_seconds == 1.5);
@@ -123,20 +123,20 @@ TEST_CASE("a small model's one bucket leaves after backward") {
   CHECK(predict(parts, 2, CollectiveCost{0, 1e-6}).exposed_seconds == doctest::Approx(1));
 }
 
-TEST_CASE("what bounds a step is what ranks lose to, or, where they lose little, what takes most of it") {
+TEST_CASE("the bottleneck is the ranks' largest loss or, if losses are small, the longest phase") {
   auto const bound = [](double seconds) { return std::string(predict(small(), 2, CollectiveCost{seconds, 0}).bound); };
   CHECK(bound(0.01) == "compute");
-  CHECK(bound(0.25) == "communication");  // less than passes and optimizer take, but those one rank takes as well
+  CHECK(bound(0.25) == "communication");  // less than passes and optimizer take, but one rank takes those as well
 }
 
-TEST_CASE("what processors do themselves is hidden behind nothing") {
+TEST_CASE("processors' own work is not overlapped") {
   Workload work{.pass_seconds = 1, .gradients = {{4e6, 0.1}, {4e6, 0.2}, {8, 1}}};
   CollectiveCost const cost{0, 1e-8};
   CHECK(predict(work, 2, cost, Scaling::weak, Overlap::none).exposed_seconds == doctest::Approx(8e-2).epsilon(1e-3));
   CHECK(predict(work, 2, cost).exposed_seconds < 3e-2);
 }
 
-TEST_CASE("with the same samples for all, passes get shorter, and the optimizer and sums do not") {
+TEST_CASE("with equal samples overall, passes get shorter, and optimizer and all-reduces do not") {
   auto work = small();
   work.ranks = 2;  // of 8 samples each
   CollectiveCost const cost{0.25, 0};
@@ -148,7 +148,7 @@ TEST_CASE("with the same samples for all, passes get shorter, and the optimizer 
   CHECK(std::string(four.bound) == "optimizer");
 }
 
-TEST_CASE("a loader that takes longer than the rest is what a step takes") {
+TEST_CASE("a loader slower than the rest determines the step") {
   auto work = small();
   work.load_seconds = 2;
   auto const alone = predict(work, 1, CollectiveCost{});
@@ -161,37 +161,38 @@ TEST_CASE("a loader that takes longer than the rest is what a step takes") {
   CHECK(predict(work, 2, CollectiveCost{}, Scaling::strong).data_seconds == 0);  // it loads half as many
   work.load_seconds = 5;
   CHECK(std::string(predict(work, 1, CollectiveCost{}).bound) == "data");
-  // Ranks that lose to communication lose nothing to what one alone waits for as long.
+  // Ranks that lose to communication lose nothing to a loader's wait of equal length.
   CHECK(std::string(predict(work, 2, CollectiveCost{4.5, 0}).bound) == "communication");
 }
 
-TEST_CASE("the more ranks, the longer the longest of steps that differ") {
+TEST_CASE("more ranks have a longer maximum of varying steps") {
   auto work = small();
   work.spread_seconds = 0.5;
   CHECK(predict(work, 1, CollectiveCost{}).slowest_seconds == 0);
-  // Of two and of a thousand normal numbers the largest is 0.5642 and 3.241 deviations above the mean; the
+  // The maximum of two and of a thousand normal numbers is 0.5642 and 3.241 deviations above the mean; the
   // approximation is within 5 %.
   CHECK(predict(work, 2, CollectiveCost{}).slowest_seconds == doctest::Approx(0.5 * 0.5642).epsilon(0.05));
   auto const many = predict(work, 1000, CollectiveCost{});
   CHECK(many.slowest_seconds == doctest::Approx(0.5 * 3.241).epsilon(0.05));
   CHECK(std::string(many.bound) == "slowest rank");
   CHECK(many.step_seconds == doctest::Approx(1.5 + many.slowest_seconds));
-  // Blom's: the quantiles of (n - 0.375) / (n + 0.25).
+  // Blom's: the quantiles of (n - 0.375)
+  // (n + 0.25).
   for (auto const& [n, deviations] : {std::pair{2, 0.589456}, {4, 1.049131}, {10, 1.546635}, {1000, 3.227290}})
     CHECK(scaling::detail::expected_most(n) == doctest::Approx(deviations).epsilon(1e-6));
-  // Of half the samples they differ by less: variances add up.
+  // With half the samples they differ by less: variances add up.
   CHECK(predict(work, 2, CollectiveCost{}, Scaling::strong).slowest_seconds ==
         doctest::Approx(0.5 * std::sqrt(0.5) * 0.589456));
 }
 
-TEST_CASE("of a table, ranks send the rows that any of them touched, after all else") {
+TEST_CASE("of a table, ranks send the rows that any of them touched, after all other gradients") {
   auto work = small();
-  work.gradients.push_back({100, 1, 1000});  // one of ten rows
+  work.gradients.push_back({100, 1, 1000});  // one in ten rows
   CollectiveCost const cost{0, 1e-3};
   CHECK(predict(work, 2, cost).exposed_seconds == doctest::Approx(1 + 1 - 0.9 * 0.9));
   CHECK(predict(work, 1024, cost).exposed_seconds == doctest::Approx(2));
   CHECK(predict(work, 1024, cost, Scaling::strong).exposed_seconds == doctest::Approx(1 + 0.1));
-  work.gradients[0].ready_seconds = 0.5;  // it leaves then, however late the table is known
+  work.gradients[0].ready_seconds = 0.5;  // it is sent then, however late the table is known
   std::swap(work.gradients[0], work.gradients[1]);
   CHECK(predict(work, 2, cost).exposed_seconds == doctest::Approx(0.5 + 1 - 0.9 * 0.9));
   work = small(), work.gradients.push_back({100, 1, 1000});
@@ -199,7 +200,7 @@ TEST_CASE("of a table, ranks send the rows that any of them touched, after all e
   CHECK(predict(work, 4, cost).exposed_seconds == doctest::Approx(1 + 1 - 0.9 * 0.9));
 }
 
-TEST_CASE("of ring and tree the faster is taken, unless one is asked for") {
+TEST_CASE("the faster of ring and tree is used, unless one is chosen") {
   auto const work = small();
   scaling::Fabric fabric{.message_seconds = 1e-3, .byte_seconds = 1e-9};
   auto const step = [&](scaling::AllReduce how, Index ranks) {
@@ -213,7 +214,7 @@ TEST_CASE("of ring and tree the faster is taken, unless one is asked for") {
   CHECK(step(fastest, 2) == step(ring, 2));
 }
 
-TEST_CASE("a model without parameters still sums its loss") {
+TEST_CASE("a model without parameters still reduces its loss") {
   Workload const work{.pass_seconds = 1};
   auto const two = predict(work, 2, CollectiveCost{0.5, 1});
   CHECK(two.exposed_seconds == 0.5);

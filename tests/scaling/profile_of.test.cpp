@@ -29,11 +29,11 @@ TEST_CASE("a profile is the record's seconds over its steps") {
   CHECK(profile.communication_ms == doctest::Approx(10));
   CHECK(profile.optimizer_ms == doctest::Approx(40));
   CHECK(profile.data_wait_ms == doctest::Approx(30));
-  record.effective_batch_size = 500;  // the largest, where batches vary
+  record.effective_batch_size = 500;  // the largest, if batches vary
   CHECK(scaling::profile_of(record).step_ms() == doctest::Approx(200));
 }
 
-TEST_CASE("the slowest rank is the one with most work of its own, waiting left out") {
+TEST_CASE("the slowest rank is the one with the most work of its own, without waiting") {
   train::RunRecord record;
   record.steps = 10;
   record.ranks = {{.data_wait = 0.1, .compute = 1, .communication = 5},
@@ -48,7 +48,7 @@ TEST_CASE("the slowest rank is the one with most work of its own, waiting left o
   record.ranks = {{.data_wait = 1, .compute = 5, .optimizer = 2},
                   {.data_wait = 0, .compute = 6, .optimizer = 1},
                   {.data_wait = 0.2, .compute = 4.5, .optimizer = 0.5}};
-  auto const other = scaling::profile_of(record).slowest;  // compared with rank 2, which has least to do
+  auto const other = scaling::profile_of(record).slowest;  // compared with rank 2, which has the least work
   CHECK(other.rank == 0);
   CHECK(other.lag_ms == doctest::Approx(280));
   CHECK(std::string(other.phase) == "optimizer");
@@ -58,4 +58,4 @@ TEST_CASE("the slowest rank is the one with most work of its own, waiting left o
   CHECK(scaling::profile_of(record).slowest.lag_ms == 0);
 }
 
-TEST_CASE("no steps give a profile of zeros") { CHECK(scaling::profile_of({}).forward_ms == 0); }
+TEST_CASE("a run without steps gives a profile of zeros") { CHECK(scaling::profile_of({}).forward_ms == 0); }

@@ -17,7 +17,7 @@ using scaling::SavedRun;
 
 namespace {
 
-// Ten steps of 100 ms on one rank: 60 of passes, 25 of the optimizer, 5 of waiting and 10 that no phase counts.
+// Ten steps of 100 ms on one rank: 60 for passes, 25 for the optimizer, 5 for waiting and 10 outside of all phases.
 train::RunRecord record() {
   train::RunRecord r;
   r.parallel = "single";
@@ -37,7 +37,7 @@ SavedRun saved(train::RunRecord const& record) { return {train::run_json(record,
 
 }  // namespace
 
-TEST_CASE("a step is what its phases and the rest of it are") {
+TEST_CASE("a step is the sum of its phases and the rest") {
   auto const run = saved(record());
   CHECK(run.profile().step_ms() == doctest::Approx(100));
   auto const work = run.workload();
@@ -46,12 +46,12 @@ TEST_CASE("a step is what its phases and the rest of it are") {
   CHECK(work.pass_seconds == doctest::Approx(0.06));
   CHECK(work.optimizer_seconds == doctest::Approx(0.025));
   CHECK(work.other_seconds == doctest::Approx(0.01));
-  CHECK(work.load_seconds == doctest::Approx(0.1));  // it was waited for
+  CHECK(work.load_seconds == doctest::Approx(0.1));  // a wait
   CHECK(work.spread_seconds == 0);
   CHECK(scaling::predict(work, 1, parallel::CollectiveCost{}).samples_per_second == doctest::Approx(320));
 }
 
-TEST_CASE("a batch is of all devices of all ranks, and a step of phases that take longer than it was is theirs") {
+TEST_CASE("a batch covers all devices of all ranks, and a step is at least the sum of its phases") {
   auto r = record();
   r.world_size = 2, r.devices = 3, r.effective_batch_size = 192, r.samples = 1920;
   r.phases.communication = 0.3;  // with them 125 ms
@@ -64,7 +64,7 @@ TEST_CASE("a batch is of all devices of all ranks, and a step of phases that tak
   CHECK(saved(r).workload().other_seconds == doctest::Approx(0).scale(1));
 }
 
-TEST_CASE("of batches that vary, a step is one of mean size") {
+TEST_CASE("with varying batches, a step has the mean size") {
   auto r = record();
   r.effective_batch_size = 128;  // the largest
   auto const run = saved(r);
@@ -73,7 +73,7 @@ TEST_CASE("of batches that vary, a step is one of mean size") {
   CHECK(run.workload().other_seconds == doctest::Approx(0.01));
 }
 
-TEST_CASE("waiting for other ranks is not what a loader takes") {
+TEST_CASE("waiting for other ranks is not counted as loading") {
   auto r = record();
   r.devices = 2;
   r.phases = {.forward = 0.2, .backward = 0.1, .communication = 0.6, .optimizer = 0.03};
@@ -85,20 +85,20 @@ TEST_CASE("waiting for other ranks is not what a loader takes") {
   CHECK(alone.data_seconds == doctest::Approx(0.002));
 }
 
-TEST_CASE("of a run whose ranks shared the optimizer, each would take as long for all as they took together") {
+TEST_CASE("the sharded optimizer's time on one rank is the time of all together") {
   auto r = record();
   r.world_size = 2;
   r.shard_optimizer = true;
   CHECK(saved(r).workload().optimizer_seconds == doctest::Approx(0.05));
 }
 
-TEST_CASE("gradients have the bytes as which they were sent") {
+TEST_CASE("gradients have the bytes of their wire format") {
   auto r = record();
   CHECK(saved(r).workload().gradient_bytes == 4);
   r.gradient_wire = parallel::WireFormat::bfloat16;
   auto const work = saved(r).workload();
   CHECK(work.gradient_bytes == 2);
-  CHECK(work.gradients[0].bytes == 1600);  // the bucket's, which run.json has
+  CHECK(work.gradients[0].bytes == 1600);  // the bucket's, which is in run.json
   r.session.buckets.clear();
   double bytes = 0;
   for (auto const& part : saved(r).workload().gradients) bytes += part.bytes;
@@ -119,13 +119,13 @@ TEST_CASE("gradients are ready at their share of a pass, tables at its end") {
   CHECK(parts[2].ready_seconds == doctest::Approx(0.06));
   CHECK(parts[2].table_bytes == 400);
   auto r = record();
-  r.devices = 2;  // whose tables wait for the other sums
+  r.devices = 2;  // whose tables wait for the other all-reduces
   auto const of_two = saved(r).workload().gradients;
   CHECK(of_two[0].ready_seconds == doctest::Approx(0.03));
   CHECK(of_two[1].ready_seconds == doctest::Approx(0.06));
 }
 
-TEST_CASE("without buckets, or with those of a GPU, gradients come evenly in backward") {
+TEST_CASE("without buckets, or with a GPU's, gradients are ready evenly during backward") {
   auto r = record();
   auto const check = [&] {
     auto const parts = saved(r).workload().gradients;
@@ -144,7 +144,7 @@ TEST_CASE("without buckets, or with those of a GPU, gradients come evenly in bac
   check();
 }
 
-TEST_CASE("steps that differ have a spread, and a loader that keeps up no time of its own") {
+TEST_CASE("varying steps have a spread, and a fast loader has no time of its own") {
   auto r = record();
   r.step_seconds.clear();
   for (int i = 0; i <= 100; ++i) r.step_seconds.push_back(i * 1e-3);
@@ -154,7 +154,7 @@ TEST_CASE("steps that differ have a spread, and a loader that keeps up no time o
   CHECK(work.load_seconds == 0);
 }
 
-TEST_CASE("a directory's run is read, or what a doctor found, and what lacks is named") {
+TEST_CASE("a directory's run or a doctor's result is read, and a missing file is named") {
   TemporaryFolder const folder;
   auto const says = [&](auto&& f) {
     try {
@@ -180,7 +180,7 @@ TEST_CASE("a directory's run is read, or what a doctor found, and what lacks is 
   CHECK(says([&] { SavedRun{folder / "examined"}; }).find("run.json: line 1") != std::string::npos);
 }
 
-TEST_CASE("a run of no steps, and numbers that no run has, are refused") {
+TEST_CASE("a run without steps and impossible numbers are refused") {
   auto const refused = [](train::RunRecord const& r, std::string const& says) {
     CHECK_THROWS_WITH_AS(static_cast<void>(saved(r).workload()), doctest::Contains(says.c_str()), DataError);
   };

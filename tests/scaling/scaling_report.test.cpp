@@ -12,7 +12,7 @@ using scaling::Workload;
 
 namespace {
 
-// 100 ms of compute, gradients of 100 MB that are ready evenly.
+// 100 ms of compute, and gradients of 100 MB that are ready evenly.
 Workload work() {
   Workload out{.samples = 16, .pass_seconds = 0.1, .optimizer_seconds = 0.001};
   for (int i = 1; i <= 32; ++i) out.gradients.push_back({1e8 / 32, 0.1 * i / 32});
@@ -25,18 +25,18 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("what scales is said to, up to the last size") {
+TEST_CASE("good scaling is reported up to the last size") {
   ScalingReport const report(work(), fast, ScalingReport::powers_of_two());
   REQUIRE(report.weak().size() == 10);
   CHECK(report.weak().back().ranks == 1024);
   CHECK(report.weak().back().efficiency > 0.9);
-  CHECK(report.strong().back().ranks == 16);  // a sample for each
+  CHECK(report.strong().back().ranks == 16);  // one sample each
   CHECK(contains(report.text(), "predicted, none of it measured"));
   CHECK(contains(report.text(), "up to 1024 ranks, twice the ranks give at least 1.5 times the samples/s"));
   CHECK(report.remedies().empty());
 }
 
-TEST_CASE("from where on more ranks do not help is said, with what they lose to, and what would") {
+TEST_CASE("the size from which ranks stop helping is reported, with the bottleneck and the remedies") {
   ScalingReport const report(work(), slow, ScalingReport::powers_of_two());
   auto const text = report.text();
   CAPTURE(text);
@@ -53,7 +53,7 @@ TEST_CASE("from where on more ranks do not help is said, with what they lose to,
   CHECK_FALSE(contains(text, "--num-workers"));
 }
 
-TEST_CASE("a loader that is waited for, and steps that differ, have remedies of their own") {
+TEST_CASE("waiting for the loader, and varying steps, have their own remedies") {
   auto slow_data = work();
   slow_data.load_seconds = 0.5;
   CHECK(contains(ScalingReport(slow_data, fast, {2}).remedies()[0].says, "--num-workers"));
@@ -62,8 +62,8 @@ TEST_CASE("a loader that is waited for, and steps that differ, have remedies of 
   CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].says, "steps that all take as long"));
 }
 
-// Of 2 and 4 ranks the longest of steps that differ is 0.589 and 1.049 deviations above the mean, 2.4 and 4.2 ms.
-TEST_CASE("the report as people read it: both tables, what they come to and what would help") {
+// The maximum of varying steps on 2 and 4 ranks is 0.589 and 1.049 deviations above the mean, 2.4 and 4.2 ms.
+TEST_CASE("the text report has both tables, their conclusion and the remedies") {
   Workload const work{.ranks = 2,
                       .samples = 16,
                       .pass_seconds = 0.1,
@@ -91,14 +91,14 @@ TEST_CASE("the report as people read it: both tables, what they come to and what
         "  +  3 %  steps that all take as long: samples of like length together, nothing else on the hosts\n");
 }
 
-TEST_CASE("a report says where assumed figures of a link come from, and nothing about given ones") {
+TEST_CASE("a report names the source of a link's assumed bandwidth, and nothing about a given one") {
   auto fabric = fast;
   CHECK(contains(ScalingReport(work(), fabric, {2}).text(), "loader of its own\nthe same batch for each rank"));
   fabric.source = "assumed";
   CHECK(contains(ScalingReport(work(), fabric, {2}).text(), "loader of its own\nassumed\nthe same batch"));
 }
 
-TEST_CASE("each remedy is tried alone") {
+TEST_CASE("each remedy is evaluated alone") {
   auto both = work();
   both.load_seconds = 0.3, both.spread_seconds = 0.05;
   auto const before = scaling::predict(both, 64, fast).samples_per_second;
@@ -110,8 +110,7 @@ TEST_CASE("each remedy is tried alone") {
   CHECK(remedies[0].gain == scaling::predict(faster, 64, fast).samples_per_second / before - 1);
 }
 
-TEST_CASE(
-    "of sizes the first is looked at that loses a fifth, or else the last; ranks that measured count their batch") {
+TEST_CASE("the first size that loses a fifth is analysed, else the last; measured ranks count their batch") {
   auto const text = [](double spread_seconds) {
     auto uneven = work();
     uneven.ranks = 3, uneven.spread_seconds = spread_seconds;
@@ -123,7 +122,7 @@ TEST_CASE(
   CHECK(contains(text(0.02), "changes that would help 16 ranks"));  // 0.035 of 0.136
 }
 
-TEST_CASE("twice the ranks are compared size by size, however far apart the sizes are") {
+TEST_CASE("doubled ranks are compared for each size, however far apart the sizes are") {
   std::vector<scaling::Prediction> sizes(4);
   sizes[0].ranks = 2, sizes[0].samples_per_second = 19;
   sizes[1].ranks = 8, sizes[1].samples_per_second = 19 * 2.3;  // 1.52 times, twice
@@ -136,7 +135,7 @@ TEST_CASE("twice the ranks are compared size by size, however far apart the size
   CHECK(ScalingReport::helps_until(sizes, 100) == 1);
 }
 
-TEST_CASE("no sizes make no tables") {
+TEST_CASE("without sizes there are no tables") {
   ScalingReport const report(work(), slow, {});
   CHECK(report.remedies().empty());
   CHECK_FALSE(contains(report.text(), "ranks    step"));

@@ -24,7 +24,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("halves of everything on two devices are a perfect speed-up") {
+TEST_CASE("half of every phase on two devices is a perfect speed-up") {
   StepProfile const together{.shards = 2,
                              .effective_batch_size = 64,
                              .samples_per_second = 1280,
@@ -40,7 +40,7 @@ TEST_CASE("halves of everything on two devices are a perfect speed-up") {
   CHECK(contains(speed_up.says(), "2 devices train 2.00 times as fast as one, 100 %"));
 }
 
-TEST_CASE("a baseline of several devices is not called one, nor one device several") {
+TEST_CASE("a baseline of several devices is described as several, one device as one") {
   StepProfile two = alone;
   two.shards = 2;
   two.samples_per_second *= 2;
@@ -48,10 +48,10 @@ TEST_CASE("a baseline of several devices is not called one, nor one device sever
   CHECK(contains(SpeedUp(two, alone).says(), "1 device trains 0.50 times as fast as the baseline's 2, 100 %"));
 }
 
-TEST_CASE("the phase that loses most is named, with its cost") {
+TEST_CASE("the phase with the largest loss is named, with its cost") {
   StepProfile together{.shards = 2,
                        .effective_batch_size = 64,
-                       .samples_per_second = 1000,  // 64 ms a step
+                       .samples_per_second = 1000,  // 64 ms per step
                        .data_wait_ms = 0,
                        .forward_ms = 18,
                        .backward_ms = 36,
@@ -72,11 +72,11 @@ TEST_CASE("the phase that loses most is named, with its cost") {
   CHECK(SpeedUp(alone, together).bound() == "optimizer");
 }
 
-TEST_CASE("the whole sentence, of passes in one piece and a larger batch on four devices") {
+TEST_CASE("the complete sentence, with passes in one piece and a larger batch on four devices") {
   auto one = alone;
   one.forward_ms = 20, one.backward_ms = 30, one.pass_ms = 40;
   StepProfile four{.shards = 4,
-                   .effective_batch_size = 128,  // half a lone step for each
+                   .effective_batch_size = 128,  // half a single step for each
                    .samples_per_second = 128 / 0.07,
                    .data_wait_ms = 0.5,
                    .forward_ms = 12,
@@ -98,13 +98,13 @@ TEST_CASE("the whole sentence, of passes in one piece and a larger batch on four
   CHECK(contains(SpeedUp(alone, alone).says(), "100 % of what the processors could give: no phase of the step loses"));
 }
 
-TEST_CASE("of a run that measured nothing nothing is known") {
+TEST_CASE("a run without measurements gives no conclusions") {
   CHECK(SpeedUp(StepProfile{}, alone).factor() == 0);
   CHECK(contains(SpeedUp(StepProfile{}, alone).says(), "compute, because forward and backward take 0 % more"));
 }
 
-TEST_CASE("runs of another batch size and other thread counts are put on one scale") {
-  auto twice = alone;  // the same speed in steps of 128 samples
+TEST_CASE("runs with other batch sizes and thread counts are normalized") {
+  auto twice = alone;  // equal speed in steps of 128 samples
   twice.effective_batch_size = 128;
   twice.forward_ms *= 2, twice.backward_ms *= 2, twice.optimizer_ms *= 2;
   SpeedUp const same(alone, twice);
@@ -118,7 +118,7 @@ TEST_CASE("runs of another batch size and other thread counts are put on one sca
   CHECK(SpeedUp(two_threads, two_devices).efficiency() == 1);
 }
 
-TEST_CASE("devices that make a run slower are told to") {
+TEST_CASE("a slowdown by more devices is reported") {
   StepProfile const one{.shards = 1, .effective_batch_size = 64, .samples_per_second = 100, .forward_ms = 600};
   StepProfile const two{.shards = 2, .effective_batch_size = 64, .samples_per_second = 80, .forward_ms = 700};
   CHECK(

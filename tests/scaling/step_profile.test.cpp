@@ -11,6 +11,6 @@ TEST_CASE("a step takes its samples over samples per second") {
   profile.samples_per_second = 640;
   CHECK(profile.step_ms() == 100);
   CHECK(profile.processors() == 6);
-  profile.samples_per_step = 16;  // of batches that vary
+  profile.samples_per_step = 16;  // if batches vary
   CHECK(profile.step_ms() == 25);
 }

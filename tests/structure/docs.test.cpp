@@ -12,7 +12,7 @@
 
 using namespace lockstep_test;
 
-TEST_CASE("pages that the library's messages name exist") {
+TEST_CASE("pages named in the library's messages exist") {
   std::regex const page("docs/[a-z_/-]+\\.md");
   int named = 0;
   for (auto const& header : library_headers()) {
@@ -25,7 +25,7 @@ TEST_CASE("pages that the library's messages name exist") {
 }
 
 namespace {
-/// The fields of a struct of options, in its order; `indent` is what the struct's own lines begin with.
+/// Returns the fields of a struct of options, in order; `indent` is the indentation of the struct's own lines.
 std::vector<std::string> fields_of(std::string const& header, std::string const& type, std::string const& indent = "") {
   std::regex const field("^  (?!static)[A-Za-z0-9:<>(),_*& ]+ ([a-z_]+)( = .*|\\{.*)?;.*");
   std::vector<std::string> fields;
@@ -39,7 +39,7 @@ std::vector<std::string> fields_of(std::string const& header, std::string const&
   }
   return fields;
 }
-/// The names in the first column of the table that begins so.
+/// Returns the names in the first column of the table that begins with this line.
 std::vector<std::string> names_in(std::string const& page, std::string const& head) {
   std::regex const name("`([a-z_]+)`");
   std::vector<std::string> names;
@@ -53,7 +53,7 @@ std::vector<std::string> names_in(std::string const& page, std::string const& he
 }
 }  // namespace
 
-TEST_CASE("tables of options name all fields, in the order in which C++ wants them") {
+TEST_CASE("tables of options list all fields, in declaration order") {
   CHECK(names_in("reference/trainer.md", "| field of `FitOptions` |") ==
         fields_of("train/trainer/fit_options.hpp", "FitOptions"));
   CHECK(names_in("reference/data-loader.md", "| option | default |") ==
@@ -63,7 +63,7 @@ TEST_CASE("tables of options name all fields, in the order in which C++ wants th
         fields_of("launch/options.hpp", "Options"));
 }
 
-TEST_CASE("the table of layers' options names all fields, in the order in which C++ wants them named") {
+TEST_CASE("the table of layers' options lists all fields, in declaration order") {
   struct Layer {
     char const *name, *header, *options, *indent;
   };
@@ -83,7 +83,7 @@ TEST_CASE("the table of layers' options names all fields, in the order in which 
            {"LogitScale", "nn/contrastive/logit_scale.hpp", "LogitScaleOptions", ""},
        }) {
     CAPTURE(std::string(layer));
-    std::regex const option("`([a-z_]+)`(,| \\(|$| of)");  // and not what stands in brackets
+    std::regex const option("`([a-z_]+)`(,| \\(|$| of)");  // and not inside brackets
     std::vector<std::string> told;
     bool inside = false;
     for (auto const& line : lines_of(source_root / "docs/reference/layers.md")) {
@@ -91,7 +91,7 @@ TEST_CASE("the table of layers' options names all fields, in the order in which 
       if (line.empty()) inside = false;
       if (!inside || !line.starts_with("| `" + std::string(layer) + "`")) continue;
       auto cell = line.substr(line.find('|', 1) + 1);
-      for (int depth = 0; auto& c : cell) {  // blanks what stands in brackets
+      for (int depth = 0; auto& c : cell) {  // blanks the text inside brackets
         if (c == ')') --depth;
         if (depth > 0) c = ' ';
         if (c == '(') ++depth;
@@ -105,7 +105,7 @@ TEST_CASE("the table of layers' options names all fields, in the order in which 
 }
 
 namespace {
-/// What a link calls the headings of a page.
+/// Returns the anchor of a heading of a page.
 std::set<std::string> anchors_of(std::filesystem::path const& page) {
   std::set<std::string> anchors;
   bool code = false;
@@ -124,7 +124,7 @@ std::set<std::string> anchors_of(std::filesystem::path const& page) {
 }
 }  // namespace
 
-TEST_CASE("links between pages lead somewhere") {
+TEST_CASE("links between pages have targets") {
   std::regex const link("\\]\\(([^)#:]*)(#([^)]*))?\\)"), words_of_code("`[^`]*`");
   int links = 0;
   auto pages = files_below(source_root / "docs", {".md"});

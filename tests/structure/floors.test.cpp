@@ -14,7 +14,7 @@ using namespace lockstep_test;
 
 namespace {
 
-/// The system headers of a header-only library that needs Linux and a C++ compiler, and nothing else.
+/// The system headers of a header-only library that needs only Linux and a C++ compiler.
 bool is_system_header(std::string_view name) {
   static constexpr std::array<std::string_view, 25> linux_headers{
       "arm_neon.h",  "arpa/inet.h", "cxxabi.h", "dirent.h", "dlfcn.h",   "errno.h", "fcntl.h",
@@ -31,7 +31,7 @@ bool is_cuda_header(std::string_view name) {
          name.starts_with("cublas") || name.starts_with("cooperative_groups");
 }
 
-/// Headers of a library that one kernel has behind a target of its own.
+/// Headers of a library that one kernel uses through its own target.
 bool is_onednn_header(std::string_view name) { return name.starts_with("oneapi/dnnl/"); }
 bool is_cudnn_header(std::string_view name) { return name == "cudnn.h"; }
 bool is_zstd_header(std::string_view name) { return name == "zstd.h"; }
@@ -40,7 +40,7 @@ bool is_mpi_header(std::string_view name) { return name == "mpi.h"; }
 bool is_protozero_header(std::string_view name) { return name.starts_with("protozero/"); }
 bool is_nccl_header(std::string_view name) { return name == "nccl.h"; }
 
-/// Why `header` (relative to include/lockstep) may not include `included` (with its brackets); empty when it may.
+/// Returns why `header` (relative to include/lockstep) may not include `included` (with its brackets); empty if it may.
 std::string objection(std::string_view header, std::string_view included) {
   if (included.front() != '<') return "an include is written in angle brackets, from the root of include/";
   std::string_view name = included.substr(1, included.size() - 2);
@@ -61,7 +61,7 @@ std::string objection(std::string_view header, std::string_view included) {
   }
   name.remove_prefix(std::string_view("lockstep/").size());
   auto const to = folder_of(name);
-  if (from.empty()) return is_detail(name) ? "a detail/ belongs to its own folder" : "";  // the umbrellas
+  if (from.empty()) return is_detail(name) ? "a detail/ belongs to its own folder" : "";  // the umbrella headers
   if (to.empty()) return "nothing inside the library includes an umbrella";
   if (height(from) < 0 || height(to) < 0) return "this folder stands on no floor";
   if (from != to && height(to) >= height(from)) return "a folder includes only itself and folders to its left";
@@ -96,7 +96,7 @@ std::string circle_in(std::map<std::string, std::set<std::string>> const& edges)
 
 }  // namespace
 
-TEST_CASE("the rules refuse what they should") {
+TEST_CASE("the floor rules refuse upward includes") {
   CHECK(objection("data/a.hpp", "<lockstep/core/b.hpp>").empty());
   CHECK(objection("data/a.hpp", "<vector>").empty());
   CHECK(objection("data/a.hpp", "<sys/mman.h>").empty());
@@ -140,7 +140,7 @@ TEST_CASE("includes are found in every spelling") {
   CHECK(included_by("#define include").empty());
 }
 
-TEST_CASE("every header keeps to its floor") {
+TEST_CASE("every header includes only its floor and lower ones") {
   int includes = 0;
   auto const headers = library_headers();
   for (auto const& header : headers) {
@@ -157,7 +157,7 @@ TEST_CASE("every header keeps to its floor") {
   CHECK(includes >= 9);
 }
 
-TEST_CASE("rooms of a floor do not include each other in a circle") {
+TEST_CASE("rooms of a floor do not include each other in a cycle") {
   std::map<std::string, std::set<std::string>> included_rooms;
   for (auto const& header : library_headers()) {
     auto const from = std::string(folder_of(header)) + "/" + std::string(room_of(header));
@@ -175,7 +175,7 @@ TEST_CASE("rooms of a floor do not include each other in a circle") {
   CHECK(circle_in(included_rooms) != "");
 }
 
-TEST_CASE("every header begins with the licence and its guard") {
+TEST_CASE("every header begins with the license and its include guard") {
   for (auto const& header : library_headers()) {
     auto const lines = lines_of(source_root / "include/lockstep" / header);
     REQUIRE_MESSAGE(lines.size() >= 2, header);

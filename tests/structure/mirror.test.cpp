@@ -11,7 +11,7 @@ using namespace lockstep_test;
 
 namespace {
 
-/// Headers without a test of their own, each with the reason.
+/// Headers without their own test, each with the reason.
 std::map<std::string_view, std::string_view> const untested{};
 
 /// Headers of more than 600 lines, each with the reason.
@@ -24,7 +24,7 @@ std::string test_of(std::string const& header) {
 
 }  // namespace
 
-TEST_CASE("every public header has the test that bears its name, and ctest knows it") {
+TEST_CASE("every public header has a test with its name in its mirrored folder, and ctest knows it") {
   std::string declared;
   for (auto const& line : lines_of(source_root / "tests/CMakeLists.txt")) declared += line + "\n";
   int looked_at = 0;

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-/// What the structure tests read: the files of this repository.
+/// Functions that read the files of this repository for the structure tests.
 namespace lockstep_test {
 
 inline std::filesystem::path const source_root = LOCKSTEP_SOURCE_DIR;
@@ -33,13 +33,13 @@ inline constexpr std::array<Floor, 13> floors{{{"core", 0},
                                                {"app", 10},
                                                {"interop", 10}}};
 
-/// The floor of `folder`, or -1 for a folder that the design does not know.
+/// Returns the floor of `folder`, or -1 for an unknown folder.
 inline int height(std::string_view folder) {
   auto at = std::find_if(floors.begin(), floors.end(), [&](Floor const& f) { return f.folder == folder; });
   return at == floors.end() ? -1 : at->height;
 }
 
-/// The part of `path` before its first slash; empty without one.
+/// Returns the part of `path` before its first slash; empty without one.
 inline std::string_view folder_of(std::string_view path) {
   auto slash = path.find('/');
   return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
@@ -63,7 +63,7 @@ inline std::vector<std::string> lines_of(std::filesystem::path const& file) {
   return lines;
 }
 
-/// The files below `folder` that end in one of `extensions`, relative to it, sorted.
+/// Returns the files below `folder` that end in one of `extensions`, relative to it, sorted.
 inline std::vector<std::string> files_below(std::filesystem::path const& folder,
                                             std::vector<std::string_view> const& extensions) {
   std::vector<std::string> found;
@@ -76,12 +76,12 @@ inline std::vector<std::string> files_below(std::filesystem::path const& folder,
   return found;
 }
 
-/// The library's headers, relative to include/lockstep.
+/// Returns the library's headers, relative to include/lockstep.
 inline std::vector<std::string> library_headers() {
   return files_below(source_root / "include/lockstep", {".hpp", ".cuh"});
 }
 
-/// What a line includes, with its brackets or quotes, or nothing.
+/// Returns the header that a line includes, with its brackets or quotes, or nothing.
 inline std::string included_by(std::string_view line) {
   auto skip_blanks = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
   auto take = [&](std::string_view word) {

@@ -19,9 +19,9 @@ TEST_CASE("two translation units share one library") {
   CHECK(version_seen_by_the_other_unit() == static_cast<char const*>(lockstep::version));
 }
 
-// What one kind of data or of order needs is included by the programs that read it, so that the others need not compile
-// it. And what starts and joins ranks, by the file with main; an engine that needs a library, by who has it.
-TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor by floor") {
+// Programs include headers for a specific data format or order themselves, so that others need not compile them. The
+// file with main includes headers that start and connect ranks; users of an engine with a library include the engine.
+TEST_CASE("the umbrella is every public .hpp of core to scaling except those, floor by floor") {
   std::set<std::string> const of_main{"comm/engine/connect.hpp",
                                       "comm/mpi/mpi_communicator.hpp",
                                       "comm/shared_memory/process_communicator.hpp",
@@ -35,13 +35,13 @@ TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor
                                       "launch/store/store.hpp",
                                       "launch/store/store_server.hpp",
                                       "launch/run/supervisor.hpp"};
-  // What tells of a run, beyond what a trainer records.
+  // Headers that report on a run, in addition to a trainer's records.
   std::set<std::string> const of_reports{"scaling/compared_run.hpp",   "scaling/diagnosis.hpp",
                                          "scaling/fabric.hpp",         "scaling/prediction.hpp",
                                          "scaling/saved_run.hpp",      "scaling/scaling_report.hpp",
                                          "train/logs/csv_log.hpp",     "train/trace/layer_times.hpp",
                                          "train/logs/tensorboard.hpp", "train/trace/trace_file.hpp"};
-  // Headers that write and score texts.
+  // Headers that generate and score texts.
   std::set<std::string> const of_texts{
       "core/base64.hpp",        "train/prediction/beam_search.hpp", "train/metrics/bleu.hpp",
       "train/metrics/chrf.hpp", "train/prediction/generate.hpp",    "train/files/write_csv.hpp"};

@@ -39,7 +39,7 @@ std::vector<Rule> const& rules() {
   return all;
 }
 
-/// The rule that a line of prose breaks, or null. Code between backquotes and targets of links do not count.
+/// Returns the rule that a line of prose breaks, or null. Code in backquotes and targets of links do not count.
 Rule const* broken_by(std::string const& line) {
   static std::regex const code("`[^`]*`|\\]\\([^)]*\\)");
   auto const prose = std::regex_replace(line, code, "`");
@@ -48,7 +48,7 @@ Rule const* broken_by(std::string const& line) {
   return nullptr;
 }
 
-/// The string literals of a line of code.
+/// Returns the string literals of a line of code.
 std::vector<std::string> literals_of(std::string const& line) {
   std::vector<std::string> found;
   bool inside = false;
@@ -76,7 +76,7 @@ void check_prose(std::string const& place, std::string const& line) {
 
 }  // namespace
 
-TEST_CASE("the rules find what they should, and nothing in plain sentences") {
+TEST_CASE("the rules find banned forms, and accept plain sentences") {
   for (char const* const bad :
        {"Of AdamW", "## What it leaves", "a run goes on", "It starts. Who waits, waits.", "equal to the bit",
         "- The same for rows", "| Of all ranks |", "none but for one", "memory lies in the slab"})

@@ -28,7 +28,7 @@ lockstep_test::Outcome cut(Words more) {
   return command(more);
 }
 
-/// A video of 3 s with 10 frames per second, each brighter than the one before.
+/// A video of 3 s with 10 frames per second, each brighter than the previous one.
 bool made_video(std::string const& path) {
   return command({"ffmpeg", "-v", "error", "-f", "lavfi", "-i",
                   "color=black:size=64x48:rate=10:duration=3,geq=lum='20+N*7':cb=128:cr=128", "-pix_fmt", "yuv420p",
@@ -36,7 +36,7 @@ bool made_video(std::string const& path) {
              .exit_code == 0;
 }
 
-/// Whether the machine has what the script needs; reports the case as skipped if not.
+/// Whether the machine has the script's requirements; reports the case as skipped if not.
 bool has_tools(lockstep_test::TemporaryFolder const& folder) {
   bool const ready =
       made_video(folder / "mouse.mp4") && command({lockstep_test::python(), "-c", "import numpy"}).exit_code == 0;

@@ -71,7 +71,7 @@ void check(std::string const& folder) {
 
 }  // namespace
 
-TEST_CASE("episodes of Gymnasium's, D4RL's and Minari's forms become the files that the trainer reads") {
+TEST_CASE("episodes in the formats of Gymnasium, D4RL and Minari become files that the trainer reads") {
   if (!has_python_module("numpy")) return;
   TemporaryFolder const folder;
   REQUIRE(run_python({"-c", made, folder.path().string()}).exit_code == 0);

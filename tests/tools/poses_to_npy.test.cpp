@@ -17,7 +17,7 @@ using namespace lockstep_test;
 
 namespace {
 
-/// Pickles as the tools of sign language teams leave them.
+/// Pickles as written by tools for sign language.
 constexpr char make_pickles[] = R"(
 import collections, gzip, os, pickle, sys
 import numpy as np
@@ -88,7 +88,7 @@ struct Row {
 
 }  // namespace
 
-TEST_CASE("pickles of all joints become files and an index that the trainer's reader takes") {
+TEST_CASE("pickles of all joints become files and an index that the trainer's reader accepts") {
   if (!has_python_module("numpy")) return;
   Converter convert;
   REQUIRE_MESSAGE(convert("out", {"train.pkl", "dev.pkl.gz"}, "--scale none") == 0, convert.refused);
@@ -117,7 +117,7 @@ TEST_CASE("pickles of all joints become files and an index that the trainer's re
   check("third", 2, 0.75f);
 }
 
-TEST_CASE("parts are put in one order, and what is missing is 0 with confidence 0") {
+TEST_CASE("parts are put in one order, and missing joints are 0 with confidence 0") {
   if (!has_python_module("numpy")) return;
   Converter convert;
   REQUIRE_MESSAGE(convert("out", {"parts.pkl", "openpose.pkl"}, "--scale none") == 0, convert.refused);
@@ -146,7 +146,7 @@ TEST_CASE("texts from a table, half precision, and a scale that does not depend 
   CHECK(index.get(0).split == "val");
   CHECK(data::open_npy(convert.folder / "out/poses/bare.npy").type().bytes == 2);
   auto const numbers = convert.numbers("out/poses/bare.npy", {2, 5, 3});
-  double x = 0, y = 0, square = 0, seen = 0;  // of joints with confidence: the first one stands at 0, 0
+  double x = 0, y = 0, square = 0, seen = 0;  // of joints with confidence: the first one is at 0, 0
   for (std::size_t i = 0; i < numbers.size(); i += 3) {
     seen += numbers[i + 2];
     x += numbers[i], y += numbers[i + 1];
@@ -158,7 +158,7 @@ TEST_CASE("texts from a table, half precision, and a scale that does not depend 
   CHECK(square == doctest::Approx(2 * seen).epsilon(1e-2));
 }
 
-TEST_CASE("what cannot be converted is refused in a sentence, and no code of a pickle runs") {
+TEST_CASE("invalid input is refused in one sentence, and no code of a pickle runs") {
   if (!has_python_module("numpy")) return;
   Converter convert;
   auto const refuses = [&](std::vector<std::string> const& pickles, std::string const& says,

@@ -25,7 +25,7 @@ Outcome run_tool(std::string const& tool, std::vector<std::string> arguments) {
 
 }  // namespace
 
-TEST_CASE("episodes of a simulator are recorded again bit for bit, trained on, and played") {
+TEST_CASE("episodes of a simulator are recorded again bit-identically, trained on, and played") {
   if (!has_python_module("numpy") || !has_python_module("gymnasium")) return;
   TemporaryFolder const folder;
   for (std::string const simulator : {"CartPole-v1", "Pendulum-v1"}) {

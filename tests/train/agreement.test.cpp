@@ -41,7 +41,7 @@ TextClassifier classifier(double dropout) {
   return TextClassifier({.words = words, .longest = longest, .layers = layers, .width = width, .dropout = dropout});
 }
 
-// Texts of uneven length whose words lean to their class.
+// Texts of uneven length whose words indicate their class.
 std::vector<Text> texts(int count) {
   std::vector<Text> all;
   for (int i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ std::vector<Text> texts(int count) {
   return all;
 }
 
-// Leaves the gradient of the mean where the parameters were, so that it can be looked at.
+// Stores the gradient of the mean in place of the parameters, so that tests can read it.
 struct TakeGradient {
   double learning_rate = 1;
   static constexpr int states = 0;
@@ -86,7 +86,7 @@ struct Setting {
   std::uint64_t evaluation_order = 0;
 };
 
-// One global batch, however many shards, and the bits of all that was learned.
+// One global batch, for any number of shards, and the bits of all results.
 template <class Optimizer, class Policy>
 Outcome train_with(Policy policy, Optimizer optimizer, Setting const& setting) {
   auto const parts = policy.all_shards() * setting.accumulation;
@@ -129,19 +129,19 @@ Outcome ddp(int ranks, Optimizer optimizer, Setting const& setting, int threads 
         train_with(parallel::DistributedDataParallel{comm::connect(world), bucket_bytes, threads}, optimizer, setting);
     return 0;
   });
-  for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);  // replicas never part
+  for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);  // replicas never diverge
   return outcomes[0];
 }
 
-// Roundings between a sample's input and an element of its gradient, at most: each layer's products and sums forward
-// and backward (attention over the tokens, four projections, the feed-forward pair, two norms), then the sum over
-// tokens.
+// Largest number of roundings between a sample's input and an element of its gradient: each layer's products and sums
+// forward and backward (attention over the tokens, four projections, the feed-forward pair, two norms), then the sum
+// over tokens.
 constexpr Index chain = 2 * layers * (2 * longest + 4 * width + width + inner + 4 * width) + longest;
 
-// What two orders of the same float32 sums differ by. A sample's gradient goes through at most `chain` roundings and
-// the sum over n samples through n more, each of eps times a term. Roundings are as good as independent, so m of them
-// sum to more than 6 sqrt(m) eps once in 10^9; twice, as both results err. Terms may cancel inside an element (a key's
-// bias has no gradient but rounding), so the largest sum of |gradient| in the model stands for all.
+// Bound on the difference of two orders of one float32 sum. A sample's gradient has at most `chain` roundings and the
+// sum over n samples n more, each of eps times a term. Roundings are almost independent, so m of them sum to more than
+// 6 sqrt(m) eps once in 10^9; twice, because both results have errors. Terms may cancel in an element (a key's bias has
+// only rounding as gradient), so the bound uses the largest sum of |gradient| in the model.
 double gradient_bound(Setting const& setting) {
   std::vector<double> sums;
   auto const n = std::ssize(setting.data);
@@ -159,7 +159,7 @@ double gradient_bound(Setting const& setting) {
 
 }  // namespace
 
-TEST_CASE("the first step's gradient is the same to float32 rounding, however the batch is split") {
+TEST_CASE("the first step's gradient is equal within float32 rounding, for any division of the batch") {
   Setting setting{.data = texts(global_batch), .dropout = 0, .steps = 1};
   auto const bound = gradient_bound(setting);
   auto const expected = single(TakeGradient{}, setting);
@@ -178,12 +178,12 @@ TEST_CASE("the first step's gradient is the same to float32 rounding, however th
   check("two micro-batches", single(TakeGradient{}, halves));
 }
 
-TEST_CASE("50 SGD steps end at the same parameters to the rounding of 50 steps") {
+TEST_CASE("50 SGD steps end with equal parameters within the rounding of 50 steps") {
   Setting const setting;
   optim::SGD const sgd{.learning_rate = 0.1};
   auto const expected = single(sgd, setting);
-  // Each step errs by the rate times the gradient's bound and hands the error on all but unchanged, as rate times
-  // curvature is far below 1.
+  // Each step has an error of the rate times the gradient's bound and passes on earlier errors almost unchanged,
+  // because rate times curvature is far below 1.
   double const bound = 50 * sgd.learning_rate * gradient_bound({.data = texts(global_batch), .dropout = 0, .steps = 1});
   CHECK(farthest(expected.values, dp(2, sgd, setting).values) <= bound);
   CHECK(farthest(expected.values, ddp(2, sgd, setting).values) <= bound);
@@ -191,7 +191,7 @@ TEST_CASE("50 SGD steps end at the same parameters to the rounding of 50 steps")
   CHECK(expected.losses.back() < expected.losses.front());
 }
 
-TEST_CASE("AdamW's losses are the same to a thousandth") {
+TEST_CASE("AdamW's losses are equal to a thousandth") {
   Setting const setting;
   optim::AdamW const adamw{.learning_rate = 3e-3};
   auto const expected = single(adamw, setting);
@@ -203,7 +203,7 @@ TEST_CASE("AdamW's losses are the same to a thousandth") {
   }
 }
 
-TEST_CASE("dp and ddp are equal bit for bit, as are repeated runs, whatever threads, workers and buckets") {
+TEST_CASE("dp and ddp are bit-identical, as are repeated runs, for any threads, workers and buckets") {
   optim::AdamW const adamw{.learning_rate = 3e-3};
   for (int shards : {2, 3, 4}) {
     CAPTURE(shards);
@@ -231,7 +231,7 @@ TEST_CASE("dp and ddp are equal bit for bit, as are repeated runs, whatever thre
   CHECK(dp(1, adamw, setting).values == expected);
 }
 
-TEST_CASE("ranks that were started with other settings are refused before they part, and those that do not part pass") {
+TEST_CASE("ranks started with other settings are refused before they diverge, and equal ones pass") {
   Setting setting;
   setting.data = texts(16);
   setting.steps = 2;
@@ -270,7 +270,7 @@ TEST_CASE("ranks that were started with other settings are refused before they p
         [](Setting& mine, optim::AdamW&) { mine.evaluated_at_once = 3; });
 }
 
-TEST_CASE("ranks that would train for other lengths, by other rules or judge otherwise are refused, by name") {
+TEST_CASE("ranks with another length of training, other rules or another judge are refused, by name") {
   train::Trace trace;
   auto const fails = [&](std::string const& said, auto change) {
     auto const run = [&] {
@@ -314,7 +314,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
   fails("schedule has a rule = 1", [](FitOptions& mine) { mine.schedule.rule = [](Index, Index) { return 1.0; }; });
 }
 
-TEST_CASE("replicas that part during a run end it at the next check, by name") {
+TEST_CASE("replicas that diverge during a run end it at the next check, by name") {
   struct Fault : train::Observer {
     std::function<void()> strike;
     void step(train::StepReport const& report) override {

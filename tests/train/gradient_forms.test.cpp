@@ -33,12 +33,12 @@ namespace {
 
 constexpr Index words = 200, longest = 9;
 
-/// A bag of words, whose table's gradient has the form asked for.
+/// A bag of words, whose table's gradient has the requested form.
 TextClassifier bag_of_words(nn::GradientForm form) {
   return TextClassifier({.words = words, .longest = longest, .layers = 0, .width = 8, .form = form});
 }
 
-/// Few words are in most texts, and most words in few.
+/// A few words are in most texts, and most words in few.
 std::vector<Text> texts(int count) {
   std::vector<Text> all;
   for (int i = 0; i < count; ++i) {
@@ -76,7 +76,7 @@ std::vector<float> ddp(int ranks, optim::AdamW const& optimizer, nn::GradientFor
 
 }  // namespace
 
-TEST_CASE("an embedding whose gradient goes by rows trains to the bits of one whose gradient is dense") {
+TEST_CASE("an embedding with a row-sparse gradient trains with the bits of a dense one") {
   optim::AdamW const optimizer{.learning_rate = 1e-2};
   using nn::GradientForm;
   for (int threads : {1, 3}) {
@@ -93,7 +93,7 @@ TEST_CASE("an embedding whose gradient goes by rows trains to the bits of one wh
   }
 }
 
-TEST_CASE("a rank that is alone tells the rows of its tables, too, as a single device does") {
+TEST_CASE("a single rank reports the rows of its tables, too, like a single device") {
   struct Told {
     std::vector<std::pair<std::size_t, std::size_t>> tables;  // bytes of rows, and of all
     bool sent = false, traced = false;
@@ -134,7 +134,7 @@ TEST_CASE("a rank that is alone tells the rows of its tables, too, as a single d
   });
 }
 
-TEST_CASE("rows that no text has are left alone on request, and shrink otherwise") {
+TEST_CASE("rows in no text do not change on request, and shrink by default") {
   optim::AdamW adamw{.learning_rate = 1e-2};
   auto const follow = train_with(parallel::SingleDevice{.threads = 1}, adamw, nn::GradientForm::by_rows);
   adamw.untouched_rows = optim::UntouchedRows::stay;
@@ -166,11 +166,11 @@ TEST_CASE("rows that no text has are left alone on request, and shrink otherwise
 
 namespace {
 
-/// Which of its parameters a sample uses.
+/// Marks which of its parameters a sample uses.
 struct Use {
   int row = 0, dense = 1;
 };
-/// A table by rows, a dense parameter, and beside each one of no elements, which every sample uses.
+/// A row-sparse table, a dense parameter, and for each one without elements, which every sample uses.
 class Neighbours {
  public:
   void visit(auto&& each) {
@@ -215,7 +215,7 @@ class Neighbours {
 
 }  // namespace
 
-TEST_CASE("a parameter of no elements takes nothing from its neighbours, whatever their gradient's form") {
+TEST_CASE("a parameter without elements does not affect adjacent ones, for any form of gradient") {
   auto const trained = [](auto policy, std::size_t shards) {
     Trainer trainer{Neighbours{}, optim::SGD{.learning_rate = 1}, std::move(policy)};
     for (auto const& step : {std::vector<Use>{{1, 1}, {2, 0}}, {{3, 0}, {3, 0}}, {{4, 1}, {5, 0}}}) {
@@ -235,14 +235,15 @@ TEST_CASE("a parameter of no elements takes nothing from its neighbours, whateve
         out.push_back(trainer.values()[static_cast<std::size_t>(entry.offset + i)]);
     return out;
   };
-  // Of each step's two samples half the gradient of the sum: rows 1 to 5, then the dense parameter's.
+  // In each step's two samples half the gradient of the sum: rows 1 to 5, and the dense parameter's.
   std::vector<float> const expected{0, -0.5f, -0.5f, -1, -0.5f, -0.5f, 0, 0, 0, -1, -1, -1, -1, -1};
   CHECK(trained(parallel::SingleDevice{.threads = 1}, 1) == expected);
   CHECK(trained(parallel::DataParallel{.devices = 2, .threads = 1}, 2) == expected);
   CHECK(trained(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2}, 2) == expected);
 }
 
-TEST_CASE("averages of a table's rows come nearer in steps that do not touch them, whatever the gradient's form") {
+TEST_CASE(
+    "averages of a table's rows approach their values in steps that do not touch them, for any form of gradient") {
   auto const averages = [](optim::SGD const& sgd, nn::GradientForm form) {
     Trainer trainer(bag_of_words(form), optim::Averaged{sgd, 0.9}, parallel::SingleDevice{.threads = 1}, 7);
     data::DataLoader loader(data::InMemoryDataset(texts(11)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},

@@ -9,13 +9,13 @@
 
 #include "nn/toy.hpp"
 
-/// Fitting a line through the origin: the smallest training there is.
+/// Fits a line through the origin: the smallest possible training.
 namespace line {
 using namespace lockstep;
 
 struct Point {
   float x, y;
-  int label;  // 1 where y is above 1
+  int label;  // 1 if y is above 1
 };
 
 /// y = 2 x at `count` points in (0, 1].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of losses that are learned, or follow a schedule, as docs/how-to/add-a-layer.md makes them of what there is.
+// Loss weights that are learned or follow a schedule, built from existing parts as in docs/how-to/add-a-layer.md.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -100,7 +100,7 @@ class TwoTasks {
   GaussianLoss steep_, noisy_;
 };
 
-/// Off by 0.1 on average in one task, by 2 in the other: as often above as below.
+/// Errors of 0.1 in one task, of 2 in the other, equally often positive and negative.
 std::vector<Point> points() {
   std::vector<Point> all;
   for (int i = 0; i < 256; ++i) {
@@ -126,7 +126,7 @@ class Annealed {
   nn::Buffer done_{{1}, nn::Initializer::constant(0)};
 };
 
-/// The error of one output, and that of another with a weight that grows.
+/// The error of one output, and the error of another with a growing weight.
 class Growing {
  public:
   void visit(auto&& each) { each("body", body_), each("beta", beta_); }
@@ -151,7 +151,7 @@ auto loader(Index batch) {
 
 }  // namespace
 
-TEST_CASE("deviations are learned beside what is predicted, and weigh the tasks") {
+TEST_CASE("deviations are learned with the predictions, and weight the tasks") {
   TwoTasks model;
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<double> values(static_cast<std::size_t>(layout.size()));
@@ -173,7 +173,7 @@ TEST_CASE("deviations are learned beside what is predicted, and weigh the tasks"
 }
 
 TEST_CASE(
-    "a weight that counts passes is alike under every policy, stays in evaluations, and goes on from checkpoints") {
+    "a weight that counts passes is equal under every policy, constant in evaluations, and restored from checkpoints") {
   lockstep_test::TemporaryFolder const folder;
   auto const learned = [&](auto policy, Index batch, FitOptions const& options) {
     auto batches = loader(batch), again = loader(batch);

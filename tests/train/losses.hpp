@@ -6,7 +6,7 @@
 
 namespace lockstep_test {
 
-/// Keeps the loss of each step.
+/// Records the loss of each step.
 struct Losses : lockstep::train::Observer {
   std::vector<double> values;
   void step(lockstep::train::StepReport const& report) override { values.push_back(report.loss); }

@@ -8,7 +8,7 @@
 
 namespace lockstep_test {
 
-/// Whether the call throws a ConfigError that says so, when another thread makes it.
+/// Whether the call throws a ConfigError with this text when another thread makes it.
 template <class F>
 bool refused_elsewhere(F const& call, std::string_view says) {
   bool refused = false;

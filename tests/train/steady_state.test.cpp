@@ -27,15 +27,15 @@ using namespace lockstep_test;
 
 namespace {
 
-/// How often the heap was asked for memory up to each step.
+/// Number of heap allocations up to each step.
 struct Counts : train::Observer {
   std::vector<long> after_step;
   Counts() { after_step.reserve(1000); }
   void step(train::StepReport const&) override { after_step.push_back(lockstep_test::mallocs); }
 };
 
-/// The requests of the fourth epoch of five: the first three have seen the largest batch, and another rank may be done
-/// with the last.
+/// Allocations in the fourth epoch of five: the first three have had the largest batch, and another rank may have
+/// finished the last.
 template <class Policy>
 long requests(Policy policy, int accumulation = 1, double clip_norm = 0, train::Trace* trace = nullptr) {
   data::DataLoader loader{data::InMemoryDataset{uneven_texts()},
@@ -57,13 +57,13 @@ long requests(Policy policy, int accumulation = 1, double clip_norm = 0, train::
 TEST_CASE("the counter counts" * doctest::skip(!lockstep_test::counts_mallocs)) {
   auto const before = lockstep_test::mallocs.load();
   auto const owned = std::make_unique<std::vector<int>>(10);
-  void* volatile const aligned = std::aligned_alloc(64, 64);  // clang takes out what nobody can see
+  void* volatile const aligned = std::aligned_alloc(64, 64);  // clang removes unobservable allocations
   CHECK(lockstep_test::mallocs - before == 3);
   std::free(aligned);
 }
 
-// Sanitizers count their own: under them this only trains.
-TEST_CASE("a training step asks the heap for nothing once the largest batch was seen") {
+// Sanitizers have their own counters: with them this only trains.
+TEST_CASE("a training step does not allocate after the largest batch") {
   CHECK(requests(parallel::SingleDevice{.threads = 1}) == 0);
   CHECK(requests(parallel::SingleDevice{.threads = 2}) == 0);
   CHECK(requests(parallel::SingleDevice{.threads = 1}, 3, 0.1) == 0);
@@ -73,14 +73,14 @@ TEST_CASE("a training step asks the heap for nothing once the largest batch was 
   CHECK(requests(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2}, 3, 0.1) == 0);
 }
 
-TEST_CASE("nor does one that is recorded" * doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("a recorded step does not allocate either" * doctest::skip(!lockstep_test::counts_mallocs)) {
   train::Trace trace({.warm_up = 0, .steps = 1000});
   CHECK(requests(parallel::SingleDevice{.threads = 1}, 1, 0, &trace) == 0);
   CHECK(trace.steps() == 80);
   CHECK(requests(parallel::DistributedDataParallel{comm::SelfCommunicator{}, 1024, 1}, 1, 0, &trace) == 0);
 }
 
-TEST_CASE("nor does it between ranks" * doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("nor does a step between ranks" * doctest::skip(!lockstep_test::counts_mallocs)) {
   for (bool const shard_optimizer : {false, true}) {
     auto const wire = shard_optimizer ? parallel::WireFormat::bfloat16 : parallel::WireFormat::float32;
     std::vector<long> counted(2, -1);

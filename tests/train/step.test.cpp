@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers that are stepped by their user, and those that fit several times.
+// Trainers with manual steps, and trainers that fit several times.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ struct Point {
   float height;
 };
 
-/// Its results show which samples a step has, in which order, with which dropout.
+/// Its results show a step's samples, their order, and its dropout.
 class Net {
  public:
   explicit Net(double dropout = 0, Index width = 4) : hidden_{2, width}, dropout_{dropout}, head_{width, 1} {}
@@ -93,13 +93,13 @@ optim::AdamW adamw() { return {.learning_rate = 0.05}; }
 parallel::SingleDevice single() { return {.threads = 1}; }
 parallel::DataParallel two() { return {.devices = 2, .threads = 1}; }
 
-/// An epoch of a loader, stepped by hand.
+/// One epoch of a loader, with manual steps.
 void step_through(auto& trainer, auto& loader, Index epoch) {
   loader.start(trainer.split(), epoch, 0, epoch + 1);
   for (Index step = 0; step < loader.steps(trainer.split()); ++step) trainer.step(loader.next());
 }
 
-/// Calls f(policy) under each: on two devices, on two ranks of which the first one's result counts, and with shards.
+/// Calls f(policy) under each: on two devices, on two ranks (with the first one's result), and with shards.
 template <class F>
 auto on_two(F const& f) {
   std::vector<std::invoke_result_t<F, parallel::DataParallel>> all;
@@ -115,7 +115,7 @@ auto on_two(F const& f) {
 }
 }  // namespace
 
-TEST_CASE("two fits are one of as many epochs: steps, orders and dropout go on, under every policy") {
+TEST_CASE("two fits equal one of as many epochs: steps, orders and dropout continue, under every policy") {
   auto const fit = [](std::vector<Index> const& epochs) {
     return [epochs](auto policy) {
       auto data = loader(22, 3);
@@ -133,7 +133,7 @@ TEST_CASE("two fits are one of as many epochs: steps, orders and dropout go on, 
   CHECK(apart == together);
 }
 
-TEST_CASE("a fit that is not the trainer's first goes on from its checkpoint as though there had been no pause") {
+TEST_CASE("a later fit of a trainer resumes from its checkpoint as without a pause") {
   lockstep_test::TemporaryFolder const folder;
   auto data = loader(20, 4);
   auto const second = [&](auto& trainer, train::Checkpoints checkpoints, Index most) {
@@ -143,11 +143,11 @@ TEST_CASE("a fit that is not the trainer's first goes on from its checkpoint as 
   whole.fit(data, {.epochs = 1});
   second(whole, {.folder = folder / "whole", .every = 3}, 0);
 
-  // In a process of its own, which has done nothing before.
+  // In a child process, without earlier work.
   Trainer rest{Net{0.5}, adamw(), single(), 7};
   CHECK(second(rest, {.resume = folder / "whole/step_3.safetensors"}, 0).resumed() == 3);
   CHECK(values_of(rest) == values_of(whole));
-  // A fit that was over already counts as well.
+  // A fit that was already complete counts as well.
   auto const ended = train::newest_checkpoint(folder / "whole");
   Trainer over{Net{0.5}, adamw(), single(), 7};
   second(over, {.resume = ended}, 0);
@@ -156,14 +156,14 @@ TEST_CASE("a fit that is not the trainer's first goes on from its checkpoint as 
   CHECK(values_of(over) != values_of(whole));
 }
 
-TEST_CASE("steps by hand are those of a fit") {
+TEST_CASE("manual steps equal a fit's") {
   auto data = loader(24, 4);
   Trainer fitted{Net{}, adamw(), single()}, stepped{Net{}, adamw(), single()};
   fitted.fit(data, {.epochs = 2});
   for (Index epoch : {0, 1}) step_through(stepped, data, epoch);
   CHECK(values_of(stepped) == values_of(fitted));
 
-  // Either goes on where the other one ended, but for the order, which is the loader's here.
+  // Both continue after the other one, except for the order, which is the loader's here.
   auto const none = values_of(stepped);
   fitted.fit(data, {.epochs = 1});
   step_through(stepped, data, 2);
@@ -171,7 +171,7 @@ TEST_CASE("steps by hand are those of a fit") {
   CHECK(values_of(stepped) != none);
 }
 
-TEST_CASE("batches and what holds them are the same to a step") {
+TEST_CASE("batches and their holders are equivalent for a step") {
   auto const loss = [](auto const& batches) {
     Trainer trainer{Net{}, adamw(), single()};
     return trainer.step(batches).sum;
@@ -183,7 +183,7 @@ TEST_CASE("batches and what holds them are the same to a step") {
   CHECK(loss(held) == loss(std::vector(3, one.batch())));
 }
 
-TEST_CASE("steps by hand learn alike on two devices and two ranks, and of several batches summed") {
+TEST_CASE("manual steps learn equally on two devices and two ranks, and over the sum of several batches") {
   auto const all = on_two([](auto policy) {
     auto data = loader(24, 3);
     Trainer trainer{Net{0.5}, adamw(), std::move(policy)};
@@ -225,7 +225,7 @@ TEST_CASE("a step's options scale its rate and clip its gradient") {
   CHECK(std::sqrt(moved) == doctest::Approx(1e-3).epsilon(1e-3));
 }
 
-TEST_CASE("what has the rate 0 is no part of the gradient's norm, under any policy") {
+TEST_CASE("parameters with rate 0 are not in the gradient's norm, under any policy") {
   auto const batches = std::vector{points(6), points(4)};
   auto const norm = [&](optim::RateRule const& rates, auto policy, double clip_norm = 1e-3) {
     Trainer trainer{Net{}, optim::SGD{.learning_rate = 0.1, .rates = rates}, std::move(policy)};
@@ -243,7 +243,7 @@ TEST_CASE("what has the rate 0 is no part of the gradient's norm, under any poli
     CHECK(hidden > 0.01);
     CHECK(head > 0.01);
     CHECK(both == doctest::Approx(std::hypot(hidden, head)).epsilon(1e-6));
-    CHECK(norm({}, policy(), 0) == 0);  // nobody needs it
+    CHECK(norm({}, policy(), 0) == 0);  // no layer needs it
     CHECK(norm({}, policy(), 1e9) == both);
   };
   check(single);
@@ -257,7 +257,7 @@ TEST_CASE("what has the rate 0 is no part of the gradient's norm, under any poli
   });
 }
 
-TEST_CASE("ranks of a loop of one's own that have parted are found when asked for") {
+TEST_CASE("diverged ranks of a manual loop are found on request") {
   std::vector<std::string> said(2);
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{Net{}, adamw(), parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
@@ -276,8 +276,7 @@ TEST_CASE("ranks of a loop of one's own that have parted are found when asked fo
         text.find("after step 2 the parameter \"hidden.weight\" of rank 1 differs from rank 0's") != text.npos, text);
 }
 
-TEST_CASE(
-    "ranks that would step on the same part of a loader's batches are told, and on batches of their own are not") {
+TEST_CASE("ranks that would step on equal batches of a loader are refused, and ranks with their own batches are not") {
   std::vector<std::string> said(2);
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{Net{}, adamw(), parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
@@ -303,7 +302,7 @@ TEST_CASE(
   alone.step(part.next());
 }
 
-TEST_CASE("dropout differs from step to step, of the same batch as well, and from seed to seed") {
+TEST_CASE("dropout differs between steps, also on equal batches, and between seeds") {
   auto const batch = collated(6);
   auto const losses = [&](std::uint64_t seed) {
     Trainer trainer{Net{0.5, 32}, optim::SGD{.learning_rate = 0}, single(), seed};
@@ -319,7 +318,7 @@ TEST_CASE("dropout differs from step to step, of the same batch as well, and fro
   CHECK(losses(2) != one);
 }
 
-TEST_CASE("of batches that several devices make by themselves, dropout differs by where their positions begin") {
+TEST_CASE("in batches that several devices make themselves, dropout differs by their first positions") {
   std::vector const same(6, points(1)[0]);
   auto const losses = [&](Index first) {
     data::Collated const one{data::PadCollate{}, same}, other{data::PadCollate{}, same, first};
@@ -336,7 +335,7 @@ TEST_CASE("of batches that several devices make by themselves, dropout differs b
   CHECK(apart != twice);
 }
 
-TEST_CASE("in float16 steps by hand scale the loss, and skip those that overflow") {
+TEST_CASE("in float16 manual steps scale the loss, and skip overflows") {
   auto large = points(6);
   for (auto& each : large) each.height *= 1e4f;  // gradients of about 1e4 times the scale, 2^16 at first
   data::Collated const batch{data::PadCollate{}, large}, small{data::PadCollate{}, points(6)};
@@ -346,7 +345,7 @@ TEST_CASE("in float16 steps by hand scale the loss, and skip those that overflow
   CHECK(values_of(trainer) == begun);
   for (int i = 0; i < 20; ++i) trainer.step(batch.batch());
   CHECK(values_of(trainer) != begun);
-  // The optimizer's count knows nothing of those that were skipped: its first step has the length of its rate.
+  // The optimizer's count excludes skipped steps: its first step has the length of its rate.
   Trainer counts{nn::InFloat16{Net{}}, adamw(), single()};
   for (int i = 0; i < 3; ++i) counts.step(batch.batch());
   REQUIRE(values_of(counts) == begun);
@@ -360,7 +359,7 @@ TEST_CASE("in float16 steps by hand scale the loss, and skip those that overflow
                        ConfigError);
 }
 
-TEST_CASE("a trainer's first step begins at the loss scale that it is given, and the next go on from there") {
+TEST_CASE("a trainer's first step has the given loss scale, and later steps continue from there") {
   auto large = points(6);
   for (auto& each : large) each.height *= 1e4f;  // gradients that overflow at 2^16
   data::Collated const batch{data::PadCollate{}, large};
@@ -374,7 +373,7 @@ TEST_CASE("a trainer's first step begins at the loss scale that it is given, and
   CHECK(values_of(trainer) != first);
 }
 
-TEST_CASE("what no step can have is refused before anything is learned") {
+TEST_CASE("impossible steps are refused before any learning") {
   auto const batch = collated(6);
   Trainer trainer{Net{}, adamw(), two()};
   auto const begun = values_of(trainer);
@@ -416,7 +415,7 @@ class Normed {
   nn::BatchNorm norm_{2};
   Net net_;
 };
-/// A net that plays with another one.
+/// A net that plays against another one.
 class Pair {
  public:
   void visit(auto&& each) { each("other", other_), each("own", own_); }
@@ -437,7 +436,7 @@ double value_of(auto const& trainer, std::string_view name) {
 }
 }  // namespace
 
-TEST_CASE("a trainer takes another one's parameters and buffers, as a whole, in part and by a share") {
+TEST_CASE("a trainer copies another one's parameters and buffers, as a whole, in part and by a fraction") {
   auto const batch = collated(6);
   Trainer first{Normed{}, adamw(), single(), 1};
   Trainer second{Normed{}, adamw(), two(), 2};
@@ -466,7 +465,7 @@ TEST_CASE("a trainer takes another one's parameters and buffers, as a whole, in 
   CHECK(value_of(net, "head.weight") == own);
 }
 
-TEST_CASE("what cannot be taken is refused by name, and changes nothing") {
+TEST_CASE("impossible copies are refused by name, and change nothing") {
   Trainer net{Net{}, adamw(), single(), 1};
   Trainer wide{Net{0, 8}, adamw(), single(), 2};
   Trainer pair{Pair{}, adamw(), single(), 3};
@@ -525,7 +524,7 @@ struct Whole : Partly {
 };
 }  // namespace
 
-TEST_CASE("what is frozen does not count in the norm, used in training as it may be") {
+TEST_CASE("frozen parameters are not in the norm, although training uses them") {
   auto const norm = [](auto model, float far) {
     std::vector<double> all(2);
     launch::run({.threads = 2}, [&](launch::World& world) {
@@ -545,7 +544,7 @@ TEST_CASE("what is frozen does not count in the norm, used in training as it may
   CHECK(norm(Partly{}, 30) < norm(Whole{}, 30));
 }
 
-TEST_CASE("a call that meets another thread's is refused, and one within a call of its own thread is not") {
+TEST_CASE("a call concurrent with another thread's is refused, and a nested call of its own thread is not") {
   lockstep_test::TemporaryFolder const folder;
   auto training = loader(8, 4), other = loader(8, 4);
   data::Collated const batch{data::PadCollate{}, points(4)};

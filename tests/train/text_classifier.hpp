@@ -11,7 +11,7 @@
 
 namespace lockstep_test {
 
-/// The text classifier that several tests train: one type for all of them, which the compiler sees once.
+/// The text classifier of several tests: one type for all of them, which is compiled once.
 class TextClassifier {
  public:
   struct Options {

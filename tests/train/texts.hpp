@@ -13,8 +13,8 @@ struct Text {
   int label;  // 0, 1 or 2
 };
 
-/// 64 texts of 1 to 24 tokens below 50. A text of 24 is in every batch of 8 consecutive ones, not in every shuffled
-/// one.
+/// 64 texts of 1 to 24 tokens below 50. Every batch of 8 consecutive texts has one of 24 tokens, not every shuffled
+/// batch.
 inline std::vector<Text> uneven_texts() {
   std::vector<Text> all;
   for (int i = 0; i < 64; ++i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce of float32 on one machine: Lockstep's engines against the roof (the same work on the same memory, without
-// waiting for anyone), Gloo and OpenMPI. algbw is bytes over time; busbw is that times 2 (n - 1) / n, as nccl-tests
-// define them. LOCKSTEP_BYTES and LOCKSTEP_RANKS, each a list with commas, choose other sizes and numbers of ranks.
+// All-reduce of float32 on one machine: Lockstep's engines, Gloo and OpenMPI against the roof (equal work on equal
+// memory, without waiting). algbw is bytes over time; busbw is algbw times 2 (n - 1)
+// n, as nccl-tests define them. LOCKSTEP_BYTES and LOCKSTEP_RANKS, comma-separated lists, choose other sizes and
+// numbers of ranks.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -18,7 +19,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// Who takes part: a program that obeys, told `sign` times the seconds of its turn.
+/// A contestant: a program that runs on request, with a turn of `sign` times the number of seconds.
 struct Contestant {
   std::string name;
   Peer* peer;
@@ -63,7 +64,7 @@ class Round {
         process_(engine("process")),
         gloo_(python_peer("all_reduce.py", {std::to_string(ranks), std::to_string(bytes)})),
         mpi_(mpi_peer(ranks, bytes)) {
-    // Ranks that share a core would each see only their own turn of it, unless that takes many.
+    // Ranks that share a core would measure only their own time slice, so a turn takes many slices.
     bool const roof = ranks <= processor_numbers().size() || bytes >= std::size_t{64} << 20;
     add("thread", thread_, 1);
     if (roof) add("thread roof", thread_, -1);
@@ -73,7 +74,7 @@ class Round {
     add("openmpi", mpi_, 1);
   }
 
-  /// A block is one turn of each; those during which the machine changed its state are dropped.
+  /// A block has one turn of each contestant; blocks during which the machine changed its state are dropped.
   void measure(int blocks, double turn) {
     for (auto& one : contestants_) (*one.peer)(one.sign * turn / 4);
     auto before = Probe::measure();
@@ -109,7 +110,7 @@ class Round {
                                          std::pair{std::string("openmpi"), "openmpi"}})
         if (auto const* const theirs = find(column)) ratios.report(name, peer, over(ours->rates, theirs->rates), how);
       if (bytes_ > 4096 || ranks_ > processor_numbers().size()) continue;
-      std::vector<double> trips;  // per second: so that more is better here too
+      std::vector<double> trips;  // per second, so that larger is better here too
       for (auto const trip : trips_) trips.push_back(1e9 / trip);
       auto const spread = over(ours->rates, trips);
       std::printf("%s: p50 is %.2f round trips of a cache line\n", name.c_str(), 1 / spread.median);
@@ -147,7 +148,7 @@ class Round {
   std::vector<double> trips_;
 };
 
-/// A picture of what the table says, for `gnuplot all_reduce.gnuplot`.
+/// A plot of the table, for `gnuplot all_reduce.gnuplot`.
 void write_plot_script(std::string const& stem) {
   std::ofstream(stem + ".gnuplot") << "set terminal svg size 800,500\nset output '" << stem
                                    << ".svg'\nset logscale xy\n"

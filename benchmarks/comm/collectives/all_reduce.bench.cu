@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce of float32 in device memory: the engine nccl against ncclAllReduce on a communicator that NCCL was asked
-// for directly, without waiting as ours and, as most programs do, with. algbw is bytes over time; busbw is that times
-// 2 (n - 1) / n, as nccl-tests define them. A rank per GPU, and on a single GPU one rank, and then two that share it.
-// LOCKSTEP_BYTES, a list with commas, chooses other sizes.
+// All-reduce of float32 in device memory: the engine nccl against ncclAllReduce on NCCL's own communicator, without
+// waits as ours and, as in most programs, with waits. algbw is bytes over time; busbw is algbw times 2 (n - 1)
+// n, as nccl-tests define them. Uses a rank per GPU; on a single GPU one rank, and then two that share it.
+// LOCKSTEP_BYTES, a comma-separated list, chooses other sizes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ void must(ncclResult_t result, char const* call) {
     throw CommunicationError(std::string(call) + ": " + ncclGetErrorString(result));
 }
 
-/// NCCL as a program uses it that asks nobody else.
+/// NCCL called directly, without other libraries.
 class RawNccl {
  public:
   RawNccl(comm::AnyCommunicator& host, bool blocking) : blocking_(blocking) {
@@ -65,7 +65,7 @@ class RawNccl {
   memory::CudaStream stream_;
 };
 
-/// Seconds of one sum that is waited for, and of the host for each of many that are not.
+/// Seconds of one all-reduce with a wait, and host seconds of each of many all-reduces without waits.
 struct Seconds {
   double whole = 0, host = 0;
 };
@@ -89,7 +89,7 @@ Seconds measure(int times, Sum const& sum, Finish const& finish) {
   return {Spread::of(whole).median, Spread::of(host).median};
 }
 
-/// Of all ranks the one that took longest.
+/// Of the slowest rank.
 Seconds longest(comm::NcclCommunicator& c, Seconds mine) {
   double numbers[]{mine.whole, mine.host};
   comm::Piece piece{ElementType::float64, numbers, 2, comm::Operation::max, {}};
@@ -137,7 +137,7 @@ void compare(Ratios* ratios, comm::NcclCommunicator& ours, RawNccl& raw, RawNccl
 int rank_main(launch::World& world) {
   int gpus = 0;
   memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-  if (world.size > gpus) {  // NCCL takes ranks on one GPU for ranks on hosts of their own
+  if (world.size > gpus) {  // makes NCCL accept several ranks on one GPU, as if on different hosts
     ::setenv("NCCL_HOSTID", ("lockstep-" + std::to_string(world.rank)).c_str(), 0);
     ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of batches per second against the machine's own roof: memcpy by as many threads.
+// Bytes of batches per second against the machine's roof: memcpy by as many threads.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,8 @@ class Roof {
   std::size_t at_ = 0, turn_ = 0;
 };
 
-/// One thread is the caller, by its processor time; two are workers, by the clock on the wall, with the caller waiting.
+/// One thread is the caller, measured by its processor time; two are workers, measured by wall-clock time while the
+/// caller waits.
 template <class D, class Collate, class Bytes>
 void compare(Ratios& ratios, std::string const& label, D const& dataset, Index batch, Collate const& collate,
              std::size_t held_bytes, Bytes&& bytes_of) {
@@ -87,7 +88,7 @@ void compare(Ratios& ratios, std::string const& label, D const& dataset, Index b
   }
 }
 
-/// Trajectories one after the other in one piece of memory.
+/// Concatenated trajectories in one block of memory.
 class Arena {
  public:
   explicit Arena(Index count) : offsets_{0} {

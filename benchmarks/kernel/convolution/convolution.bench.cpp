@@ -17,7 +17,7 @@ namespace {
 
 using Kernel = kernel::Convolution<HostSpace>;
 
-/// All three passes of a convolution by an engine.
+/// All three passes of a convolution by one backend.
 template <class Plans>
 class Layer {
  public:

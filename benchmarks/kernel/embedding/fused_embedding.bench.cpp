@@ -49,7 +49,7 @@ class Text {
   Text& operator=(Text const&) = delete;
 
   void forward() { Kernel::forward<float>(stream_, inputs_, {out_.data(), {slots, width}}); }
-  /// What the gradients need to know of the ids.
+  /// The segment plan of the ids, for the gradients.
   void plan() { Kernel::plan(stream_, inputs_, 0, 0, {list_.data(), {slots}}, plan_); }
   /// The gradients of both tables.
   void backward(Write write) {
@@ -60,8 +60,8 @@ class Text {
     Kernel::backward_table<float>(stream_, plan_, dy, {memory_.data(), {Kernel::partial_rows(slots), width}},
                                   {token_.data(), {vocabulary, width}}, write);
   }
-  /// Reads and writes as many bytes as a pass must at least: forward a row per token each way, backward the gradient of
-  /// every token and, both ways, of every row that occurs.
+  /// Reads and writes a pass's minimum of bytes: forward a row per token each way, backward the gradient of every token
+  /// and, both ways, of every row that occurs.
   void copy_forward() { copy(slots * width); }
   void copy_backward() { copy((slots + 2 * (static_cast<Index>(plan_.rows.size()) + length)) * width / 2); }
 
@@ -81,7 +81,7 @@ class Text {
   SegmentPlan plan_;
 };
 
-/// As in BERT: tokens, positions and the two halves of a pair, layer norm and dropout; forward and backward.
+/// As in BERT: tokens, positions and two segment types, layer norm and dropout; forward and backward.
 class Pair {
  public:
   explicit Pair(ThreadPool& pool)
@@ -134,7 +134,8 @@ class Pair {
   SegmentPlan plan_;
 };
 
-/// Three projected inputs of a batch of trajectories, of 11 to 20 steps: interleaved, a type added to each.
+/// Three projected inputs of a batch of trajectories with 11 to 20 steps: interleaved, with a type embedding added to
+/// each.
 class Trajectories {
  public:
   static constexpr Index samples = 80, most_steps = 20;

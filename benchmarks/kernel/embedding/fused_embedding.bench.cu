@@ -39,7 +39,7 @@ class Layer {
                           table_bytes = double{(vocabulary + length) * width} * sizeof(float);
 
   void forward() { Kernel::forward<float>(stream_.view(), inputs(), {out_.data(), {slots, width}}); }
-  /// With a plan that is there, as in a step, whose forward it is made beside.
+  /// With a finished plan, as in a step, whose forward pass runs concurrently with its construction.
   void backward() {
     auto const in = inputs();
     TensorView<float const, 2, CudaSpace> const dy{out_.data(), {slots, width}};
@@ -50,7 +50,7 @@ class Layer {
                                   {token_.data(), {vocabulary, width}}, Write::overwrite);
   }
   void plan() { Kernel::plan(stream_.view(), inputs(), 0, 0, {plan_memory_.data(), {plan_memory_.size()}}, plan_); }
-  /// What the device's memory can do: reads and writes the activations once.
+  /// Limit of the device's memory: reads and writes the activations once.
   void copy() {
     memory::check_cuda(cudaMemcpyAsync(copy_.data(), out_.data(), static_cast<std::size_t>(activation_bytes),
                                        cudaMemcpyDeviceToDevice, stream_.view().get()),
@@ -102,7 +102,8 @@ int main() {
   }
   Ratios ratios("cuda/kernel/embedding/fused_embedding");
   Layer layer;
-  // Bytes that must move at least: forward writes the activations, backward reads them, both pass over the tables.
+  // Minimum of transferred bytes: forward writes the activations, backward reads them, and both read or write the
+  // tables.
   auto const compare = [&](std::string const& direction, std::function<void()> const& pass) {
     auto const copy = [&] { layer.copy(); };
     layer.seconds(pass), layer.seconds(copy);

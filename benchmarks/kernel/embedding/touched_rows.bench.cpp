@@ -22,7 +22,8 @@ namespace {
 
 constexpr Index vocabulary = 20000, width = 128, rows = 32, length = 128, batches = 16;
 
-/// Another batch each time, so that the rows touched are not always the same. Zipf: rank r with frequency 1 / r.
+/// A new batch each time, so that the touched rows vary. Zipf: rank r with frequency 1
+/// r.
 std::vector<std::int32_t> draw(bool zipf, std::uint64_t batch) {
   std::vector<std::int32_t> ids;
   for (std::uint64_t k = 0; k < rows * length; ++k) {
@@ -34,7 +35,7 @@ std::vector<std::int32_t> draw(bool zipf, std::uint64_t batch) {
   return ids;
 }
 
-/// A token table under training, whose gradient is dense or goes by rows.
+/// A token table in training, whose gradient is dense or row-sparse.
 class Table {
  public:
   using Kernel = kernel::FusedEmbedding<HostSpace>;
@@ -94,7 +95,7 @@ int main() {
     compare("embedding backward compact", [](Table& t) { t.backward(); });
     compare("embedding backward compact and adamw", [](Table& t) { t.backward(), t.update(0); });
     compare("embedding backward compact, norm and adamw", [](Table& t) { t.backward(), t.update(1); });
-    // Where the gradient is dense there are no untouched rows.
+    // With a dense gradient there are no untouched rows.
     compare("embedding backward compact, norm and adamw, untouched rows stay", [](Table& t) {
       t.backward();
       t.update(1, {.untouched_rows = optim::UntouchedRows::stay});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of linear layers as models have them, with the matrix product that this build uses. bfloat16: ours
-// rounds factors of float as models in bfloat16 have them do, where the processor multiplies such; PyTorch's are stored
-// so.
+// GEMMs of linear layers in typical models, with this build's GEMM. bfloat16: ours rounds float factors as bfloat16
+// models do, if the processor supports bfloat16; PyTorch's tensors are bfloat16.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -22,7 +21,7 @@ namespace {
 
 using Kernel = kernel::Linear<HostSpace>;
 
-/// x [m, k], weight [n, k], y [m, n] and the products of a linear layer without bias over them.
+/// x [m, k], weight [n, k], y [m, n] and the GEMMs of a linear layer without bias.
 class Layer {
  public:
   Layer(memory::Stream<HostSpace> stream, Index m, Index n, Index k)

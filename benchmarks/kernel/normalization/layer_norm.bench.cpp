@@ -30,7 +30,7 @@ class Layer {
         partial_(fill(Kernel::partial_elements(rows, width))) {}
 
   void forward() { Kernel::forward<float>(stream_, x_, {}, weight_, bias_, 1e-5F, x_, moments_, y_); }
-  /// What forward cannot be faster than: as many bytes read and written.
+  /// Lower bound of forward: as many bytes read and written.
   void copy() {
     std::copy_n(x_.data, x_.size(), y_.data);
     asm volatile("" ::"r"(y_.data) : "memory");

@@ -18,7 +18,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// The arenas of a model with so many parameters, in memory like a trainer's, and a step over them.
+/// The arenas of a model with this many parameters, in memory like a trainer's, and an optimizer step over them.
 class Parameters {
  public:
   explicit Parameters(Index count) : count_(count) {
@@ -35,7 +35,7 @@ class Parameters {
                         optim::Slice<float, HostSpace>{0, count_, arenas_[0].data(), arenas_[1].data(), states},
                         &scalars);
   }
-  /// The machine's own limit: reads the four arenas, writes three of them, and hardly computes.
+  /// The machine's limit: reads the four arenas, writes three of them, and computes almost nothing.
   void traffic() {
     auto *a = arenas_[0].data(), *b = arenas_[2].data(), *c = arenas_[3].data();
     with_best_instructions([=, g = static_cast<float const*>(arenas_[1].data()), n = count_] {

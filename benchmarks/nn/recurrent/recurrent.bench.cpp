@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward and backward of recurrent layers: batches of series of equal lengths, and of lengths that vary.
+// Forward and backward of recurrent layers: batches of time series of equal lengths, and of varying lengths.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -23,14 +23,14 @@ namespace {
 
 enum class Lengths { equal, varied };
 
-/// A layer, a batch for it, and the gradient of what it makes.
+/// A layer, a batch for it, and the gradient of its output.
 template <class Layer>
 class Trial {
  public:
   Trial(ThreadPool& pool, Layer layer, Index rows, Index length, Lengths lengths)
       : layer_(std::move(layer)), layout_(nn::ParameterLayout::of(layer_)), context_(memory::Stream<HostSpace>(pool)) {
     for (Index r = 0; r < rows; ++r) {
-      // As the peer has them: from an eighth of the longest on, evenly.
+      // Lengths equal the peer's: evenly from an eighth of the longest on.
       auto const least = length / 8;
       auto const own = lengths == Lengths::equal ? length : least + (length - least) * (r * 37 % rows) / (rows - 1);
       offsets_.push_back(offsets_.back() + own);

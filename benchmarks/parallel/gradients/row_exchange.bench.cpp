@@ -21,7 +21,8 @@ namespace {
 constexpr Index vocabulary = 20000, width = 128, tokens = 32 * 128;
 constexpr int ranks = 2;
 
-/// The rows that a batch of a text touches on a rank: rank r of the vocabulary with frequency 1 / r.
+/// The rows that a batch of a text touches on a rank: rank r of the vocabulary with frequency 1
+/// r.
 void touch(kernel::TouchedRows const& table, int rank, Index step) {
   table.clear();
   for (Index k = 0; k < tokens; ++k) {
@@ -31,7 +32,7 @@ void touch(kernel::TouchedRows const& table, int rank, Index step) {
   }
 }
 
-/// Sums of a token table's gradient over two thread ranks, per second.
+/// Reductions of a token table's gradient over two thread ranks, per second.
 template <class Sum>
 double sums_per_second(double duration, Sum const& sum) {
   double result = 0;
@@ -55,7 +56,7 @@ double sums_per_second(double duration, Sum const& sum) {
       elapsed += seconds(Time::wall) - began;
       communicator.barrier();
       if (world.rank == 0 && elapsed > duration) more.store(false);
-      communicator.barrier();  // all ranks see the same
+      communicator.barrier();  // equal on all ranks
     }
     if (world.rank == 0) result = static_cast<double>(steps) / elapsed;
     return 0;

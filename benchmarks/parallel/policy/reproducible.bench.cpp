@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs one device that its bits do not depend on how many there are: steps of the text classifier on 32 texts
-// in shards, against steps on the same texts at once. One thread each, in samples per second of processor time.
+// Cost of results that do not depend on the number of devices, on one device: steps of the text classifier on 32 texts
+// in shards, against steps on all texts at once. One thread each, in samples per second of processor time.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,7 +17,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// Trains on the same texts again and again, in so many shards.
+/// Trains on the same texts repeatedly, in a given number of shards.
 template <class Collate>
 class Trained {
   using Policy = parallel::Reproducible<parallel::SingleDevice>;

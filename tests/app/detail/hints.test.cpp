@@ -22,7 +22,7 @@ std::string on_gpus(int gpus, int ranks, int devices, launch::Environment const&
 
 }  // namespace
 
-TEST_CASE("a run that leaves GPUs idle, or shares one, is told") {
+TEST_CASE("idle and shared GPUs are reported") {
   CHECK(on_gpus(1, 1, 1).empty());
   CHECK(on_gpus(4, 4, 1).empty());
   CHECK(on_gpus(4, 1, 4).empty());
@@ -36,12 +36,12 @@ TEST_CASE("a run that leaves GPUs idle, or shares one, is told") {
   CHECK(app::detail::note_on_gpus({}, {}).empty());
 }
 
-TEST_CASE("a slow start is told, and a quick one is not") {
+TEST_CASE("a slow start is reported, and a fast one is not") {
   CHECK(app::detail::note_on_slow_start(9.9).empty());
   CHECK(app::detail::note_on_slow_start(23.4).starts_with("this rank took 23 s to open its data"));
 }
 
-TEST_CASE("memory that ran out is told with the remedies, and any other error as it is") {
+TEST_CASE("out-of-memory errors are reported with remedies, and other errors unchanged") {
   CHECK(app::detail::message_of(std::runtime_error("why")) == "why");
   auto const text = app::detail::message_of(std::bad_alloc());
   CHECK(text.starts_with("out of memory: the host, or a limit such as ulimit -v, refused memory ("));
@@ -52,7 +52,7 @@ TEST_CASE("memory that ran out is told with the remedies, and any other error as
   CHECK(app::detail::telling_memory([] { return 7; }) == 7);
 }
 
-TEST_CASE("a rank that was killed may have met the end of memory") {
+TEST_CASE("a killed rank may have run out of memory") {
   CHECK(
       app::detail::with_hint("rank 1 (pid 3) was killed by signal 9 (Killed)") ==
       "rank 1 (pid 3) was killed by signal 9 (Killed); the kernel does that when memory runs out, which dmesg reports");

@@ -70,7 +70,7 @@ std::string refused(std::vector<char const*> arguments) {
   }
   return "";
 }
-/// What is said of a file, from the last digit of the line on.
+/// Returns the error message about a file, from the last digit of the line on.
 std::string refused_file(std::string const& text) {
   try {
     configured(text);
@@ -86,7 +86,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("a flag is taken under the names that other trainers have for it, with - or _") {
+TEST_CASE("flags are accepted under other trainers' names, with - or _") {
   for (auto const* name : {"--d-model", "--d_model", "--hidden-size", "--hidden_size", "--embed_dim"}) {
     CAPTURE(name);
     CHECK(parsed({name, "64"}).width == 64);
@@ -129,7 +129,7 @@ TEST_CASE("mixed precision is bf16 unless fp16 is named") {
                  "another name of --precision"));
 }
 
-TEST_CASE("ranks that are started again are handed what the file said, and say the same") {
+TEST_CASE("restarted ranks receive the file's settings, and report equal notes") {
   auto const first = configured("hidden_size: 64\nmixed_precision: true\npin_memory: true\n", {"--nhead", "2"});
   CHECK(first.handed_on ==
         Words{"program", "--nhead", "2", "--d-model=64", "--mixed_precision=true", "--pin_memory=true"});
@@ -141,7 +141,7 @@ TEST_CASE("ranks that are started again are handed what the file said, and say t
   CHECK(second.notes == first.notes);
 }
 
-TEST_CASE("settings that are always so are accepted, and said to be; the others are refused with the reason") {
+TEST_CASE("fixed settings are accepted and noted; other values are refused with the reason") {
   auto const flags = configured(
       "data: {pin_memory: true, persistent_workers: yes, shuffle: True, drop_last: false}\n"
       "find_unused_parameters: false\n");
@@ -162,7 +162,7 @@ TEST_CASE("settings that are always so are accepted, and said to be; the others 
   CHECK(contains(refused_file("shuffle: [true]\n"), "run.yaml:1: shuffle [true]: takes one value, not a list"));
 }
 
-TEST_CASE("settings that are of no use are accepted, and those that a flag does not make are refused") {
+TEST_CASE("settings without effect are accepted, and settings without a flag are refused") {
   CHECK(configured("logging_steps: 10\nper_device_eval_batch_size: 64\n").notes ==
         Words{"logging_steps, per_device_eval_batch_size: not used, accepted"});
   CHECK(contains(refused({"--num_classes", "4"}),
@@ -172,7 +172,7 @@ TEST_CASE("settings that are of no use are accepted, and those that a flag does 
                  "run.yaml:2: optimizer SGD: is not a flag of this program, because the optimizer"));
 }
 
-TEST_CASE("two names of one flag are a flag that is given twice") {
+TEST_CASE("two names of one flag count as a duplicate flag") {
   CHECK(contains(refused({"--hidden-size", "3", "--d-model", "4"}),
                  "--d-model: another name of --hidden-size, and a flag is given once; leave out one"));
   CHECK(contains(refused({"--hidden-size", "3", "--hidden-size", "3"}),
@@ -181,7 +181,7 @@ TEST_CASE("two names of one flag are a flag that is given twice") {
   CHECK(configured("nhead: 2\n", {"--n_heads", "8"}).heads == 8);
 }
 
-TEST_CASE("a value that does not fit, and a synonym of a flag that there is not, are refused") {
+TEST_CASE("an invalid value, and a synonym of a missing flag, are refused") {
   CHECK(contains(refused({"--nhead", "0"}), "--num-heads 0: must be a whole number from 1 to 64"));
   CHECK(contains(refused_file("\nnhead: 0\n"), "run.yaml:2: --num-heads 0: must be a whole number"));
   CHECK(
@@ -191,7 +191,7 @@ TEST_CASE("a value that does not fit, and a synonym of a flag that there is not,
   CHECK(contains(refused({"--nhead"}), "--num-heads: a flag takes one value"));
 }
 
-TEST_CASE("a name that a program has itself is its own") {
+TEST_CASE("a program's own flag takes precedence over a synonym") {
   app::Command command;
   int hidden = 1, smoothing = 1;
   command.add("--hidden-size", hidden, 1, 9, "Width of something else");
@@ -203,7 +203,7 @@ TEST_CASE("a name that a program has itself is its own") {
   CHECK(smoothing == 3);
 }
 
-TEST_CASE("no name is in the tables twice, and the reference has each") {
+TEST_CASE("no name is in the tables twice, and the reference page lists each") {
   auto const page = read_file(std::string(LOCKSTEP_SOURCE_DIR) + "/docs/reference/command-line.md");
   std::set<std::string> seen;
   auto const listed = [&](std::string_view names) {

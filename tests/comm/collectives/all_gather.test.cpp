@@ -13,7 +13,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("one rank gathers what it gives, whether or not the parts are equal") {
+TEST_CASE("one rank gathers its own part, whether or not parts are equal") {
   comm::SelfCommunicator self;
   std::array<int, 2> const in{7, 8};
   std::array<Index, 1> const counts{2};
@@ -35,7 +35,7 @@ TEST_CASE("sizes must fit") {
   CHECK_THROWS_AS((void)comm::all_gather(self, in, out, counts), ShapeError);
 }
 
-TEST_CASE("parts that ranks give differently are a mismatch, also where they come to the same") {
+TEST_CASE("different parts on the ranks are a mismatch, also if their total is equal") {
   launch::Options options;
   options.threads = 2;
   for (auto const& [here, there] :

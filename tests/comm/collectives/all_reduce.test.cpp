@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("one rank's elements are their own sum, average and largest") {
+TEST_CASE("one rank's elements are their own sum, average and maximum") {
   comm::SelfCommunicator self;
   std::array<double, 2> x{3, -4};
   for (auto const operation : {comm::Operation::sum, comm::Operation::average, comm::Operation::max}) {
@@ -21,7 +21,7 @@ TEST_CASE("one rank's elements are their own sum, average and largest") {
   }
 }
 
-TEST_CASE("what is logical becomes 0 or 1") {
+TEST_CASE("logical results are 0 or 1") {
   comm::SelfCommunicator self;
   std::array<std::int64_t, 3> x{3, 0, -4};
   comm::all_reduce(self, x, comm::Operation::logical_and).wait();

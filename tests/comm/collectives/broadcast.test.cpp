@@ -9,7 +9,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("one rank keeps what it has, and there is no other root") {
+TEST_CASE("one rank keeps its data, and there is no other root") {
   comm::SelfCommunicator self;
   std::array<float, 1> x{5};
   comm::broadcast(self, x, 0).wait();

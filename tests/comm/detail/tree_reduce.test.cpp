@@ -12,7 +12,7 @@ using namespace lockstep_test;
 using lockstep::comm::Operation;
 using lockstep::comm::detail::reduce_range;
 
-TEST_CASE_TEMPLATE("ranges are reduced in the tree, in place and apart", T, float, double) {
+TEST_CASE_TEMPLATE("ranges are reduced in the tree, in place and out of place", T, float, double) {
   for (int const ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33})
     for (Index const count : {0, 1, 31, 32, 33, 511, 512, 513, 1100}) {
       std::vector<std::vector<T>> data;
@@ -46,7 +46,7 @@ TEST_CASE("only the range is written") {
   CHECK(b == std::vector<float>{10, 20, 30, 40});
 }
 
-TEST_CASE("as many outputs as ranks need not be the inputs") {
+TEST_CASE("outputs need not be the inputs") {
   std::vector<float> const a{1, 2, 3}, b{10, 20, 30};
   std::vector<float> x(3), y(3);
   void const* const in[] = {a.data(), b.data()};
@@ -57,7 +57,7 @@ TEST_CASE("as many outputs as ranks need not be the inputs") {
   CHECK(b == std::vector<float>{10, 20, 30});
 }
 
-TEST_CASE("a sum may lie in the memory of any one rank, and only its range is written") {
+TEST_CASE("a sum can be in any one rank's memory, and only its range is written") {
   for (int const ranks : {1, 2, 3, 4, 5})
     for (int own = 0; own < ranks; ++own) {
       CAPTURE(ranks);
@@ -78,7 +78,7 @@ TEST_CASE("a sum may lie in the memory of any one rank, and only its range is wr
     }
 }
 
-TEST_CASE("max spreads nan from either side") {
+TEST_CASE("max propagates NaN from either side") {
   float const nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> a{nan, 1, nan}, b{1, nan, nan};
   void const* const in[] = {a.data(), b.data()};
@@ -87,7 +87,7 @@ TEST_CASE("max spreads nan from either side") {
   for (float const x : a) CHECK(std::isnan(x));
 }
 
-TEST_CASE("other operations and narrow types go through the same tree") {
+TEST_CASE("other operations and narrow types use the same tree") {
   Index const count = 513;
   auto const check = [&]<class T>(T, Operation operation, auto const& combine) {
     for (int const ranks : {1, 2, 3, 5, 6, 7, 9, 33}) {
@@ -106,7 +106,7 @@ TEST_CASE("other operations and narrow types go through the same tree") {
         for (std::size_t r = 1; r < data.size(); ++r) result = combine(result, static_cast<double>(before[r][i]));
         if (operation == Operation::average) result /= ranks;
         if (operation == Operation::logical_or || operation == Operation::logical_and) result = result != 0;
-        for (auto const& rank : data)  // sums of small whole numbers are exact, so only the last step rounds
+        for (auto const& rank : data)  // sums of small integers are exact, so only the last step rounds
           REQUIRE(same_bits(rank[i], static_cast<T>(static_cast<lockstep::Accumulate<T>>(result))));
       }
     }
@@ -121,7 +121,7 @@ TEST_CASE("other operations and narrow types go through the same tree") {
   check(lockstep::float16{}, Operation::max, larger);
 }
 
-TEST_CASE("whole numbers wrap, and an output may be one of the inputs") {
+TEST_CASE("integers wrap around, and an output may be one of the inputs") {
   std::vector<std::uint8_t> a{200, 1, 255}, b{100, 2, 255};
   void const* const in[] = {a.data(), b.data()};
   void* const out[] = {b.data()};

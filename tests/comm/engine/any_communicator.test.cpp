@@ -13,7 +13,7 @@ using namespace lockstep;
 
 namespace {
 
-/// Says what it was asked for.
+/// Records its calls.
 struct Spy {
   std::string* said;
   int rank() const { return 3; }
@@ -57,7 +57,7 @@ TEST_CASE("every call reaches the engine with its arguments") {
   CHECK(said == "start 3 7 uint8 2;finish;start 2 8 uint8 0;finish;start 4 0 uint8 0;finish;");
 }
 
-TEST_CASE("it moves and does not copy") {
+TEST_CASE("it can be moved and not copied") {
   static_assert(std::is_nothrow_move_constructible_v<comm::AnyCommunicator>);
   static_assert(!std::is_copy_constructible_v<comm::AnyCommunicator>);
   comm::AnyCommunicator any(comm::SelfCommunicator{});

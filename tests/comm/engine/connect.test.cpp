@@ -14,7 +14,7 @@ using lockstep::comm::connect;
 
 namespace {
 
-/// 0 when the world's engine is the one of this name, and a sum over its ranks is right.
+/// Returns 0 if the world's engine has this name, and a sum over its ranks is correct.
 int has_engine(launch::World& world, std::string const& name) {
   auto c = connect(world);
   lockstep::memory::Buffer<float> buffer(2, c);
@@ -34,14 +34,14 @@ TEST_CASE("rank: process" * doctest::skip()) {
   be_rank([](launch::World& world) { return has_engine(world, "process"); });
 }
 
-TEST_CASE("a world is joined by its engine") {
+TEST_CASE("a world is connected by its engine") {
   launch::World alone;
   CHECK(has_engine(alone, "self") == 0);
   CHECK(launch::run({.threads = 2}, [](launch::World& world) { return has_engine(world, "thread"); }) == 0);
   CHECK(run_processes(2, "rank: process").code == 0);
 }
 
-TEST_CASE("what connect cannot join it refuses, with what does") {
+TEST_CASE("a world that connect does not support is refused, with the function that does") {
   launch::World world;
   world.engine = launch::Engine::mpi;
   CHECK_THROWS_WITH_AS((void)connect(world), doctest::Contains("mpi_communicator.hpp"), lockstep::ConfigError);

@@ -8,16 +8,16 @@
 
 using namespace lockstep_test;
 
-TEST_CASE("one rank keeps what every engine promises") { CHECK_NOTHROW(conformance(launch::World{})); }
+TEST_CASE("one rank has the properties of every engine") { CHECK_NOTHROW(conformance(launch::World{})); }
 
-TEST_CASE("one rank has every operation") { CHECK_NOTHROW(operations(launch::World{})); }
+TEST_CASE("one rank supports every operation") { CHECK_NOTHROW(operations(launch::World{})); }
 
-TEST_CASE("one rank allocates nothing when steady") {
+TEST_CASE("one rank does not allocate in the steady state") {
   if (!counts_mallocs) return;
   CHECK_NOTHROW(allocates_nothing_when_steady(launch::World{}, [] { return mallocs.load(); }));
 }
 
-TEST_CASE("a piece of one rank is complete when it has started") {
+TEST_CASE("an operation of one rank is complete at its start") {
   comm::SelfCommunicator self;
   float x = 3;
   double rider = 4;

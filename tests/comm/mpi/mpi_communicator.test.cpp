@@ -14,7 +14,7 @@ using namespace lockstep_test;
 
 namespace {
 
-/// What a real mpirun makes of `n` ranks that run one of this program's hidden cases.
+/// Runs `n` ranks with one of this program's hidden cases under a real mpirun.
 int mpirun(int n, std::string const& rank_case) {
   auto const program = std::filesystem::read_symlink("/proc/self/exe").string();
   auto const command = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
@@ -24,7 +24,7 @@ int mpirun(int n, std::string const& rank_case) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/// The body of a hidden case: what goes wrong is written down, and ends all ranks.
+/// The body of a hidden case: errors are written to a file, and end all ranks.
 void be_mpi_rank(std::function<void(comm::AnyCommunicator&)> const& body, launch::WaitLimits limits = {}) {
   if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return;
   MPI_Init(nullptr, nullptr);
@@ -49,7 +49,7 @@ TEST_CASE("rank: conformance" * doctest::skip()) {
   });
 }
 
-TEST_CASE("MPI keeps what every engine promises") {
+TEST_CASE("MPI has the properties of every engine") {
   Scratch const scratch;
   for (int const n : {1, 2, 3, 4}) {
     CAPTURE(n);
@@ -83,7 +83,7 @@ TEST_CASE("rank: disagrees" * doctest::skip()) {
   be_mpi_rank([](comm::AnyCommunicator& c) {
     int told = 0;
     for (int kind = 0; kind <= 8; ++kind) {
-      auto group = c.split(0, 0);  // the one that disagreed is of no use any more
+      auto group = c.split(0, 0);  // the one that disagreed can no longer be used
       try {
         disagree(group, kind);
       } catch (lockstep::CollectiveMismatch const& error) {
@@ -94,7 +94,7 @@ TEST_CASE("rank: disagrees" * doctest::skip()) {
   });
 }
 
-TEST_CASE("ranks of MPI that disagree learn it all") {
+TEST_CASE("ranks of MPI that disagree all learn it") {
   Scratch const scratch;
   CHECK(mpirun(3, "rank: disagrees") == 0);
   CHECK(Scratch::read("error").empty());
@@ -119,7 +119,7 @@ TEST_CASE("rank: late" * doctest::skip()) {
       {.warn_seconds = 0.05, .stall_seconds = 0.2});
 }
 
-TEST_CASE("who waits too long is told so, though not for whom") {
+TEST_CASE("a rank that waits too long gets an error, without the name of the missing rank") {
   Scratch const scratch;
   (void)mpirun(2, "rank: late");
   CHECK(contains(Scratch::read("stalled"), "in operation 0 (barrier) for another rank; which one is not determined"));

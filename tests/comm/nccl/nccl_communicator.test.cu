@@ -60,7 +60,7 @@ void move_bytes(void* to, void const* from, std::size_t bytes) {
   lockstep::memory::check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
 }
 
-/// Elements of device memory as the host sees them, with a guard behind.
+/// Elements of device memory with access from the host, and a guard after them.
 class Mirror {
  public:
   Mirror(comm::AnyCommunicator& c, ElementType type, Index count)
@@ -82,8 +82,8 @@ class Mirror {
   lockstep::memory::Block block_;
 };
 
-/// So small that every type holds every sum, in whatever order: at most 4 * 4 * 12 = 192 in size, a multiple of every
-/// number of ranks up to 4, and 0 now and then.
+/// So small that every type represents every sum, in any order: at most 4 * 4 * 12 = 192, a multiple of every number of
+/// ranks up to 4, and sometimes 0.
 double small_input(ElementType type, int rank, Index i) {
   auto const x = static_cast<double>(12 * ((i * 7 + rank * 3) % 5));
   return whole(type) || i % 2 == 0 ? x : -x;
@@ -170,7 +170,7 @@ void gathers_parts(comm::AnyCommunicator& c, Index unit, bool in_place) {
 
 }  // namespace
 
-TEST_CASE("NCCL has every operation of every type, on device memory") {
+TEST_CASE("NCCL supports every operation of every type, on device memory") {
   with_nccl([](comm::AnyCommunicator& c) {
     require(std::string(c.name()) == "nccl", "name");
     for (auto const type : all_types)
@@ -182,7 +182,7 @@ TEST_CASE("NCCL has every operation of every type, on device memory") {
   });
 }
 
-TEST_CASE("pieces that cannot be are refused, and the communicator goes on") {
+TEST_CASE("invalid operations are refused, and the communicator remains usable") {
   with_nccl([](comm::AnyCommunicator& c) {
     impossible_pieces_are_refused(c);
     impossible_operations_are_refused(c);
@@ -194,7 +194,7 @@ TEST_CASE("pieces that cannot be are refused, and the communicator goes on") {
   });
 }
 
-TEST_CASE("host memory goes by the engine of the host") {
+TEST_CASE("host memory uses the host's engine") {
   with_nccl([](comm::AnyCommunicator& c) {
     work_is_waited_for(c);
     std::vector<float> x(1000, 1);
@@ -209,7 +209,7 @@ TEST_CASE("host memory goes by the engine of the host") {
   });
 }
 
-TEST_CASE("a piece begins when the work of the stream that is followed is done") {
+TEST_CASE("an operation begins after the work of its stream") {
   if (!has_gpu("comm::NcclCommunicator::follow")) return;
   for (int n = 1; n <= most_ranks; ++n)
     CHECK_NOTHROW(run_ranks(n, [](launch::World& world) {
@@ -239,7 +239,7 @@ TEST_CASE("a piece begins when the work of the stream that is followed is done")
     }));
 }
 
-TEST_CASE("pieces that are started while the stream is recorded are done with the recording") {
+TEST_CASE("operations started during a recording are executed with the recording") {
   if (!has_gpu("comm::NcclCommunicator in a graph")) return;
   for (int n = 1; n <= most_ranks; ++n)
     CHECK_NOTHROW(run_ranks(n, [](launch::World& world) {
@@ -255,7 +255,7 @@ TEST_CASE("pieces that are started while the stream is recorded are done with th
           last{.type = ElementType::float32, .data = x + size, .count = size, .collective = Collective::broadcast};
       last.root = world.size - 1;
       Piece earlier{ElementType::float32, x, size};
-      nccl.start(earlier);  // and is under way
+      nccl.start(earlier);  // and is in progress
       lockstep::memory::CudaGraph const graph(stream.view(), [&] {
         nccl.start(sum);
         nccl.start(last);
@@ -295,7 +295,7 @@ TEST_CASE("memory is zeroed, and outlives the communicator") {
     }));
 }
 
-TEST_CASE("memory that a stream has yet to use may be given back, as that of cudaMalloc may") {
+TEST_CASE("memory with pending work of a stream can be freed, as with cudaFree") {
   if (!has_gpu("comm::NcclCommunicator::allocate")) return;
   CHECK_NOTHROW(run_ranks(1, [](launch::World& world) {
     lockstep::memory::CudaStream const stream;
@@ -313,7 +313,7 @@ namespace {
 
 nccl_emulation::Everywhere& nccl() { return nccl_emulation::Everywhere::instance(); }
 
-/// Each rank's part of a run that fails, and what the ranks' errors said.
+/// Each rank's part of a failing run, and the ranks' error messages.
 template <class Error, class Body>
 std::vector<std::string> heard_by_ranks(int n, Body const& body, launch::Options const& options = {}) {
   std::mutex mutex;
@@ -336,7 +336,7 @@ bool says(std::string const& text, std::string const& part) { return text.find(p
 
 }  // namespace
 
-TEST_CASE("no kernel comes to a GPU while NCCL may wait there for peers") {
+TEST_CASE("no kernel is loaded on a GPU while NCCL may wait there for peers") {
   auto const loads = cuda_emulation::loads_beside_peers.load();
   with_nccl([](comm::AnyCommunicator& c) {
     for (auto const type : {ElementType::int32, ElementType::int64, ElementType::uint8})
@@ -345,7 +345,7 @@ TEST_CASE("no kernel comes to a GPU while NCCL may wait there for peers") {
   CHECK(cuda_emulation::loads_beside_peers == loads);
 }
 
-TEST_CASE("groups are split by NCCL, and nothing is left behind") {
+TEST_CASE("groups are split by NCCL, and nothing is left after them") {
   auto const aborted = nccl().aborted.load(), left = nccl().communicators - nccl().destroyed;
   with_nccl([](comm::AnyCommunicator& c) { groups_may_be_split(c); });
   CHECK(nccl().aborted == aborted);
@@ -354,7 +354,7 @@ TEST_CASE("groups are split by NCCL, and nothing is left behind") {
   CHECK(nccl().registered == 0);
 }
 
-TEST_CASE("ranks on hosts of their own meet through a store, and sum by NCCL") {
+TEST_CASE("ranks on separate hosts connect through a store, and reduce with NCCL") {
   for (int const n : {1, 2, 4}) {
     CAPTURE(n);
     for (auto const& error : run_apart(n, [](launch::World& world) {
@@ -379,7 +379,7 @@ TEST_CASE("ranks on hosts of their own meet through a store, and sum by NCCL") {
   for (auto const& error : errors) CHECK_THROWS_AS(std::rethrow_exception(error), lockstep::CollectiveMismatch);
 }
 
-TEST_CASE("a trainer's ranks take the GPUs that they are given, of which threads share none") {
+TEST_CASE("a trainer's ranks use their assigned GPUs, and threads share none") {
   cuda_emulation::devices = 2;
   CHECK_NOTHROW(run_ranks(2, [](launch::World& world) {
     comm::AnyCommunicator c(lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1 - world.rank));
@@ -403,7 +403,7 @@ TEST_CASE("a trainer's ranks take the GPUs that they are given, of which threads
   ::unsetenv("NCCL_HOSTID");
 }
 
-TEST_CASE("ranks that disagree learn it all, and NCCL is given up") {
+TEST_CASE("ranks that disagree all learn it, and NCCL is aborted") {
   for (int const kind : {0, 1, 2, 3}) {
     CAPTURE(kind);
     auto const aborted = nccl().aborted.load();
@@ -433,7 +433,7 @@ TEST_CASE("ranks that disagree learn it all, and NCCL is given up") {
   }
 }
 
-TEST_CASE("a rank that does not come is warned of and given up by name, at the start and later") {
+TEST_CASE("a missing rank causes a warning and then an error with its name, at the start and later") {
   for (bool const at_start : {true, false}) {
     CAPTURE(at_start);
     launch::Options options{.limits = {.warn_seconds = 0.05, .stall_seconds = 0.2}};
@@ -473,7 +473,7 @@ TEST_CASE("a rank that does not come is warned of and given up by name, at the s
   }
 }
 
-TEST_CASE("a rank that is lost while NCCL works, or has ended, is named by the others") {
+TEST_CASE("a rank lost during or after NCCL's work is named by the others") {
   enum class End { throws, throws_late, returns };
   for (auto const end : {End::throws, End::throws_late, End::returns}) {
     CAPTURE(static_cast<int>(end));
@@ -504,7 +504,7 @@ TEST_CASE("a rank that is lost while NCCL works, or has ended, is named by the o
   }
 }
 
-TEST_CASE("who gives back memory while a piece is under way, its own or not, waits for nobody, and NCCL is given up") {
+TEST_CASE("freeing memory during an operation, its own or another, waits for no rank, and aborts NCCL") {
   for (bool const own : {true, false}) {
     CAPTURE(own);
     auto const aborted = nccl().aborted.load();
@@ -531,7 +531,8 @@ TEST_CASE("who gives back memory while a piece is under way, its own or not, wai
   }
 }
 
-TEST_CASE("who has recorded pieces and leaves waits neither for peers nor for the recording, and NCCL is given up") {
+TEST_CASE(
+    "a rank that has recorded operations and leaves waits neither for peers nor for the recording, and aborts NCCL") {
   for (bool const abandons : {false, true}) {
     CAPTURE(abandons);
     auto const aborted = nccl().aborted.load();
@@ -554,11 +555,11 @@ TEST_CASE("who has recorded pieces and leaves waits neither for peers nor for th
         while (left < 2) std::this_thread::yield();
       }
     }));
-    while (nccl().aborted < aborted + 2) std::this_thread::yield();  // beside us
+    while (nccl().aborted < aborted + 2) std::this_thread::yield();  // concurrently
   }
 }
 
-TEST_CASE("ranks that fail while they record learn why, and wait neither for NCCL nor for what they have recorded") {
+TEST_CASE("ranks that fail while they record learn why, and wait neither for NCCL nor for their recording") {
   for (bool const busy : {false, true}) {
     CAPTURE(busy);
     auto const aborted = nccl().aborted.load();
@@ -592,7 +593,7 @@ TEST_CASE("ranks that fail while they record learn why, and wait neither for NCC
   }
 }
 
-TEST_CASE("ranks take the GPUs of their host in turn, whatever their rank among all is") {
+TEST_CASE("ranks use the GPUs of their host in turn, by their local rank") {
   cuda_emulation::devices = 2;
   launch::World world;
   world.local_rank = 3;
@@ -602,7 +603,7 @@ TEST_CASE("ranks take the GPUs of their host in turn, whatever their rank among 
   cuda_emulation::current_device = 0;
 }
 
-TEST_CASE("memory that NCCL does not take is given back") {
+TEST_CASE("memory that NCCL cannot register is freed") {
   auto const heard = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
     comm::NcclCommunicator c(world);
     nccl().failure = ncclRemoteError;
@@ -613,7 +614,7 @@ TEST_CASE("memory that NCCL does not take is given back") {
   CHECK(says(heard[0], "ncclCommRegister"));
 }
 
-TEST_CASE("a split that fails gives NCCL up before it throws, recorded or not, and later calls throw the same") {
+TEST_CASE("a failed split aborts NCCL before it throws, recorded or not, and later calls throw again") {
   for (bool const records : {false, true}) {
     CAPTURE(records);
     auto const aborted = nccl().aborted.load();
@@ -646,7 +647,7 @@ TEST_CASE("a split that fails gives NCCL up before it throws, recorded or not, a
   }
 }
 
-TEST_CASE("what NCCL finds out itself comes out where a rank waits, again and again") {
+TEST_CASE("NCCL's own errors are thrown when a rank waits, repeatedly") {
   std::atomic<int> ready{0};
   auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
     comm::NcclCommunicator c(world);

@@ -19,13 +19,13 @@ using namespace lockstep_test;
 
 namespace {
 
-/// What a survivor learned, for the test to read.
+/// A survivor's error, for the test to read.
 void note(launch::World const& world, std::string const& text) {
   Scratch::write("rank" + std::to_string(world.rank), text);
 }
 std::string note_of(int rank) { return Scratch::read("rank" + std::to_string(rank)); }
 
-/// Operations until one throws, in which the victim falls at some point.
+/// Operations until one throws; the victim is killed during one of them.
 int work_until(launch::World& world, std::function<void(int)> const& in_step) {
   try {
     auto c = comm::connect(world);
@@ -50,7 +50,7 @@ int work_until(launch::World& world, std::function<void(int)> const& in_step) {
 
 TEST_CASE("rank: conformance" * doctest::skip()) { be_rank(conformance); }
 
-TEST_CASE("processes keep what every engine promises") {
+TEST_CASE("processes have the properties of every engine") {
   NothingLeft const nothing_left;
   for (int const n : {2, 3, 4}) {
     auto const outcome = run_processes(n, "rank: conformance");
@@ -60,7 +60,7 @@ TEST_CASE("processes keep what every engine promises") {
 
 TEST_CASE("rank: operations" * doctest::skip()) { be_rank(operations); }
 
-TEST_CASE("processes have every operation") {
+TEST_CASE("processes support every operation") {
   NothingLeft const nothing_left;
   for (int const n : {2, 3, 4}) {
     auto const outcome = run_processes(n, "rank: operations");
@@ -72,7 +72,7 @@ TEST_CASE("rank: steady" * doctest::skip()) {
   be_rank([](launch::World& world) { return allocates_nothing_when_steady(world, [] { return mallocs.load(); }); });
 }
 
-TEST_CASE("processes allocate nothing when steady") {
+TEST_CASE("processes do not allocate in the steady state") {
   if (!counts_mallocs) return;
   auto const outcome = run_processes(2, "rank: steady");
   CHECK_MESSAGE(outcome.code == 0, outcome.report);
@@ -166,7 +166,7 @@ TEST_CASE("rank: stopped" * doctest::skip()) {
       options);
 }
 
-TEST_CASE("a stopped rank is warned of, then given up, and does not outlive the run") {
+TEST_CASE("a stopped rank causes a warning and then an error, and is killed at the run's end") {
   NothingLeft const nothing_left;
   Scratch const scratch;
   launch::Options options;
@@ -193,7 +193,7 @@ TEST_CASE("rank: disagrees" * doctest::skip()) {
   });
 }
 
-TEST_CASE("processes that disagree learn it all, with both sides") {
+TEST_CASE("processes that disagree all learn it, with both sides") {
   NothingLeft const nothing_left;
   Scratch const scratch;
   auto const outcome = run_processes(3, "rank: disagrees");
@@ -205,7 +205,7 @@ TEST_CASE("processes that disagree learn it all, with both sides") {
   }
 }
 
-TEST_CASE("an engine refuses the world of another") {
+TEST_CASE("an engine refuses another engine's world") {
   CHECK_THROWS_WITH_AS(comm::ProcessCommunicator{launch::World{}}, doctest::Contains("the engine 'self'"),
                        lockstep::ConfigError);
 }

@@ -32,14 +32,14 @@ launch::Options ranks(int n) { return {.threads = n}; }
 
 }  // namespace
 
-TEST_CASE("threads keep what every engine promises") {
+TEST_CASE("threads have the properties of every engine") {
   for (int const n : {2, 3, 4}) {
     CAPTURE(n);
     CHECK_NOTHROW(launch::run(ranks(n), [](launch::World& world) { return conformance(world); }));
   }
 }
 
-TEST_CASE("threads have every operation") {
+TEST_CASE("threads support every operation") {
   for (int const n : {2, 3, 4}) {
     CAPTURE(n);
     CHECK_NOTHROW(launch::run(ranks(n), [](launch::World& world) { return operations(world); }));
@@ -51,7 +51,7 @@ TEST_CASE("sixty-four megabytes, of both kinds of memory") {
     auto c = comm::connect(world);
     constexpr std::size_t n = (std::size_t{64} << 20) / sizeof(float);
     auto const block = c.allocate(n * sizeof(float));
-    std::vector<float> own(n / 4 + 3);  // does not end with a chunk
+    std::vector<float> own(n / 4 + 3);  // does not end at a chunk's boundary
     for (std::span<float> const x : {std::span(reinterpret_cast<float*>(block.data()), n), std::span(own)}) {
       for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i % 1021) << world.rank);
       comm::all_reduce(c, x).wait();
@@ -63,7 +63,7 @@ TEST_CASE("sixty-four megabytes, of both kinds of memory") {
   }));
 }
 
-TEST_CASE("five and nine ranks sum in the tree too") {
+TEST_CASE("five and nine ranks use the tree, too") {
   for (int const n : {5, 9})
     CHECK_NOTHROW(launch::run(ranks(n), [](launch::World& world) {
       auto c = comm::connect(world);
@@ -77,14 +77,14 @@ TEST_CASE("five and nine ranks sum in the tree too") {
     }));
 }
 
-TEST_CASE("threads allocate nothing when steady") {
+TEST_CASE("threads do not allocate in the steady state") {
   if (!counts_mallocs) return;
   CHECK_NOTHROW(launch::run(ranks(3), [](launch::World& world) {
     return allocates_nothing_when_steady(world, [] { return mallocs.load(); });
   }));
 }
 
-TEST_CASE("counters may wrap") {
+TEST_CASE("counters may wrap around") {
   std::barrier set(2);
   CHECK_NOTHROW(launch::run(ranks(2), [&](launch::World& world) {
     if (world.rank == 0) start_counters_at(world, 0xffffff80U);
@@ -106,7 +106,7 @@ TEST_CASE("a rank may connect again after its communicator is gone, and not befo
       c.finish();
       one.check("connected again");
       while (started < 2 * i + world.rank) std::this_thread::yield();
-      c.start(staged.piece());  // the second rank comes as far as it can while the first stages nothing
+      c.start(staged.piece());  // the second rank proceeds as far as it can while the first stages nothing
       ++started;
       while (started < 2 * i + 2) std::this_thread::yield();
       c.finish();
@@ -116,7 +116,7 @@ TEST_CASE("a rank may connect again after its communicator is gone, and not befo
   }));
 }
 
-TEST_CASE("ranks that connect again split into other groups, whatever the groups before have done") {
+TEST_CASE("ranks that connect again split into other groups, whatever the earlier groups have done") {
   auto options = ranks(4);
   options.limits.stall_seconds = 5;
   CHECK_NOTHROW(launch::run(options, [](launch::World& world) {
@@ -136,7 +136,7 @@ TEST_CASE("ranks that connect again split into other groups, whatever the groups
   }));
 }
 
-TEST_CASE("memory of a rank that connects again is zeroed, and apart from groups that are alive") {
+TEST_CASE("memory of a rank that connects again is zeroed, and separate from living groups") {
   auto options = ranks(2);
   options.limits.stall_seconds = 5;
   CHECK_NOTHROW(launch::run(options, [](launch::World& world) {
@@ -183,7 +183,7 @@ TEST_CASE("memory outlives the communicator") {
   }));
 }
 
-TEST_CASE("an engine refuses the world of another") {
+TEST_CASE("an engine refuses another engine's world") {
   CHECK_THROWS_WITH_AS(comm::ThreadCommunicator{launch::World{}}, doctest::Contains("the engine 'self'"), ConfigError);
 }
 
@@ -212,16 +212,16 @@ TEST_CASE("a rank that throws releases the others, which name it") {
   }
 }
 
-TEST_CASE("a rank that throws after its part is named by who waits for another") {
+TEST_CASE("a rank that throws after its part is named by ranks that wait for another") {
   for (int const thrower : {0, 1}) {
     CAPTURE(thrower);
     auto options = ranks(3);
     options.limits.stall_seconds = 5;
-    std::atomic<int> named{-1};  // whom the last rank was told of
+    std::atomic<int> named{-1};  // of which the last rank was notified
     auto const train = [&](launch::World& world) -> int {
       auto c = comm::connect(world);
       comm::Piece piece{.collective = comm::Collective::barrier};
-      if (world.rank + thrower == 1) {  // late, and alive
+      if (world.rank + thrower == 1) {  // late, and running
         while (named == -1) std::this_thread::yield();
         return 0;
       }
@@ -241,7 +241,7 @@ TEST_CASE("a rank that throws after its part is named by who waits for another")
   }
 }
 
-TEST_CASE("a rank that throws with pieces under way leaves no dangling memory behind") {
+TEST_CASE("a rank that throws during operations leaves no dangling memory") {
   auto const train = [](launch::World& world) -> int {
     auto c = comm::connect(world);
     std::vector<std::unique_ptr<Case<float>>> cases;
@@ -255,7 +255,7 @@ TEST_CASE("a rank that throws with pieces under way leaves no dangling memory be
   CHECK_THROWS_WITH_AS(launch::run(ranks(3), train), "in the middle", std::domain_error);
 }
 
-TEST_CASE("memory that a rank gives up in the middle of a sum stays as it is for the others") {
+TEST_CASE("memory freed by a rank during a sum stays valid for the others") {
   enum class By { its_own, a_group, a_group_that_is_gone };
   std::atomic<int> turn = 0;
   auto const until = [&](int which) {
@@ -270,7 +270,7 @@ TEST_CASE("memory that a rank gives up in the middle of a sum stays as it is for
     std::fill(data, data + count, 1.0f);
     std::optional<comm::AnyCommunicator> group(by == By::its_own ? std::move(c) : c.split(0, 0));
     comm::Piece piece{.data = data, .count = count};
-    if (world.rank == 0) until(1);  // so that it does its part as it starts
+    if (world.rank == 0) until(1);  // so it does its part at its start
     group->start(piece);
     if (world.rank == 0 && by == By::a_group_that_is_gone) group.reset();
     if (world.rank == 0) memory = {};
@@ -289,7 +289,7 @@ TEST_CASE("memory that a rank gives up in the middle of a sum stays as it is for
   }
 }
 
-TEST_CASE("a rank that has ended its work is lost to who waits for it") {
+TEST_CASE("a rank that has ended its work is lost to ranks that wait for it") {
   auto const train = [](launch::World& world) {
     auto c = comm::connect(world);
     c.barrier();
@@ -299,7 +299,7 @@ TEST_CASE("a rank that has ended its work is lost to who waits for it") {
   CHECK_THROWS_WITH_AS(launch::run(ranks(2), train), doctest::Contains("rank 1 has ended its work"), RankLost);
 }
 
-TEST_CASE("what a rank has done before it ended counts") {
+TEST_CASE("the work of a rank before its end counts") {
   auto const train = [](launch::World& world) {
     auto c = comm::connect(world);
     Case<float> one(c, Memory::allocated, 100000, 0, 1, 1);
@@ -311,7 +311,7 @@ TEST_CASE("what a rank has done before it ended counts") {
   for (int i = 0; i < 20; ++i) CHECK_NOTHROW(launch::run(ranks(3), train));
 }
 
-TEST_CASE("a rank that does not come is warned of, then given up") {
+TEST_CASE("a missing rank causes a warning, then an error") {
   std::mutex mutex;
   std::vector<std::string> warnings;
   auto options = ranks(3);
@@ -334,7 +334,7 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
       c.start(piece);
       c.finish();
     } catch (RankStalled const& error) {
-      auto const& history = error.history();  // of all ranks, a line each
+      auto const& history = error.history();  // from all ranks, a line each
       given_up += error.rank() == 1 && std::string(error.what()).ends_with(". It is alive; the limit of 1 s is over") &&
                   history.find("rank 1: 0 barrier") != std::string::npos &&
                   history.find("rank 0: 0 barrier") != std::string::npos &&
@@ -355,13 +355,13 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
                                          "rank 1, last seen in operation 5 (barrier)"),
                        RankStalled);
   CHECK(stalled >= 1);
-  CHECK(given_up == 101 * stalled);  // each heard it twice
+  CHECK(given_up == 101 * stalled);  // each received it twice
   REQUIRE(warnings.size() == 2);     // for all ranks together
   CHECK(warnings[0].find("for rank 1, last seen in operation 5 (barrier)") != std::string::npos);
   CHECK(warnings[1].find("the last operations of each rank:\nrank 0: 3 barrier") == 0);  // the last four
 }
 
-TEST_CASE("who does not come to a group is named by its place in the run") {
+TEST_CASE("a rank missing in a group is named by its rank in the run") {
   auto options = ranks(3);
   options.limits = {.warn_seconds = 0.05, .stall_seconds = 1.2};
   std::mutex mutex;
@@ -378,7 +378,7 @@ TEST_CASE("who does not come to a group is named by its place in the run") {
   };
   try {
     (void)launch::run(options, train);
-    FAIL("nobody gave up");
+    FAIL("no rank gave up");
   } catch (RankStalled const& error) {
     CHECK(error.rank() == 2);
     CHECK(std::string(error.what()).find("rank 1 has waited") == 0);
@@ -387,7 +387,7 @@ TEST_CASE("who does not come to a group is named by its place in the run") {
   CHECK(warnings.find("(barrier) for rank 2") != std::string::npos);
 }
 
-TEST_CASE("ranks that disagree learn it all, with both sides") {
+TEST_CASE("ranks that disagree all learn it, with both sides") {
   for (int const kind : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
     CAPTURE(kind);
     std::atomic<int> told{0};
@@ -409,7 +409,7 @@ TEST_CASE("ranks that disagree learn it all, with both sides") {
   }
 }
 
-TEST_CASE("ranks that disagree do not wait for one that is late to say so") {
+TEST_CASE("ranks that disagree report it without waiting for a late rank") {
   std::atomic<int> told{0};
   auto const train = [&](launch::World& world) -> int {
     auto c = comm::connect(world);
@@ -423,5 +423,5 @@ TEST_CASE("ranks that disagree do not wait for one that is late to say so") {
     return 0;
   };
   CHECK_THROWS_AS(launch::run(ranks(3), train), CollectiveMismatch);
-  CHECK(told == 3);  // the late one hears of it too
+  CHECK(told == 3);  // the late one is notified too
 }

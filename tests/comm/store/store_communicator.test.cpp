@@ -38,7 +38,7 @@ std::string what_of(std::exception_ptr const& error) {
 
 }  // namespace
 
-TEST_CASE("a store keeps what every engine promises, for 1 to 4 ranks") {
+TEST_CASE("a store has the properties of every engine, for 1 to 4 ranks") {
   for (int n = 1; n <= 4; ++n) {
     CAPTURE(n);
     all_agree(n, [](launch::World& world) {
@@ -60,7 +60,7 @@ TEST_CASE("a store keeps what every engine promises, for 1 to 4 ranks") {
   }
 }
 
-TEST_CASE("pieces may all be under way at once, and complete in order") {
+TEST_CASE("operations may all be in progress at once, and complete in order") {
   all_agree(3, [](launch::World& world) {
     comm::AnyCommunicator c(comm::StoreCommunicator{world});
     std::vector<std::unique_ptr<Case<double>>> cases;
@@ -72,14 +72,14 @@ TEST_CASE("pieces may all be under way at once, and complete in order") {
   });
 }
 
-TEST_CASE("every operation over a store, on its splits too") {
+TEST_CASE("every operation over a store, and on its splits") {
   all_agree(4, [](launch::World& world) {
     comm::AnyCommunicator c(comm::StoreCommunicator{world});
     has_every_operation(c);
   });
 }
 
-TEST_CASE("who asks for something else, does not come or is gone is named") {
+TEST_CASE("ranks that call another operation, are missing or are gone are named") {
   auto errors = run_apart(3, [](launch::World& world) {
     comm::StoreCommunicator c(world);
     std::vector<float> x(static_cast<std::size_t>(world.rank == 2 ? 5 : 4));
@@ -103,7 +103,7 @@ TEST_CASE("who asks for something else, does not come or is gone is named") {
   CHECK(what_of(errors[2]).find("s in operation 0 (barrier) for rank 1") != std::string::npos);
   errors = run_apart(2, [](launch::World& world) {
     if (world.rank == 1) return world.store.reset();
-    world.segment->control().lose(1);  // as the news would have it
+    world.segment->control().lose(1);  // as the news would report it
     comm::AnyCommunicator(comm::StoreCommunicator(world)).barrier();
   });
   CHECK_THROWS_AS(std::rethrow_exception(errors[0]), lockstep::RankLost);
@@ -140,7 +140,7 @@ TEST_CASE("one rank warns for all that wait") {
 
 namespace {
 
-/// Lets one rank in, and says nothing else.
+/// Accepts one rank, and sends nothing else.
 class StandingStore {
  public:
   enum class Takes { all, nothing };
@@ -161,7 +161,7 @@ class StandingStore {
     thread_.join();
   }
 
-  /// Rank 1 of two, which it let in.
+  /// Rank 1 of two, which it accepted.
   [[nodiscard]] launch::World world(double silence_seconds) const {
     sockaddr_in6 name{};
     socklen_t bytes = sizeof name;
@@ -186,7 +186,7 @@ class StandingStore {
 
 }  // namespace
 
-TEST_CASE("a store that stands still is the first rank's, which all wait for: warned of, and given up at the limit") {
+TEST_CASE("a stopped store counts as the first rank: a warning, then an error at the limit") {
   StandingStore const store;
   auto world = store.world(0.2);
   std::string warning;
@@ -194,7 +194,7 @@ TEST_CASE("a store that stands still is the first rank's, which all wait for: wa
   comm::AnyCommunicator c(comm::StoreCommunicator{world});
   try {
     c.barrier();
-    FAIL("nobody came");
+    FAIL("no rank was missing");
   } catch (lockstep::RankStalled const& error) {
     CHECK(error.rank() == 0);
     CHECK(std::string(error.what()).find("(barrier) for rank 0. The limit is over") != std::string::npos);
@@ -202,7 +202,7 @@ TEST_CASE("a store that stands still is the first rank's, which all wait for: wa
   CHECK(warning.find("(barrier) for rank 0; still waiting") != std::string::npos);
 }
 
-TEST_CASE("a store that stands still is the first rank's also for who sends it more than it takes") {
+TEST_CASE("a stopped store counts as the first rank, also for a rank that sends more than it reads") {
   StandingStore const store(StandingStore::Takes::nothing);
   auto world = store.world(0.2);
   std::string warning;
@@ -215,7 +215,7 @@ TEST_CASE("a store that stands still is the first rank's also for who sends it m
   try {
     for (auto& piece : pieces) c.start(piece);
     c.finish();
-    FAIL("nobody came");
+    FAIL("no rank was missing");
   } catch (lockstep::RankStalled const& error) {
     CHECK(error.rank() == 0);
     CHECK(std::string(error.what())
@@ -225,7 +225,7 @@ TEST_CASE("a store that stands still is the first rank's also for who sends it m
   CHECK(warning.find("for rank 0; still waiting") != std::string::npos);
 }
 
-TEST_CASE("a rank that is lost is told at once also while a store is asked who is missing") {
+TEST_CASE("a lost rank is reported at once, also during a query for missing ranks") {
   StandingStore const store;
   auto world = store.world(30);
   std::string warning;
@@ -242,7 +242,7 @@ TEST_CASE("a rank that is lost is told at once also while a store is asked who i
   news.join();
 }
 
-TEST_CASE("who does not come to a group is named by its place in the run") {
+TEST_CASE("a rank missing in a group is named by its rank in the run") {
   std::atomic<bool> given_up{false};
   std::string warning;
   auto const errors = run_apart(3,
@@ -259,11 +259,10 @@ TEST_CASE("who does not come to a group is named by its place in the run") {
     CHECK(error.rank() == 2);
     CHECK(what_of(errors[1]).find("(barrier) for rank 2") != std::string::npos);
   }
-  CHECK(warning.find("for rank 2; still waiting") != std::string::npos);  // the group's first rank speaks
+  CHECK(warning.find("for rank 2; still waiting") != std::string::npos);  // the group's first rank reports
 }
 
-TEST_CASE(
-    "a store that cannot be reached is explained by the rank that is lost; one that has ended is waited for a while") {
+TEST_CASE("an unreachable store is explained by the lost rank; one that has ended is waited for a while") {
   for (bool const unreachable : {true, false}) {
     CAPTURE(unreachable);
     auto const errors = run_apart(2, [&](launch::World& world) {

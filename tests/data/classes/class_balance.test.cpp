@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("weights are samples / (classes * count), as scikit-learn's class_weight='balanced' has them") {
+TEST_CASE("weights are samples / (classes * count), as in scikit-learn's class_weight='balanced'") {
   std::vector<std::int32_t> const labels{0, 0, 2, 0, 1, 0, 0, 1, 0, 0};  // 7, 2 and 1
   data::ClassBalance const balance{labels, {"rest", "walk", "jump"}};
   CHECK(balance.samples() == 10);
@@ -23,7 +23,7 @@ TEST_CASE("weights are samples / (classes * count), as scikit-learn's class_weig
   CHECK(7 * weights[0] + 2 * weights[1] + weights[2] == doctest::Approx(10));
 }
 
-TEST_CASE("a class without samples has the weight 0, and no samples give no shares") {
+TEST_CASE("a class without samples has weight 0, and without samples there are no shares") {
   std::vector<std::int32_t> const labels{1, 1};
   data::ClassBalance const balance{labels, {"none", "all"}};
   CHECK(balance.weights() == std::vector<float>{0.0f, 0.5f});

@@ -13,7 +13,7 @@ TEST_CASE("labels are found by name, else by number") {
   data::ClassNames const classes({"rest", "walk", "0"});
   CHECK(classes.size() == 3);
   CHECK(classes.find("walk") == 1);
-  CHECK(classes.find("0") == 2);  // a name counts first
+  CHECK(classes.find("0") == 2);  // a name takes precedence
   CHECK(classes.find("1") == 1);
   for (auto const* unknown : {"3", "-1", "Walk", "", "1.0", " 1", "99999999999"}) {
     CAPTURE(unknown);
@@ -22,7 +22,7 @@ TEST_CASE("labels are found by name, else by number") {
   CHECK(classes.why_unknown("wlak") == "label \"wlak\" is not one of the 3 classes; the nearest is \"walk\"");
 }
 
-TEST_CASE("classes of a data set's labels are sorted by name, or by size if all are numbers") {
+TEST_CASE("class labels are sorted by name, or by value if all are numbers") {
   CHECK(data::ClassNames::of_labels({"walk", "rest", "walk"}).names() == Names{"rest", "walk"});
   CHECK(data::ClassNames::of_labels({"10", "2", "2"}).names() ==
         Names{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"});

@@ -17,7 +17,7 @@ using namespace lockstep;
 
 namespace {
 
-/// A user's own: samples that are no aggregates, summed.
+/// A user's own collate: sums samples that are not aggregates.
 struct SumCollate {
   struct Sums {
     Index rows = 0;
@@ -37,7 +37,7 @@ struct SumCollate {
     batch.values[static_cast<std::size_t>(row)] = sum;
   }
 };
-/// May be moved, and never copied.
+/// Can be moved, but not copied.
 struct Guarded {
   double value = 0;
   explicit Guarded(double is) : value(is) {}
@@ -45,7 +45,7 @@ struct Guarded {
   Guarded(Guarded&&) noexcept = default;
   Guarded& operator=(Guarded&&) noexcept = default;
 };
-/// Writes each value once, and counts what it writes.
+/// Writes each value once, and counts the writes.
 struct CountCollate {
   struct Values {
     std::span<double> values;
@@ -64,12 +64,12 @@ struct CountCollate {
     *bytes += static_cast<Index>(sizeof sample.value);
   }
 };
-/// Makes each sample anew.
+/// Creates each sample on request.
 struct Made {
   Index size() const { return 33; }
   Guarded get(Index i) const { return Guarded(static_cast<double>(i)); }
 };
-/// Has them.
+/// Holds its samples.
 struct Kept {
   std::shared_ptr<std::vector<Guarded>> samples = std::make_shared<std::vector<Guarded>>();
   Kept() {
@@ -101,7 +101,7 @@ static_assert(data::ReadsIntoRows<Extents, data::PadCollate> && !data::ReadsInto
 
 }  // namespace
 
-TEST_CASE("a user's collate makes its own kind of batch") {
+TEST_CASE("a user's collate makes its own type of batch") {
   Lists const lists{std::vector<std::vector<double>>{{1, 2}, {}, {3}, {4, 5, 6}, {7}}};
   data::DataLoader loader{lists, data::SequentialSampler{}, SumCollate{}, {.batch_size = 3}};
   loader.start({}, 0, 0, 1);
@@ -113,7 +113,7 @@ TEST_CASE("a user's collate makes its own kind of batch") {
   CHECK(second.batches()[0].values[0] == 15);
 }
 
-TEST_CASE("a sample is never copied but into its row, and that once") {
+TEST_CASE("a sample is copied only into its row, and only once") {
   auto const sums_of = [](auto const& dataset, int workers) {
     std::atomic<Index> bytes = 0;
     data::DataLoader loader{

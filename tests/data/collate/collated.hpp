@@ -18,7 +18,7 @@ struct Point {
   float x = 0;
   std::vector<std::uint8_t> trace;
 };
-/// One member of every kind.
+/// One member of each kind.
 struct Everything {
   std::vector<std::int32_t> tokens;
   int label = 0;
@@ -50,7 +50,7 @@ inline Everything everything(int seed, std::size_t length) {
   return s;
 }
 
-/// What a loader does with a collate, for one batch: positions 100, 101, ... of epoch 7.
+/// Does a loader's calls to a collate, for one batch: positions 100, 101, ... of epoch 7.
 template <class Sample, class Collate>
 struct Collated {
   lockstep::data::Slab slab;

@@ -33,12 +33,12 @@ TEST_CASE("samples become a batch, in their order") {
   for (Index row = 0; row < 3; ++row) CHECK(batch.positions()(row) == row);
 }
 
-TEST_CASE("positions begin where they are told to, so that batches made in several places differ") {
+TEST_CASE("positions begin at a given number, so that batches made in several places differ") {
   data::Collated const second{data::PadCollate{}, texts, 100};
   for (Index row = 0; row < 3; ++row) CHECK(second.batch().positions()(row) == 100 + row);
 }
 
-TEST_CASE("whatever the collate: ragged, and with what is made once all rows are written") {
+TEST_CASE("any collate works: ragged batches, and segment plans that are made after all rows are written") {
   data::Collated const ragged{data::RaggedCollate{}, texts};
   CHECK(ragged.batch()[&Text::ids].offsets(3) == 4);
   data::Collated const planned{data::PadCollate{.segment_plans = data::SegmentPlans::build}, texts};
@@ -46,19 +46,19 @@ TEST_CASE("whatever the collate: ragged, and with what is made once all rows are
   CHECK(planned.batch()[&Text::ids].plan->rows.size() == 4);
 }
 
-TEST_CASE("no samples make a batch without rows") {
+TEST_CASE("without samples, the batch has no rows") {
   data::Collated const none{data::PadCollate{}, std::vector<Text>{}};
   CHECK(none.batch().rows() == 0);
 }
 
-TEST_CASE("a batch stays where it is when its owner moves") {
+TEST_CASE("a batch keeps its address when its owner moves") {
   data::Collated from{data::PadCollate{}, texts};
   auto const to = std::move(from);
   CHECK(to.batch()[&Text::label].values(2) == 9);
   CHECK(to.batch().positions()(2) == 2);
 }
 
-TEST_CASE("a few samples take little memory, for all that is taken is cleared") {
+TEST_CASE("a few samples take little memory, because all of a slab's memory is cleared") {
   auto const in_use = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   auto const before = in_use();
   data::Collated const few{data::PadCollate{}, texts};

@@ -30,7 +30,7 @@ struct Squares {
 
 }  // namespace
 
-TEST_CASE("a vector's samples are held, given by reference, and shared by copies") {
+TEST_CASE("samples of a vector are in memory, returned by reference and shared by copies") {
   for (std::size_t size : {0u, 1u, 33u}) {
     data::InMemoryDataset const dataset{std::vector<std::string>(size, "x")};
     CHECK(dataset.size() == static_cast<Index>(size));
@@ -48,12 +48,12 @@ TEST_CASE("another dataset is read once, in order") {
   CHECK(reads == 33);
 }
 
-TEST_CASE("a sample that cannot be read is the constructor's error") {
+TEST_CASE("an unreadable sample makes the constructor throw") {
   int reads = 0;
   CHECK_THROWS_AS((data::InMemoryDataset{Squares{41, &reads}}), std::runtime_error);
 }
 
-TEST_CASE("the fingerprint changes with any value, length and place, of whatever the samples are made") {
+TEST_CASE("the fingerprint changes with each value, length and place, for any sample type") {
   enum class Kind : char { a, b };
   struct Inner {
     std::array<float, 2> at{};
@@ -96,7 +96,7 @@ TEST_CASE("the fingerprint changes with any value, length and place, of whatever
   CHECK(print({sample}) == print({sample}));
 }
 
-TEST_CASE("the fingerprint changes with the order of equal words, and with zeros at the end") {
+TEST_CASE("the fingerprint changes with the order of equal words, and with trailing zeros") {
   using Bytes = std::vector<std::uint8_t>;
   auto const print = [](Bytes const& bytes) { return data::InMemoryDataset(std::vector{bytes}).fingerprint(); };
   Bytes words(16, 1), swapped(16, 2);
@@ -106,7 +106,7 @@ TEST_CASE("the fingerprint changes with the order of equal words, and with zeros
   CHECK(print({1}) != print({1, 0}));
 }
 
-TEST_CASE("what cannot be read to its last byte has no fingerprint but its user's") {
+TEST_CASE("sample types whose bytes cannot all be read have only a user-defined fingerprint") {
   struct Box {
     float corners[4];
   };

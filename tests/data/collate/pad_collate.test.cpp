@@ -33,7 +33,7 @@ struct Words {
 
 }  // namespace
 
-TEST_CASE("every kind of member becomes its column") {
+TEST_CASE("each kind of member becomes its column") {
   for (std::size_t rows : {1u, 2u, 31u, 32u, 33u}) {
     std::vector<Everything> samples;
     for (std::size_t r = 0; r < rows; ++r) samples.push_back(everything(static_cast<int>(r % 20), (r * 7) % 5));
@@ -77,9 +77,9 @@ TEST_CASE("every kind of member becomes its column") {
   }
 }
 
-TEST_CASE("nothing of an earlier batch shows through") {
+TEST_CASE("no data of an earlier batch remain visible") {
   auto shorter = everything(2, 3);
-  shorter.title.resize(9);  // the columns lie where they lay before
+  shorter.title.resize(9);  // the columns are at their earlier addresses
   Collated<Everything> collated({everything(1, 9), everything(3, 9)}, {.value = 2});
   collated.make({shorter, everything(4, 9)}, {.value = 2});
   auto const& batch = collated.batch;
@@ -90,7 +90,7 @@ TEST_CASE("nothing of an earlier batch shows through") {
   CHECK(batch[&Everything::track].values(0, 8, 1) == 2);
 }
 
-TEST_CASE("a batch without rows has all its columns, empty") {
+TEST_CASE("a batch without rows has all columns, empty") {
   Collated<Everything> collated({});
   CHECK(collated.batch.rows() == 0);
   CHECK(collated.batch[&Everything::tokens].values.size() == 0);
@@ -107,7 +107,7 @@ TEST_CASE("columns are aligned to 64 bytes") {
   CHECK(aligned(collated.batch[&Everything::flag].values.data));
 }
 
-TEST_CASE("the slab stops growing once the largest batch was seen") {
+TEST_CASE("a slab stops growing after the largest batch") {
   std::vector<Everything> large, small;
   for (int i = 0; i < 20; ++i) large.push_back(everything(i, 20000));
   for (int i = 0; i < 20; ++i) small.push_back(everything(i, 7));
@@ -121,15 +121,16 @@ TEST_CASE("the slab stops growing once the largest batch was seen") {
   CHECK(collated.slab.capacity_bytes() == capacity);
 }
 
-TEST_CASE("a padding value that the elements cannot hold is refused") {
+TEST_CASE("a padding value that the element type cannot hold is refused") {
   CHECK_THROWS_WITH_AS(Collated<Everything>({everything(1, 1)}, {.value = 0.5}),
                        doctest::Contains("padding value 0.500000"), ConfigError);
-  CHECK_THROWS_AS(Collated<Everything>({everything(1, 1)}, {.value = 256}), ConfigError);  // the trace is of bytes
+  // the trace consists of bytes
+  CHECK_THROWS_AS(Collated<Everything>({everything(1, 1)}, {.value = 256}), ConfigError);
   CHECK_THROWS_AS(Collated<Everything>({everything(1, 1)}, {.value = -1}), ConfigError);
   CHECK_NOTHROW(Collated<Everything>({everything(1, 1)}, {.value = 255}));
 }
 
-TEST_CASE("a sample whose length is not the announced one is refused") {
+TEST_CASE("a sample whose length differs from its announced one is refused") {
   std::vector<data::SampleExtent<Words>> const extents{{{2}}};
   std::vector<Index> const positions{0};
   data::Slab slab;
@@ -141,7 +142,7 @@ TEST_CASE("a sample whose length is not the announced one is refused") {
                        DataError);
 }
 
-TEST_CASE("texts keep to the announced length, and an optional's padding is refused before any row is written") {
+TEST_CASE("texts keep their announced length, and an optional member's padding is refused before any row is written") {
   struct Note {
     std::string text;
     std::optional<int> mark;
@@ -156,7 +157,7 @@ TEST_CASE("texts keep to the announced length, and an optional's padding is refu
   CHECK_THROWS_AS(static_cast<void>(data::PadCollate{.value = 0.5}.plan(plan, slab)), ConfigError);
 }
 
-TEST_CASE("rows are as long as asked for") {
+TEST_CASE("rows have the requested length") {
   std::vector<Words> const samples{{{1, 2, 3}}, {{}}, {{4, 5, 6, 7, 8}}};
   auto const length = [&](data::PadCollate collate) {
     return Collated<Words>(samples, collate).batch[&Words::ids].values.extent[1];
@@ -200,7 +201,7 @@ TEST_CASE("buckets are multiples of 8 up to 64, of 16 up to 128 and so on, and e
   CHECK_THROWS_WITH_AS(length(1, {.largest_bucket = -1}), doctest::Contains("largest_bucket is -1"), ConfigError);
 }
 
-TEST_CASE("padding stands at either side, and a mask says where") {
+TEST_CASE("padding is at either side, and a mask marks it") {
   std::vector<Words> const samples{{{1, 2}}, {{}}, {{3, 4, 5}}};
   for (auto side : {data::Side::end, data::Side::start}) {
     Collated<Words> collated(samples, {.value = 9, .side = side, .mask = data::Mask::build});
@@ -217,7 +218,7 @@ TEST_CASE("padding stands at either side, and a mask says where") {
   CHECK(Collated<Words>(samples).batch[&Words::ids].mask.data == nullptr);
 }
 
-TEST_CASE("rows of several numbers an element are padded at the start, too") {
+TEST_CASE("rows with several numbers per element can be padded at the start, too") {
   Collated<Everything> collated({everything(1, 2), everything(2, 4)}, {.value = 9, .side = data::Side::start});
   auto const& track = collated.batch[&Everything::track].values;
   CHECK(track(0, 1, 1) == 9);
@@ -226,7 +227,7 @@ TEST_CASE("rows of several numbers an element are padded at the start, too") {
   CHECK(track(1, 0, 0) == 2);
 }
 
-TEST_CASE("the segment plan of ids leaves padding out and is that of the ids' slots") {
+TEST_CASE("the segment plan of ids leaves out padding and numbers the ids' slots") {
   std::vector<Words> const samples{{{7, 3}}, {{}}, {{3, 0, 7}}};
   for (auto side : {data::Side::end, data::Side::start}) {
     Collated<Words> collated(samples, {.side = side, .segment_plans = data::SegmentPlans::build});
@@ -248,12 +249,12 @@ TEST_CASE("the segment plan of ids leaves padding out and is that of the ids' sl
 namespace {
 
 struct Wide {
-  std::vector<std::array<float, 512>> frames;  // long enough for rows of which it is known what is zero
+  std::vector<std::array<float, 512>> frames;  // long enough for rows whose zeros are known
 };
 
 }  // namespace
 
-TEST_CASE("padding is right whatever the batches before left in the memory") {
+TEST_CASE("padding is correct whatever earlier batches left in the memory") {
   Collated<Wide> collated({Wide{}});
   std::uint64_t drawn = 0;
   auto const draw = [&](std::uint64_t below) { return static_cast<std::size_t>(mix(11, drawn++) % below); };
@@ -285,7 +286,7 @@ TEST_CASE("padding is right whatever the batches before left in the memory") {
   }
 }
 
-TEST_CASE("rows are padded at the same time") {
+TEST_CASE("rows are padded concurrently") {
   data::PadCollate const collate;
   std::vector<Wide> samples(8);
   data::Slab slab;
@@ -313,7 +314,7 @@ TEST_CASE("rows are padded at the same time") {
   }
 }
 
-TEST_CASE("several columns whose padding is remembered keep apart, and a mask of before is overwritten") {
+TEST_CASE("columns with remembered padding are independent, and an earlier mask is overwritten") {
   struct Two {
     std::vector<float> a;
     std::vector<std::array<float, 2>> b;

@@ -28,7 +28,7 @@ struct Words {
 struct Rated {
   std::optional<int> stars;
 };
-/// Knows extents and writes samples in place.
+/// Has extents and writes samples in place.
 struct Direct {
   Index size() const { return 20; }
   Words get(Index i) const { return {std::vector<std::int32_t>(static_cast<std::size_t>(i % 4), static_cast<int>(i))}; }
@@ -48,7 +48,7 @@ static_assert(std::is_same_v<data::ColumnOf<std::vector<std::array<float, 2>>, C
 
 }  // namespace
 
-TEST_CASE("sequences lie end to end, all else as with padding") {
+TEST_CASE("sequences are concatenated, all other members are as with padding") {
   for (std::size_t rows : {0u, 1u, 2u, 31u, 32u, 33u}) {
     std::vector<Everything> samples;
     for (std::size_t r = 0; r < rows; ++r) samples.push_back(everything(static_cast<int>(r % 20), (r * 7) % 5));
@@ -104,7 +104,7 @@ TEST_CASE("columns are aligned to 64 bytes, and the slab stops growing") {
   CHECK(collated.slab.capacity_bytes() == capacity);
 }
 
-TEST_CASE("the segment plan is that of all ids") {
+TEST_CASE("the segment plan covers all ids") {
   Collated<Words> collated({{{7, 3}}, {{}}, {{3, 0, 7}}}, {.segment_plans = data::SegmentPlans::build});
   auto const* plan = collated.batch[&Words::ids].plan;
   REQUIRE(plan != nullptr);
@@ -112,7 +112,7 @@ TEST_CASE("the segment plan is that of all ids") {
   CHECK(plan->order == std::vector<std::uint32_t>{3, 1, 2, 0, 4});
 }
 
-TEST_CASE("lengths that cannot be are refused") {
+TEST_CASE("invalid lengths are refused") {
   std::vector<Index> const positions{0};
   data::Slab slab;
   data::RaggedCollate const collate;
@@ -130,7 +130,7 @@ TEST_CASE("lengths that cannot be are refused") {
                        doctest::Contains("RaggedCollate: the padding value 0.500000"), ConfigError);
 }
 
-TEST_CASE("through a loader, read in place, with plans") {
+TEST_CASE("a loader reads ragged batches in place, with segment plans") {
   for (int workers : {0, 2}) {
     data::DataLoader loader{Direct{},
                             data::SequentialSampler{},

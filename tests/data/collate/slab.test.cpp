@@ -13,7 +13,7 @@ using namespace lockstep;
 
 namespace {
 
-/// Gives memory from its start again once all has been given back, and leaves something there.
+/// Gives memory from its start again once all has been freed, and leaves old data there.
 struct Reused {
   struct Place {
     std::vector<std::byte> bytes{std::size_t{8} << 20};
@@ -36,7 +36,7 @@ struct Reused {
 
 }  // namespace
 
-TEST_CASE("plans stay where they are and are used again after a rewind") {
+TEST_CASE("plans keep their addresses and are used again after a rewind") {
   data::Slab slab;
   std::vector<std::int32_t> const ids{2, 1, 2};
   auto& first = slab.take_segment_plan();
@@ -64,14 +64,14 @@ TEST_CASE("a small batch takes little memory, and a larger one as much as it nee
   CHECK_FALSE(slab.in_pieces());
 }
 
-TEST_CASE("zeros of memory that a rewind lets go of are not taken for zeros of what comes in its place") {
+TEST_CASE("remembered zeros of memory freed by a rewind do not apply to its next use") {
   Reused::Place place;
   data::Slab slab(Reused{&place});
   constexpr std::size_t bytes = std::size_t{1} << 20;
   auto* const before = slab.take(bytes);
   auto number = slab.zeros().reserve(1);
   slab.zeros().fill(number, before, before + bytes);
-  static_cast<void>(slab.take(bytes));  // a second piece
+  static_cast<void>(slab.take(bytes));  // a second block
   slab.rewind();
   auto* const after = slab.take(bytes);
   REQUIRE(after == before);

@@ -32,12 +32,12 @@ struct Counting {
     return {std::vector<std::int32_t>(100, static_cast<int>(i)), std::string(64, 'x')};
   }
 };
-/// What a sample takes: its ids, its title's characters (libstdc++ keeps as many as there are), itself.
+/// Memory of a sample: its ids, the characters of its title (libstdc++ allocates for exactly as many) and itself.
 constexpr Index bytes_least = 400 + 64 + sizeof(Sample);
 
 }  // namespace
 
-TEST_CASE("what fits the budget is read once, all else each time") {
+TEST_CASE("samples that fit the budget are read once, all others each time") {
   std::atomic<int> reads = 0;
   data::Cache const cache{Counting{&reads}, 10 * (bytes_least + 16)};
   auto const copy = cache;
@@ -49,7 +49,7 @@ TEST_CASE("what fits the budget is read once, all else each time") {
   CHECK(kept == 10);
 }
 
-TEST_CASE("without a budget nothing is kept, with a large one everything is") {
+TEST_CASE("without a budget no sample is kept, with a large one every sample is") {
   std::atomic<int> reads = 0;
   data::Cache const none{Counting{&reads}, 0}, all{Counting{&reads}, Index{1} << 30};
   for (int epoch = 0; epoch < 2; ++epoch)
@@ -61,7 +61,7 @@ TEST_CASE("without a budget nothing is kept, with a large one everything is") {
   CHECK_THROWS_WITH_AS((data::Cache{Counting{&reads}, -1}), doctest::Contains("budget is -1"), ConfigError);
 }
 
-TEST_CASE("a sample is kept by a budget of just its size, and not by one byte less") {
+TEST_CASE("a budget of exactly a sample's size keeps it, and one byte less does not") {
   std::atomic<int> reads = 0;
   constexpr Index large = Index{1} << 30;
   data::Cache const all{Counting{&reads}, large};
@@ -77,7 +77,7 @@ TEST_CASE("a sample is kept by a budget of just its size, and not by one byte le
   }
 }
 
-TEST_CASE("threads may ask for the same samples at once") {
+TEST_CASE("threads may request one sample at once") {
   std::atomic<int> reads = 0;
   constexpr Index budget = Index{1} << 30;
   data::Cache const cache{Counting{&reads}, budget};
@@ -90,10 +90,10 @@ TEST_CASE("threads may ask for the same samples at once") {
   }
   for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
-  CHECK(budget - cache.bytes_left() < 100 * (bytes_least + 16));  // what came second is not counted
+  CHECK(budget - cache.bytes_left() < 100 * (bytes_least + 16));  // the second copy is not counted
 }
 
-TEST_CASE("groups stay the dataset's") {
+TEST_CASE("groups are the dataset's") {
   struct Pairs {
     Index size() const { return 4; }
     int get(Index) const { return 0; }
@@ -108,7 +108,7 @@ TEST_CASE("groups stay the dataset's") {
   CHECK(data::Cache{Counting{&reads}, 0}.fingerprint() == data::Cache{Counting{&reads}, 100}.fingerprint());
 }
 
-TEST_CASE("what members hold counts, however deep it lies") {
+TEST_CASE("memory of nested members counts, at any depth") {
   struct Part {
     std::string name;
     std::vector<std::byte> bytes;
@@ -141,7 +141,7 @@ TEST_CASE("what members hold counts, however deep it lies") {
   CHECK(taken(1) - taken(0) < 5500);
 }
 
-TEST_CASE("a worker keeps what its reader read, for others too") {
+TEST_CASE("a worker's cached samples are available to other workers") {
   std::atomic<int> reads = 0;
   lockstep_test::ReadByWorkers const read{Counting{&reads}};
   data::Cache const cache{read, bytes_least + 16};

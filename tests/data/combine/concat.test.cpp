@@ -36,7 +36,7 @@ static_assert(!data::ReadsIntoRows<data::Concat<Direct, data::InMemoryDataset<Sa
 
 }  // namespace
 
-TEST_CASE("parts follow each other, empty ones too, and keep what they offer") {
+TEST_CASE("parts follow each other, including empty ones, and keep their optional members") {
   data::Concat const all{Direct{3, 10}, Direct{0, 0}, Direct{1, 20}, Direct{2, 30}};
   REQUIRE(all.size() == 6);
   std::vector<int> seen;
@@ -47,7 +47,7 @@ TEST_CASE("parts follow each other, empty ones too, and keep what they offer") {
   CHECK(data::Concat{Direct{3, 10}}.get(2).ids[0] == 12);
 }
 
-TEST_CASE("a vector of datasets is as its members one by one") {
+TEST_CASE("a vector of datasets equals the concatenation of its elements") {
   std::vector<Direct> const shards{{3, 10}, {0, 0}, {1, 20}, {2, 30}};
   data::Concat const all{shards};
   data::Concat const listed{shards[0], shards[1], shards[2], shards[3]};
@@ -66,7 +66,7 @@ TEST_CASE("a vector of datasets is as its members one by one") {
                        ConfigError);
 }
 
-TEST_CASE("a worker has a reader of each part that makes them") {
+TEST_CASE("a worker gets a reader from each part that makes readers") {
   data::Concat const some{Direct{2, 10}, lockstep_test::ReadByWorkers{Direct{2, 20}}};
   static_assert(data::HasWorkers<std::remove_const_t<decltype(some)>> && !data::HasWorkers<Both>);
   lockstep_test::ReadByWorkers const part{Direct{2, 30}};
@@ -80,7 +80,7 @@ TEST_CASE("a worker has a reader of each part that makes them") {
   CHECK(*part.read == 4);
 }
 
-TEST_CASE("held samples are given by reference, mixed kinds by value") {
+TEST_CASE("samples in memory are returned by reference, mixed kinds by value") {
   data::InMemoryDataset const a{std::vector<Sample>(2)}, b{std::vector<Sample>(3)};
   data::Concat const both{a, b};
   CHECK(&both.get(4) == &b.get(2));
@@ -90,7 +90,7 @@ TEST_CASE("held samples are given by reference, mixed kinds by value") {
   CHECK(mixed.name(1) == "sample 1 of dataset 0");
 }
 
-TEST_CASE("the loader's workers read in place by the readers of parts that make them") {
+TEST_CASE("the loader's workers read in place through the parts' readers") {
   lockstep_test::ReadByWorkers const part{Direct{2, 30}};
   data::Concat const many{std::vector{part, part}};
   static_assert(data::ReadsIntoRows<std::remove_const_t<decltype(many)>, data::PadCollate>);
@@ -110,7 +110,7 @@ TEST_CASE("the fingerprint changes with each part") {
   CHECK(print(3, 4) != print(3, 5));
 }
 
-TEST_CASE("parts that draw get the loader's key, beside parts that do not") {
+TEST_CASE("parts that draw random numbers get the loader's key, next to parts that do not") {
   data::Transform const drawn{Direct{2, 10}, [](Sample sample, data::SampleKey const& key) {
                                 sample.ids.push_back(static_cast<int>(100 * key.epoch + key.position));
                                 return sample;
@@ -122,7 +122,7 @@ TEST_CASE("parts that draw get the loader's key, beside parts that do not") {
   CHECK(both.get(2, {7, 3, 4}).ids == std::vector<int>{11, 304});
 }
 
-TEST_CASE("groups of all parts are groups of the whole, each its own") {
+TEST_CASE("groups of all parts are groups of the whole, and stay distinct") {
   struct Pairs {
     Index count;
     Index size() const { return count; }

@@ -31,7 +31,7 @@ std::vector<Index> all_of(data::Subset<D> const& subset) {
 
 }  // namespace
 
-TEST_CASE("each sample is on one side, in order, and the seed alone decides") {
+TEST_CASE("each sample is in one part, in order, and only the seed decides in which") {
   for (Index count : {2, 3, 10, 31, 32, 33, 1000}) {
     auto const parts = data::hold_out(Numbers{count}, 0.1, 7);
     auto const training = all_of(parts.training), evaluation = all_of(parts.evaluation);
@@ -59,7 +59,7 @@ TEST_CASE("groups stay together") {
   for (auto group : evaluation) CHECK(training.count(group) == 0);
 }
 
-TEST_CASE("what cannot be parted is refused") {
+TEST_CASE("invalid splits are refused") {
   CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{1}, 0.1, 0)), DataError);
   CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{0}, 0.1, 0)), DataError);
   CHECK_THROWS_AS(static_cast<void>(data::hold_out(Grouped{{5}}, 0.1, 0)), DataError);
@@ -67,15 +67,15 @@ TEST_CASE("what cannot be parted is refused") {
   CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{10}, 1, 0)), ConfigError);
 }
 
-TEST_CASE("what was held out of groups can be parted again: groups without samples do not count") {
+TEST_CASE("held-out groups can be split again: groups without samples do not count") {
   auto const first = data::hold_out(Grouped{{100}}, 0.25, 3);
   auto const second = data::hold_out(first.training, 0.25, 3);
   CHECK(first.evaluation.size() == 25);
-  CHECK(second.evaluation.size() == 20);  // ceil(15 / 4) groups of the 15 that are left
+  CHECK(second.evaluation.size() == 20);  // ceil(15 / 4) groups of the remaining 15
   CHECK(second.training.size() == 55);
 }
 
-TEST_CASE("groups stay together in pairs, too") {
+TEST_CASE("groups stay together in zipped datasets, too") {
   auto const parts = data::hold_out(data::Zip{Numbers{100}, Grouped{{100}}}, 0.25, 3);
   std::set<Index> training, evaluation;
   for (Index i = 0; i < parts.training.size(); ++i) training.insert(parts.training.original(i) / 5);
@@ -84,12 +84,12 @@ TEST_CASE("groups stay together in pairs, too") {
   for (auto group : evaluation) CHECK(training.count(group) == 0);
 }
 
-TEST_CASE("a fraction that gives whole samples gives these") {
+TEST_CASE("a fraction of a whole number of samples holds out exactly that number") {
   for (Index percent = 1; percent < 100; ++percent)
     CHECK(data::hold_out(Numbers{100}, static_cast<double>(percent) / 100, 1).evaluation.size() == percent);
 }
 
-TEST_CASE("of each class the same fraction is held out, and a class of one sample is trained on") {
+TEST_CASE("an equal fraction of each class is held out, and a class of one sample is trained on") {
   std::vector<std::int32_t> classes;
   for (int i = 0; i < 1000; ++i) classes.push_back(i % 100 == 7 ? 5 : i % 3);  // 10 of class 5
   classes[500] = 9;

@@ -28,7 +28,7 @@ struct Part {
 
 }  // namespace
 
-TEST_CASE("in any thousand in a row each dataset has its share") {
+TEST_CASE("each thousand consecutive samples contain each dataset's share") {
   data::Mixture const mixture(std::vector{Part{7, 0}, Part{100, 1}, Part{1000, 2}}, {1, 2, 7}, 5'000, 3);
   CHECK(mixture.size() == 5'000);
   std::vector<int> marks;
@@ -39,7 +39,7 @@ TEST_CASE("in any thousand in a row each dataset has its share") {
   }
 }
 
-TEST_CASE("each dataset goes through its samples before one comes again") {
+TEST_CASE("each dataset's samples all appear before one repeats") {
   std::vector<Part> const parts{Part{7, 0}, Part{100, 1}, Part{1000, 2}};
   data::Mixture const mixture(parts, {0.1, 0.2, 0.7}, 3'000);
   std::vector<Index> next(3);
@@ -62,7 +62,7 @@ TEST_CASE("each dataset goes through its samples before one comes again") {
   CHECK(next == std::vector<Index>{300, 600, 2'100});
 }
 
-TEST_CASE("without a length it is as long as all together; the seed changes the order alone") {
+TEST_CASE("the default length is that of all datasets together; the seed changes only the order") {
   std::vector<Part> const parts{Part{10, 0}, Part{20, 1}};
   data::Mixture const a(parts, {1, 1}), b(parts, {1, 1}, 0, 1);
   CHECK(a.size() == 30);
@@ -72,7 +72,7 @@ TEST_CASE("without a length it is as long as all together; the seed changes the 
   CHECK(a.name(0).find(" of dataset ") != std::string::npos);
 }
 
-TEST_CASE("what cannot be mixed is refused") {
+TEST_CASE("invalid mixtures are refused") {
   auto const make = [](std::vector<Part> const& parts, std::vector<double> const& weights, Index samples = 10) {
     return data::Mixture(parts, weights, samples).size();
   };
@@ -88,7 +88,7 @@ TEST_CASE("what cannot be mixed is refused") {
   CHECK_THROWS_WITH_AS(make({part}, {1}, -1), doctest::Contains("samples is -1"), ConfigError);
 }
 
-TEST_CASE("datasets that draw get the loader's key") {
+TEST_CASE("datasets that draw random numbers get the loader's key") {
   struct Drawn : Part {
     using Part::get;
     int get(Index i, data::SampleKey const& key) const { return get(i) + 100'000 * static_cast<int>(key.position); }
@@ -120,7 +120,7 @@ TEST_CASE("a worker has a reader of each dataset") {
   CHECK(*b.read > *a.read);
 }
 
-TEST_CASE("what its datasets read in place, it does") {
+TEST_CASE("a mixture reads in place if its datasets do") {
   struct Sample {
     std::vector<int> ids;
   };

@@ -24,7 +24,7 @@ struct Grouped {
 };
 }  // namespace
 
-TEST_CASE("a subset shows the chosen samples in the order given") {
+TEST_CASE("a subset has the chosen samples in the given order") {
   data::Subset const some{Grouped{}, {5, 0, 0, 3}};
   CHECK(some.size() == 4);
   CHECK(some.get(0) == 50);
@@ -35,20 +35,20 @@ TEST_CASE("a subset shows the chosen samples in the order given") {
   CHECK(data::Subset{Grouped{}, {}}.size() == 0);
 }
 
-TEST_CASE("an index that is none of the dataset's is refused with its place") {
+TEST_CASE("an index outside the dataset is refused with its place") {
   CHECK_THROWS_WITH_AS((data::Subset{Grouped{}, {0, 5, 6}}),
                        "Subset: index 2 is 6, and the dataset has 6 samples; give numbers from 0 to below that",
                        ConfigError);
   CHECK_THROWS_WITH_AS((data::Subset{Grouped{}, {-1}}), doctest::Contains("index 0 is -1"), ConfigError);
 }
 
-TEST_CASE("a subset of held samples gives references") {
+TEST_CASE("a subset of samples in memory returns references") {
   data::InMemoryDataset const all{std::vector<int>{1, 2, 3}};
   data::Subset const last{all, {2}};
   CHECK(&last.get(0) == &all.get(2));
 }
 
-TEST_CASE("what the dataset offers, its subset does: extents, rows read in place, names") {
+TEST_CASE("a subset has the dataset's optional members: extents, rows read in place, names") {
   struct Sample {
     std::vector<int> ids;
   };
@@ -74,7 +74,7 @@ TEST_CASE("what the dataset offers, its subset does: extents, rows read in place
   CHECK(ids(1, 0) == 1);
 }
 
-TEST_CASE("a subset of samples that are drawn passes the loader's key on") {
+TEST_CASE("a subset of drawn samples passes on the loader's key") {
   data::Transform const drawn{Grouped{}, [](int value, data::SampleKey const& key) {
                                 return static_cast<Index>(value) * 1000 + 10 * key.epoch + key.position;
                               }};
@@ -84,7 +84,7 @@ TEST_CASE("a subset of samples that are drawn passes the loader's key on") {
   CHECK(some.get(0, {7, 2, 1}) == 50'021);
 }
 
-TEST_CASE("a reader for each worker is handed on, by what stands around as well") {
+TEST_CASE("a subset and its wrappers pass on the readers for workers") {
   struct Decoding {
     struct Decoder {
       int frames = 0;  // that it has decoded

@@ -19,7 +19,7 @@ struct Grouped {
 };
 }  // namespace
 
-TEST_CASE("get is the function of the sample, size and groups are the dataset's") {
+TEST_CASE("get applies the function to the sample; size and groups are the dataset's") {
   data::Transform const text{Grouped{}, [](int i) { return std::to_string(10 * i); }};
   CHECK(text.size() == 4);
   CHECK(text.get(3) == "30");
@@ -33,7 +33,7 @@ TEST_CASE("get is the function of the sample, size and groups are the dataset's"
   CHECK(kept.get(2) == 2);
 }
 
-TEST_CASE("a part of a held sample is given by reference") {
+TEST_CASE("a part of a sample in memory is returned by reference") {
   struct Pair {
     std::string a, b;
   };
@@ -42,7 +42,7 @@ TEST_CASE("a part of a held sample is given by reference") {
   CHECK(&second.get(0) == &pairs.get(0).b);
 }
 
-TEST_CASE("a function that draws gets the loader's key, through further functions") {
+TEST_CASE("a function that draws random numbers gets the loader's key, also through further functions") {
   auto const noise = [](int value, data::SampleKey const& key) {
     return static_cast<double>(value) + static_cast<double>(key.random("noise")(0)[0]) * 0x1p-32;
   };

@@ -28,7 +28,7 @@ struct Label {
 
 }  // namespace
 
-TEST_CASE("partners arrive in one batch, each with its columns") {
+TEST_CASE("partners are in one batch, each with its columns") {
   data::Zip const pairs{data::InMemoryDataset{std::vector<Text>{{{1, 2}}, {{3}}}},
                         data::InMemoryDataset{std::vector<Label>{{7}, {8}}}};
   CHECK(pairs.size() == 2);
@@ -42,7 +42,7 @@ TEST_CASE("partners arrive in one batch, each with its columns") {
   CHECK(batch[&Pair::second][&Label::value].values(1) == 8);
 }
 
-TEST_CASE("the fingerprint changes with either") {
+TEST_CASE("the fingerprint changes with either dataset") {
   data::InMemoryDataset const a{std::vector<Label>{{1}}}, b{std::vector<Label>{{2}}};
   std::set<std::uint64_t> seen;
   for (auto const& first : {a, b})
@@ -56,7 +56,7 @@ TEST_CASE("datasets of different lengths are refused") {
   CHECK_THROWS_WITH_AS((data::Zip{two, three}), doctest::Contains("2 samples and the second 3"), ConfigError);
 }
 
-TEST_CASE("partners draw the same numbers") {
+TEST_CASE("partners draw equal random numbers") {
   data::Transform const drawn{data::InMemoryDataset{std::vector<Label>{{7}, {8}}},
                               [](Label const& label, data::SampleKey const& key) {
                                 return Label{label.value + static_cast<int>(key.random("crop")(0)[0] % 1000)};
@@ -70,7 +70,7 @@ TEST_CASE("partners draw the same numbers") {
   static_assert(!data::DrawsSamples<data::Zip<data::InMemoryDataset<Label>, data::InMemoryDataset<Text>>>);
 }
 
-TEST_CASE("groups are those of the first dataset that has any") {
+TEST_CASE("groups are those of the first dataset that has groups") {
   struct InGroups : data::InMemoryDataset<Label> {
     using InMemoryDataset::InMemoryDataset;
     Index of_each = 1;
@@ -86,7 +86,7 @@ TEST_CASE("groups are those of the first dataset that has any") {
   static_assert(!data::GroupedDataset<data::Zip<data::InMemoryDataset<Label>, data::InMemoryDataset<Label>>>);
 }
 
-TEST_CASE("a worker has a reader of each dataset that makes them") {
+TEST_CASE("a worker has a reader of each dataset that makes readers") {
   lockstep_test::ReadByWorkers const texts{data::InMemoryDataset{std::vector<Text>{{{1, 2}}, {{3}}}}};
   data::Zip const pairs{texts, data::InMemoryDataset{std::vector<Label>{{7}, {8}}}};
   static_assert(data::HasWorkers<std::remove_const_t<decltype(pairs)>>);

@@ -10,7 +10,7 @@
 
 using namespace lockstep::data::detail;
 
-TEST_CASE("copies are copies, whatever their size and place, and touch nothing else") {
+TEST_CASE("copies of any size and alignment are exact and write nothing else") {
   std::vector<unsigned char> from(stream_bytes + 400), to(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i * 31 + i / 251);
   for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{33}, stream_bytes - 1, stream_bytes,
@@ -27,7 +27,7 @@ TEST_CASE("copies are copies, whatever their size and place, and touch nothing e
   }
 }
 
-TEST_CASE_TEMPLATE("fills of every type", T, std::uint8_t, std::int16_t, float, double, long double) {
+TEST_CASE_TEMPLATE("fills write every type", T, std::uint8_t, std::int16_t, float, double, long double) {
   auto const many = stream_bytes / sizeof(T);
   std::vector<T> to(many + 100);
   for (std::size_t count : {std::size_t{0}, std::size_t{1}, many - 1, many, many + 33}) {

@@ -47,7 +47,7 @@ std::vector<Sample> samples(Index count) {
 }
 data::InMemoryDataset<Sample> in_memory(Index count) { return data::InMemoryDataset{samples(count)}; }
 
-/// Gives samples by value, and fails for chosen ones.
+/// Returns samples by value, and fails for chosen ones.
 struct Generated {
   Index count = 0;
   std::vector<Index> failing{};
@@ -59,7 +59,7 @@ struct Generated {
   }
 };
 
-/// Knows extents and writes samples in place.
+/// Has extents and writes samples in place.
 struct Direct {
   Index count = 0;
 
@@ -74,7 +74,7 @@ struct Direct {
 static_assert(data::ReadsIntoRows<Direct, data::PadCollate>);
 static_assert(!data::ReadsIntoRows<Generated, data::PadCollate>);
 
-/// Remembers where its memory lies.
+/// Remembers the address of its memory.
 struct Known {
   std::vector<std::pair<std::byte const*, std::byte const*>>* blocks;
   memory::Block allocate(std::size_t bytes) const {
@@ -88,7 +88,7 @@ struct Known {
   }
 };
 
-/// One row as delivered, for comparing loaders.
+/// One row as delivered, to compare loaders.
 struct Seen {
   Index epoch, position;
   int label;
@@ -112,19 +112,20 @@ void record(Batch const& batch, std::vector<Seen>& seen) {
   REQUIRE(tokens.values.extent[1] == longest);
 }
 
-/// Threads, or open files, of this process.
+/// Counts the threads, or open files, of this process.
 std::ptrdiff_t entries(char const* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 std::ptrdiff_t running_threads() { return entries("/proc/self/task"); }
-/// Whether no more than so many are left: the system lists a thread for a moment after it was joined.
+/// Whether at most `count` threads are left: the system lists a thread for a moment after it was joined.
 bool no_more_threads_than(std::ptrdiff_t count) {
   for (int milliseconds = 0; running_threads() > count && milliseconds < 5000; ++milliseconds)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return running_threads() <= count;
 }
 
-/// What all ranks of a world of `all` see of the epochs [first, last), each rank with its own loader of one shard.
+/// Returns the rows of all ranks of a world of `all` for the epochs [first, last), each rank with its own loader of one
+/// shard.
 template <class D, class S>
 std::vector<Seen> run_world(D const& dataset, S const& sampler, data::DataLoaderOptions options, int all, Index first,
                             Index last) {
@@ -153,7 +154,7 @@ std::vector<Seen> run_world(D const& dataset, S const& sampler, data::DataLoader
 
 }  // namespace
 
-TEST_CASE("each position of an epoch once, in the sampler's order, for any length, ranks, workers and tail") {
+TEST_CASE("an epoch delivers each position once, in the sampler's order, for any length, ranks, workers and tail") {
   data::ShuffledSampler const sampler{.seed = 5};
   constexpr Index batch_size = 4;
   auto const check = [&](Index length, int ranks, int workers, data::Tail tail) {
@@ -197,7 +198,7 @@ TEST_CASE("each position of an epoch once, in the sampler's order, for any lengt
   for (Index length = 0; length <= 300; ++length) {
     for (int ranks = 1; ranks <= 9; ++ranks)
       for (auto const tail : tails) check(length, ranks, 0, tail);
-    // With threads, one combination of ranks, workers and tail for each length in turn.
+    // With threads: one combination of ranks, workers and tail for each length in turn.
     check(length, 1 + static_cast<int>(next / 12 % 9), 1 + static_cast<int>(next / 3 % 4), tails[next % 3]);
     ++next;
   }
@@ -226,7 +227,7 @@ TEST_CASE("the global sequence does not depend on ranks, workers, devices or the
   CHECK(seen == expected);
 }
 
-TEST_CASE("very many devices of a process get their batches, whoever makes them") {
+TEST_CASE("many devices of a process get their batches, whichever worker makes them") {
   constexpr int shards = 20'000;
   for (int workers : {0, 3}) {
     data::DataLoader loader{Direct{2 * shards}, data::SequentialSampler{}, data::PadCollate{}, {.workers = workers}};
@@ -239,7 +240,7 @@ TEST_CASE("very many devices of a process get their batches, whoever makes them"
   }
 }
 
-TEST_CASE("a start in the middle delivers the rest, whatever came before") {
+TEST_CASE("a start in the middle delivers the rest, regardless of earlier starts") {
   data::DataLoader loader{
       in_memory(50), data::ShuffledSampler{.seed = 2}, data::PadCollate{}, {.batch_size = 4, .workers = 2}};
   data::Split const split{1, 1, 2};
@@ -282,7 +283,7 @@ TEST_CASE("tails: exact, pad and drop") {
   CHECK(guide.steps({0, 1, 4}) == 313);
 }
 
-TEST_CASE("a failing sample arrives at its batch, by name, and the loader goes on") {
+TEST_CASE("a failing sample is reported at its batch by name, and the loader continues") {
   for (int workers : {0, 1, 3}) {
     data::DataLoader loader{Generated{20, {6, 5, 17}},
                             data::SequentialSampler{},
@@ -314,7 +315,7 @@ TEST_CASE("a failing sample arrives at its batch, by name, and the loader goes o
 }
 
 namespace {
-/// The dataset's order, from another sample on.
+/// The dataset's order, beginning at another sample.
 struct Shifted {
   struct Order {
     Index count, by;
@@ -331,7 +332,7 @@ struct Shifted {
 };
 }  // namespace
 
-TEST_CASE("an order that leaves the dataset is refused, before anything is read") {
+TEST_CASE("an order with indices outside the dataset is refused before any sample is read") {
   for (int workers : {0, 2})
     for (Index by : {-1, 1}) {
       data::DataLoader loader{in_memory(8), Shifted{by}, data::PadCollate{}, {.batch_size = 4, .workers = workers}};
@@ -360,7 +361,7 @@ TEST_CASE("an order that leaves the dataset is refused, before anything is read"
     }
 }
 
-TEST_CASE("with several devices the failure with the lowest position is told") {
+TEST_CASE("with several devices the failure with the lowest position is reported") {
   data::DataLoader loader{
       Generated{32, {9, 6, 3}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8, .workers = 3}};
   for (int i = 0; i < 20; ++i) {
@@ -374,14 +375,14 @@ TEST_CASE("with several devices the failure with the lowest position is told") {
   CHECK_THROWS_WITH_AS(static_cast<void>(in_one_row.next()), doctest::Contains("sample 2 (position 2"), DataError);
 }
 
-TEST_CASE("a failing collate is told as the batch's failure") {
+TEST_CASE("a failing collate is reported as the batch's failure") {
   data::DataLoader loader{in_memory(8), data::SequentialSampler{}, data::PadCollate{.value = 0.5}, {.batch_size = 4}};
   loader.start({}, 0, 0, 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
                        doctest::Contains("the batch of epoch 0, step 0 cannot be made: PadCollate"), DataError);
 }
 
-TEST_CASE("held batches stay as they are, through later batches, a new start and the loader's end") {
+TEST_CASE("held batches do not change during later batches, a new start and the loader's destruction") {
   auto const threads = running_threads();
   for (int workers : {0, 2}) {
     std::optional<data::DataLoader<data::InMemoryDataset<Sample>, data::SequentialSampler, data::PadCollate>> loader;
@@ -412,16 +413,16 @@ TEST_CASE("held batches stay as they are, through later batches, a new start and
   }
 }
 
-TEST_CASE("from the next start on, batches lie in the memory that the loader is told to use") {
+TEST_CASE("after the next start, batches are in the memory resource that the loader is given") {
   std::vector<std::pair<std::byte const*, std::byte const*>> blocks;
-  blocks.reserve(100);  // workers only add to it, one at a time
+  blocks.reserve(100);  // workers only append to it, one at a time
   Known const known{&blocks};
   auto const lies_there = [&](auto const& batch) {
     return std::vector{known.contains(batch[&Sample::tokens].values.data),
                        known.contains(batch[&Sample::label].values.data), known.contains(batch.positions().data)};
   };
   std::vector const all{true, true, true}, none{false, false, false};
-  // Under a budget that no batch fits in, slabs are given back and made anew.
+  // With a budget smaller than any batch, slabs are freed and allocated again.
   data::DataLoader loader(in_memory(40), data::SequentialSampler{}, data::PadCollate{},
                           {.batch_size = 4, .workers = 0, .budget_bytes = 1});
   loader.start({}, 0, 0, 1);
@@ -435,10 +436,10 @@ TEST_CASE("from the next start on, batches lie in the memory that the loader is 
     CHECK(lies_there(another.batches()[0]) == all);
     CHECK(held.batches()[0][&Sample::label].values(0) == 4 * step);
   }
-  CHECK(blocks.size() == 3 + 2 + 3);  // positions, two slabs, and one of them made anew three times
+  CHECK(blocks.size() == 3 + 2 + 3);  // positions, two slabs, and one of them allocated again three times
   CHECK(lies_there(before.batches()[0]) == none);
 
-  // What was let go of is used again, also over a start.
+  // Freed memory is used again, also across a start.
   data::DataLoader again(in_memory(40), data::SequentialSampler{}, data::PadCollate{},
                          {.batch_size = 4, .workers = 0, .budget_bytes = 1 << 20});
   again.use(known);
@@ -451,7 +452,7 @@ TEST_CASE("from the next start on, batches lie in the memory that the loader is 
   CHECK(taken[0] == taken[1]);
 }
 
-TEST_CASE("holding the whole ring is refused, and letting go mends it") {
+TEST_CASE("holding all slabs of the ring is refused, and releasing one resolves it") {
   for (int workers : {0, 1}) {
     data::DataLoader loader{in_memory(100),
                             data::SequentialSampler{},
@@ -468,7 +469,7 @@ TEST_CASE("holding the whole ring is refused, and letting go mends it") {
   }
 }
 
-TEST_CASE("prefetch crosses the border of an epoch and stops at the last") {
+TEST_CASE("prefetch crosses an epoch boundary and stops after the last epoch") {
   struct Counting {
     std::atomic<int>* reads;
     Index size() const { return 4; }
@@ -492,7 +493,7 @@ TEST_CASE("prefetch crosses the border of an epoch and stops at the last") {
   CHECK(reads == 8);
 }
 
-TEST_CASE("a slow sample does not keep the other workers from the next batch") {
+TEST_CASE("a slow sample does not keep other workers from the next batch") {
   struct Gate {
     std::mutex mutex;
     std::condition_variable opened;
@@ -516,7 +517,7 @@ TEST_CASE("a slow sample does not keep the other workers from the next batch") {
   data::DataLoader loader{
       Slow{&gate, &others}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 2}};
   loader.start({}, 0, 0, 1);
-  while (others < 7) std::this_thread::yield();  // all but the one that waits, in both batches
+  while (others < 7) std::this_thread::yield();  // all but the waiting one, in both batches
   {
     std::lock_guard lock(gate.mutex);
     gate.open = true;
@@ -526,7 +527,7 @@ TEST_CASE("a slow sample does not keep the other workers from the next batch") {
   CHECK(loader.next().step() == 1);
 }
 
-TEST_CASE("a slow write does not keep the other workers from the rest of its batch") {
+TEST_CASE("a slow write does not keep other workers from the rest of its batch") {
   struct Slow : Direct {
     std::atomic<int>* others;
     void read_into(Index i, data::Row<Sample> row) const {
@@ -544,7 +545,7 @@ TEST_CASE("a slow write does not keep the other workers from the rest of its bat
   }
 }
 
-TEST_CASE("who starts anew or leaves waits for the sample that is read, not for those that come after it") {
+TEST_CASE("a restart or destruction waits for the sample that is being read, not for later ones") {
   struct Slow {
     std::atomic<int>* reads;
     Index size() const { return 4096; }
@@ -568,7 +569,7 @@ TEST_CASE("who starts anew or leaves waits for the sample that is read, not for 
   CHECK(reads < run);
 }
 
-TEST_CASE("leaving early and destroying at any time, a thousand times") {
+TEST_CASE("a loader can be left and destroyed at any time, a thousand times") {
   auto const dataset = in_memory(64);
   auto const threads = running_threads(), files = entries("/proc/self/fd");
   for (int i = 0; i < 1000; ++i) {
@@ -586,7 +587,7 @@ TEST_CASE("leaving early and destroying at any time, a thousand times") {
   CHECK(entries("/proc/self/fd") == files);
 }
 
-TEST_CASE("a loader moves with its batches") {
+TEST_CASE("a loader can be moved together with its batches") {
   data::DataLoader loader{in_memory(20), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
   loader.start({}, 0, 0, 1);
   auto held = loader.next();
@@ -629,8 +630,7 @@ TEST_CASE("options and places out of range are refused by name") {
   CHECK(loader.next().step() == 4);
 }
 
-TEST_CASE(
-    "a dataset whose size has changed needs another loader, and what would be an order by batches says its size") {
+TEST_CASE("a dataset whose size has changed needs a new loader, and an order by batches names its size") {
   struct Number {
     float value;
   };
@@ -659,7 +659,7 @@ TEST_CASE(
                        doctest::Contains("size() 5; it must be batches() * max_rows(), 2 * 3"), ConfigError);
 }
 
-TEST_CASE("a fork of the process that made a loader is told so, and waits for nobody") {
+TEST_CASE("a forked process that uses its parent's loader gets an error and does not wait") {
   struct Number {
     float value;
   };
@@ -686,7 +686,8 @@ TEST_CASE("a fork of the process that made a loader is told so, and waits for no
   CHECK(status == 0);
 }
 
-TEST_CASE("no allocation per batch once the largest has been seen" * doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("batches cause no allocation after the largest has been seen" *
+          doctest::skip(!lockstep_test::counts_mallocs)) {
   for (int workers : {0, 1, 2}) {
     data::DataLoader loader{
         in_memory(96), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = 16, .workers = workers}};
@@ -707,7 +708,7 @@ TEST_CASE("no allocation per batch once the largest has been seen" * doctest::sk
   }
 }
 
-TEST_CASE("waiting is counted") {
+TEST_CASE("waiting time is counted") {
   struct Sleepy {
     Index size() const { return 2; }
     Sample get(Index) const {
@@ -725,7 +726,7 @@ TEST_CASE("waiting is counted") {
   }
 }
 
-TEST_CASE("batches are taken by the thread that has started, as ranks that share a loader would not") {
+TEST_CASE("batches may only be taken by the thread that has started the loader, so ranks cannot share one") {
   data::DataLoader loader{in_memory(10), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
   std::thread([&] { loader.start({1, 1, 2}, 0, 0, 1); }).join();
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
@@ -736,7 +737,7 @@ TEST_CASE("batches are taken by the thread that has started, as ranks that share
   CHECK(moved.next().rows() == 2);
 }
 
-TEST_CASE("a sample that is too long for its row fails by itself: by name, or left out, or another in its place") {
+TEST_CASE("a sample too long for its row fails alone: by name, skipped or substituted") {
   auto const loader_with = [](data::OnFailure on_failure) {
     return data::DataLoader{Generated{8},
                             data::SequentialSampler{},
@@ -758,7 +759,7 @@ TEST_CASE("a sample that is too long for its row fails by itself: by name, or le
   CHECK(substituting.next().rows() == 8);
 }
 
-TEST_CASE("a batch that is let go of while its loader starts anew is not given twice") {
+TEST_CASE("a batch released while its loader restarts is not given twice") {
   struct Gated {
     std::atomic<bool>* reading;
     std::atomic<bool>* open;

@@ -62,7 +62,7 @@ struct Seen {
   int label;
   friend auto operator<=>(Seen const&, Seen const&) = default;
 };
-/// An epoch of all shards.
+/// Returns an epoch of all shards.
 template <class D>
 std::vector<Seen> epoch_of(D const& dataset, data::DataLoaderOptions const& options, int shards = 2) {
   data::DataLoader loader{dataset, data::ShuffledSampler{.seed = 4}, data::PadCollate{.value = -1}, options};
@@ -87,7 +87,8 @@ std::vector<Seen> epoch_of(D const& dataset, data::DataLoaderOptions const& opti
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("what cannot be made is skipped: all else comes once, at its place", D, Breaking, BreakingLate) {
+TEST_CASE_TEMPLATE("unreadable samples are skipped: all others appear once, at their places", D, Breaking,
+                   BreakingLate) {
   auto const order = data::ShuffledSampler{.seed = 4}.over(D{});
   std::vector<Seen> expected;
   for (Index p = 0; p < 60; ++p)
@@ -99,7 +100,7 @@ TEST_CASE_TEMPLATE("what cannot be made is skipped: all else comes once, at its 
   }
 }
 
-TEST_CASE_TEMPLATE("what cannot be made is substituted, the same way for any workers", D, Breaking, BreakingLate) {
+TEST_CASE_TEMPLATE("unreadable samples are substituted, equally for any workers", D, Breaking, BreakingLate) {
   auto const order = data::ShuffledSampler{.seed = 4}.over(D{});
   auto const make = [](int workers) {
     auto seen = epoch_of(D{}, {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::substitute});
@@ -117,7 +118,7 @@ TEST_CASE_TEMPLATE("what cannot be made is substituted, the same way for any wor
   for (int workers : {1, 3}) CHECK(make(workers) == first);
 }
 
-TEST_CASE("a substitute that cannot be made either, when it is written, is substituted by another") {
+TEST_CASE("a substitute that fails when it is written is itself substituted") {
   struct Half {
     Index size() const { return 60; }
     Sample get(Index i) const { return sample(i); }
@@ -133,7 +134,7 @@ TEST_CASE("a substitute that cannot be made either, when it is written, is subst
   for (auto const& row : seen) CHECK(row.label % 2 == 1);
 }
 
-TEST_CASE("memory that runs out is no sample's failure") {
+TEST_CASE("an allocation failure is not a sample failure") {
   struct Exhausted : Breaking {
     Sample get(Index) const { throw std::bad_alloc(); }
   };
@@ -145,7 +146,7 @@ TEST_CASE("memory that runs out is no sample's failure") {
   }
 }
 
-TEST_CASE("failures are counted, and the latest is told by name") {
+TEST_CASE("failures are counted, and the latest is reported by name") {
   for (auto policy : {data::OnFailure::skip, data::OnFailure::substitute}) {
     data::DataLoader loader{
         Breaking{20}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 20, .on_failure = policy}};
@@ -159,7 +160,7 @@ TEST_CASE("failures are counted, and the latest is told by name") {
   }
 }
 
-TEST_CASE("without any sample left, skipping gives empty batches and substituting gives up") {
+TEST_CASE("if all samples fail, skipping gives empty batches and substituting gives up") {
   struct Nothing : Breaking {
     Sample get(Index) const { throw std::runtime_error("no disk"); }
   };
@@ -182,7 +183,7 @@ TEST_CASE("without any sample left, skipping gives empty batches and substitutin
   CHECK_THROWS_WITH_AS(static_cast<void>(writing.next()), doctest::Contains("file is cut off"), DataError);
 }
 
-TEST_CASE("a failure's message has the sample's name, and its place in the order") {
+TEST_CASE("a failure's message has the sample's name and its position in the order") {
   data::ShuffledSampler const sampler{.seed = 4};
   auto const order = sampler.over(Breaking{});
   Index position = 0;
@@ -196,7 +197,7 @@ TEST_CASE("a failure's message has the sample's name, and its place in the order
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), says.c_str(), DataError);
 }
 
-TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked again") {
+TEST_CASE("a deadline names the stuck sample, and the next call waits again") {
   struct Stuck : Breaking {
     std::atomic<bool>* open;
     Index stuck;
@@ -231,8 +232,8 @@ TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked
     return at == std::string::npos ? 0 : std::stoi(text.substr(at + reads.size()));
   };
   auto const so_far = milliseconds();
-  CHECK(milliseconds() >= so_far + 15);  // it has waited for 20 more
-  bool told = false;                     // that the other worker is done with what there is room for
+  CHECK(milliseconds() >= so_far + 15);  // waited for 20 more
+  bool told = false;                     // that the other worker has filled the free slabs
   for (int tries = 0; tries < 500 && !told; ++tries) {
     try {
       static_cast<void>(loader.next());
@@ -246,12 +247,12 @@ TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked
     try {
       CHECK(loader.next().step() == 1);
       made = true;
-    } catch (DataError const&) {  // a machine that is busy
+    } catch (DataError const&) {  // a busy machine
     }
   }
 }
 
-TEST_CASE("a deadline beyond all clocks is none") {
+TEST_CASE("a deadline beyond the clock's range never expires") {
   struct Slow : Breaking {
     Sample get(Index i) const {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -266,7 +267,7 @@ TEST_CASE("a deadline beyond all clocks is none") {
   }
 }
 
-TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the same batches") {
+TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with equal batches") {
   struct Slow : Breaking {
     std::atomic<bool>* open;
     std::atomic<int>* begun;
@@ -289,7 +290,7 @@ TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the
     for (;;) {
       try {
         return loader.next();
-      } catch (DataError const&) {  // a machine that is busy
+      } catch (DataError const&) {  // a busy machine
       }
     }
   };
@@ -301,14 +302,14 @@ TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the
     steps.insert(held.step());
   }
   CHECK(steps == std::set<Index>{1, 2, 3});
-  while (begun < 32) std::this_thread::yield();                  // of epoch 1, all but the last batch are ready
-  CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);  // and none of them comes before step 0
+  while (begun < 32) std::this_thread::yield();                  // all batches of epoch 1 but the last are ready
+  CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);  // and none of them arrives before step 0
   open = true;
   CHECK(next().epoch() == 0);
   CHECK(next().epoch() == 1);
 }
 
-TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch") {
+TEST_CASE("a budget bounds the ring's slabs; one batch always fits") {
   struct Large {
     Index size() const { return 64; }
     Sample get(Index) const { return {std::vector<std::int32_t>(500'000), 0}; }
@@ -320,14 +321,14 @@ TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch"
                             {.batch_size = 4, .workers = 2, .prefetch = 6, .budget_bytes = budget}};
     loader.start({}, 0, 0, 1);
     for (int i = 0; i < 12; ++i) static_cast<void>(loader.next());
-    std::vector<decltype(loader.next())> held;  // with none let go, the ring fills up as far as it may
+    std::vector<decltype(loader.next())> held;  // if none is released, the ring fills up to its limit
     for (int i = 0; i < 4 && budget != 1; ++i) held.push_back(loader.next());
     return loader.stats().bytes;
   };
   constexpr Index batch = 4 * 500'000 * 4 + 128;  // with its lengths and labels
   CHECK(bytes(0) >= 4 * batch);
   CHECK(bytes(1) == batch);
-  CHECK(bytes(2 * batch) >= 4 * batch);  // what is held counts, and yet `next` delivers
+  CHECK(bytes(2 * batch) >= 4 * batch);  // held memory counts, and `next` still delivers
   data::DataLoader loader{Large{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .budget_bytes = 1}};
   loader.start({}, 0, 0, 1);
   for (Index i = 0; i < 2; ++i) {
@@ -337,12 +338,12 @@ TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch"
       CHECK(loader.stats().bytes >= 2 * batch);
     }
     CHECK(loader.next().rows() == 4);
-    CHECK(loader.stats().bytes == batch);  // the others have been given back
+    CHECK(loader.stats().bytes == batch);  // the others have been freed
     loader.start({}, 0, 2 * i + 2, 1);
   }
 }
 
-TEST_CASE("what a collate takes once the rows are written counts as the ring's memory, too") {
+TEST_CASE("memory that a collate allocates after the rows are written counts towards the ring") {
   for (int workers : {0, 1}) {
     auto const bytes = [&](data::SegmentPlans plans) {
       data::DataLoader loader{Breaking{3},
@@ -357,7 +358,7 @@ TEST_CASE("what a collate takes once the rows are written counts as the ring's m
   }
 }
 
-TEST_CASE("within a budget, no more is made ahead than fits") {
+TEST_CASE("within a budget, only batches that fit are prefetched") {
   struct Large {
     std::atomic<int>* reads;
     Index size() const { return 64; }
@@ -373,7 +374,7 @@ TEST_CASE("within a budget, no more is made ahead than fits") {
                           data::PadCollate{},
                           {.batch_size = 4, .workers = 2, .prefetch = 6, .budget_bytes = 2 * batch}};
   loader.start({}, 0, 0, 1);
-  while (reads < 8) std::this_thread::yield();  // before anybody asks
+  while (reads < 8) std::this_thread::yield();  // before the first request
   {
     auto const held = loader.next();
     CHECK(loader.next().step() == 1);
@@ -386,7 +387,7 @@ TEST_CASE("within a budget, no more is made ahead than fits") {
   }
 }
 
-TEST_CASE("replaying delivers made batches again and again, and reads nothing more") {
+TEST_CASE("replay delivers finished batches again and again, and reads no further samples") {
   struct Counting {
     std::atomic<int>* reads;
     Index size() const { return 64; }
@@ -423,10 +424,10 @@ TEST_CASE("replaying delivers made batches again and again, and reads nothing mo
                           {.batch_size = 4, .workers = 0, .budget_bytes = 1, .replay = data::Replay::cached}};
   loader.start({}, 0, 0, 5);
   for (int i = 0; i < 2; ++i) auto const kept = loader.next(), given_back = loader.next();
-  CHECK(reads == 3 * 4);  // what the budget took is made again
+  CHECK(reads == 3 * 4);  // slabs freed for the budget are filled again
 }
 
-TEST_CASE("a loader that takes another's place replays as that one would, from a state too") {
+TEST_CASE("a loader that replaces another replays like that one, also from a state") {
   struct Counting {
     std::atomic<int>* reads;
     Index size() const { return 64; }
@@ -447,7 +448,7 @@ TEST_CASE("a loader that takes another's place replays as that one would, from a
   CHECK(reads <= 3 * 4);
 }
 
-TEST_CASE("workers are added while all are busy and training waits, up to a cap") {
+TEST_CASE("workers are added while all are busy and training waits, up to a limit") {
   struct Slow {
     Index size() const { return 1000; }
     Sample get(Index i) const {
@@ -463,7 +464,7 @@ TEST_CASE("workers are added while all are busy and training waits, up to a cap"
   CHECK(loader.stats().workers <= 3);
 }
 
-TEST_CASE("no worker is added while another has nothing to do") {
+TEST_CASE("no worker is added while another is idle") {
   struct Stuck : Breaking {
     std::atomic<bool>*begun, *open;
     Sample get(Index i) const {
@@ -484,7 +485,7 @@ TEST_CASE("no worker is added while another has nothing to do") {
   open = true;
 }
 
-TEST_CASE("a worker that the system refuses is an error; one that would only have helped is done without") {
+TEST_CASE("failing to start a required thread is an error; an additional one is optional") {
   struct Slow : Breaking {
     Sample get(Index i) const {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -512,7 +513,7 @@ TEST_CASE("a worker that the system refuses is an error; one that would only hav
   CHECK(one.stats().workers > 1);
 }
 
-TEST_CASE("each worker has a reader of its own where the dataset makes them") {
+TEST_CASE("each worker has its own reader if the dataset makes readers") {
   struct Decoding {
     struct Worker {
       std::atomic<int>* inside;
@@ -542,7 +543,7 @@ TEST_CASE("each worker has a reader of its own where the dataset makes them") {
   }
 }
 
-TEST_CASE("random numbers of a sample depend on seed, epoch and position, not on workers, ranks or batch size") {
+TEST_CASE("a sample's random numbers depend on seed, epoch and position, not on workers, ranks or batch size") {
   struct Noisy {
     Index size() const { return 60; }
     Sample get(Index i) const { return get(i, {0, 0, i}); }
@@ -566,7 +567,7 @@ TEST_CASE("random numbers of a sample depend on seed, epoch and position, not on
   CHECK(labels({.batch_size = 4, .workers = 0, .seed = 2}, 1) != expected);
 }
 
-TEST_CASE("what the loader did is counted") {
+TEST_CASE("the loader's work is counted") {
   for (int workers : {0, 2}) {
     data::DataLoader loader{Breaking{},
                             data::SequentialSampler{},
@@ -607,7 +608,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK_THROWS_WITH_AS(make({.budget_bytes = -5}), doctest::Contains("budget_bytes is -5"), ConfigError);
 }
 
-TEST_CASE("who asks for more than an epoch's steps is told how many the split has") {
+TEST_CASE("a request beyond an epoch's steps is refused with the split's number of steps") {
   struct Whole : Breaking {
     Sample get(Index i) const { return sample(i); }
   };
@@ -621,7 +622,7 @@ TEST_CASE("who asks for more than an epoch's steps is told how many the split ha
                        doctest::Contains("an epoch has 3 steps of this split, see steps(split)"), ConfigError);
 }
 
-TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is refused") {
+TEST_CASE("a dataset without samples has no batch, and a negative size is refused") {
   data::DataLoader loader{Breaking{.count = 0}, data::ShuffledSampler{}, data::PadCollate{}};
   CHECK(loader.steps() == 0);
   loader.start({}, 0, 0, 3);

@@ -25,7 +25,7 @@ struct Versioned : Plain {
 
 }  // namespace
 
-TEST_CASE("a fingerprint changes with length, sampler, seed and the dataset's own") {
+TEST_CASE("a fingerprint changes with length, sampler, seed and the dataset's own fingerprint") {
   std::set<std::string> seen;
   for (Index count : {0, 1, 31, 32, 33}) {
     auto const sequential = data::fingerprint(Plain{count}, data::SequentialSampler{}.over(Plain{count}));
@@ -41,7 +41,7 @@ TEST_CASE("a fingerprint changes with length, sampler, seed and the dataset's ow
   CHECK(seen.size() == 25);
 }
 
-TEST_CASE("a fingerprint tells datasets of one order apart by length, and orders by their later epochs") {
+TEST_CASE("a fingerprint distinguishes datasets of one order by length, and orders by their later epochs") {
   data::SequentialSampler::Order const two(2);
   CHECK(data::fingerprint(Plain{2}, two) != data::fingerprint(Plain{3}, two));
   struct Later {
@@ -54,7 +54,7 @@ TEST_CASE("a fingerprint tells datasets of one order apart by length, and orders
   CHECK(data::fingerprint(Plain{64}, Later{1}) != data::fingerprint(Plain{64}, Later{2}));
 }
 
-TEST_CASE("the fingerprint of an order changes with length, sampler and seed, not with what is in the samples") {
+TEST_CASE("the fingerprint of an order changes with length, sampler and seed, not with the samples' values") {
   auto const of = [](auto const& dataset, auto const& sampler) {
     return data::order_fingerprint(dataset.size(), sampler.over(dataset));
   };
@@ -64,7 +64,7 @@ TEST_CASE("the fingerprint of an order changes with length, sampler and seed, no
   CHECK(of(Plain{32}, data::SequentialSampler{}) != of(Plain{33}, data::SequentialSampler{}));
 }
 
-TEST_CASE("of a dataset that draws, the fingerprint changes with the seed that it draws from") {
+TEST_CASE("the fingerprint of a dataset that draws random numbers changes with its seed") {
   struct Drawing : Plain {
     using Plain::get;
     int get(Index, data::SampleKey const&) const { return 0; }

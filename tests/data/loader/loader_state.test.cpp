@@ -32,7 +32,7 @@ auto make(Index count, Index batch_size, int workers = 0, std::uint64_t seed = 1
                           {.batch_size = batch_size, .workers = workers}};
 }
 using Place = std::pair<Index, Index>;  // epoch and position
-/// What the next `steps` micro-steps hold of all shards, and the state after them.
+/// Returns the rows of the next `steps` micro-steps of all shards, and the state after them.
 template <class Loader>
 data::LoaderState take(Loader& loader, Index steps, std::vector<std::pair<Place, Index>>& seen) {
   data::LoaderState state;
@@ -48,7 +48,7 @@ data::LoaderState take(Loader& loader, Index steps, std::vector<std::pair<Place,
 
 }  // namespace
 
-TEST_CASE("a state goes through JSON and is small") {
+TEST_CASE("a state survives a JSON round trip and is small") {
   data::LoaderState const state{3, 1'000'000, 1'000'000'000, "0123456789abcdef"};
   auto const text = state.to_json();
   CHECK(text == R"({"version":1,"epoch":3,"position":1000000,"samples":1000000000,"fingerprint":"0123456789abcdef"})");
@@ -56,7 +56,7 @@ TEST_CASE("a state goes through JSON and is small") {
   CHECK(data::LoaderState::from_json(text) == state);
 }
 
-TEST_CASE("what is no state is refused") {
+TEST_CASE("invalid states are refused") {
   auto const read = [](char const* text) { return data::LoaderState::from_json(text).epoch; };
   CHECK_THROWS_AS(read("{"), DataError);
   CHECK_THROWS_AS(read("{}"), DataError);
@@ -71,7 +71,7 @@ TEST_CASE("what is no state is refused") {
   CHECK_THROWS_AS(read(R"({"version":1,"epoch":"0","position":0,"samples":5,"fingerprint":""})"), DataError);
 }
 
-TEST_CASE("resumed anywhere, with any ranks, batch size and workers, every sample still comes once") {
+TEST_CASE("after a resume anywhere, with any ranks, batch size and workers, every sample still appears once") {
   constexpr Index count = 47, epochs = 3;
   std::vector<std::pair<Place, Index>> all;
   auto whole = make(count, 1);
@@ -99,7 +99,7 @@ TEST_CASE("resumed anywhere, with any ranks, batch size and workers, every sampl
   }
 }
 
-TEST_CASE("after an epoch's last step comes the next epoch's first position") {
+TEST_CASE("the next epoch's first position follows an epoch's last step") {
   auto loader = make(8, 4);
   loader.start({}, 0, 0, 2);
   std::vector<std::pair<Place, Index>> seen;
@@ -108,7 +108,7 @@ TEST_CASE("after an epoch's last step comes the next epoch's first position") {
   CHECK(state.position == 0);
 }
 
-TEST_CASE("resuming far into large data takes no longer and needs no memory") {
+TEST_CASE("resuming far into large data takes constant time and memory") {
   auto loader = make(1'000'000'000, 4);
   loader.start({}, 0, 1'000'000, 1);
   std::vector<std::pair<Place, Index>> seen;
@@ -133,7 +133,7 @@ TEST_CASE("other data or another order are refused with both fingerprints") {
   CHECK_THROWS_WITH_AS(loader.resume({0, 1, 0}, state, 1), doctest::Contains("split.all is 0"), ConfigError);
 }
 
-TEST_CASE("samples in memory that have changed are refused, and are looked through once") {
+TEST_CASE("changed samples in memory are refused, and are checked once") {
   auto const over = [](std::vector<Number> const& numbers) {
     return data::DataLoader{
         data::InMemoryDataset{numbers}, data::ShuffledSampler{}, data::PadCollate{}, {.workers = 0}};

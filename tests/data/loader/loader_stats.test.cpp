@@ -5,7 +5,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("the verdict says who waits, why, and what to do") {
+TEST_CASE("the verdict names the waiting side, the reason and the remedy") {
   data::LoaderStats stats;
   CHECK(stats.verdict() == "no batch has been requested yet");
   stats.elapsed_seconds = 10;

@@ -20,12 +20,12 @@ struct Dataset {
 };
 static_assert(data::Sampler<data::ClassBalancedSampler, Dataset>);
 
-// Class 0 five times, class 2 twice, class 3 thrice; none of class 1.
+// Class 0 five times, class 2 twice, class 3 three times; none of class 1.
 std::vector<std::int32_t> const classes{0, 2, 0, 3, 0, 0, 3, 2, 3, 0};
 
 }  // namespace
 
-TEST_CASE("each run of positions holds every class once, and classes go round") {
+TEST_CASE("each round of positions holds every class once, and each class repeats its samples in turn") {
   for (auto balance : {data::Balance::repeat_small, data::Balance::leave_out_large}) {
     auto const order = data::ClassBalancedSampler{.classes = classes, .balance = balance, .seed = 2}.over(Dataset{10});
     Index const rounds = balance == data::Balance::repeat_small ? 5 : 2;
@@ -42,7 +42,7 @@ TEST_CASE("each run of positions holds every class once, and classes go round") 
         REQUIRE(here == std::set<std::int32_t>{0, 2, 3});
       }
     }
-    // 30 epochs are 150 or 60 rounds, whole turns of 5, 2 and 3 samples: all of a class come equally often.
+    // 30 epochs are 150 or 60 rounds, whole turns of 5, 2 and 3 samples: all samples of a class appear equally often.
     for (auto const& [i, count] : times) {
       auto const size = std::count(classes.begin(), classes.end(), classes[static_cast<std::size_t>(i)]);
       CHECK(count == 30 * rounds / size);
@@ -65,7 +65,7 @@ TEST_CASE("the order of classes and of their samples changes with epoch and seed
   CHECK(epoch_of(make(1), 0) != epoch_of(make(2), 0));
 }
 
-TEST_CASE("no samples, and classes that do not fit") {
+TEST_CASE("an empty dataset and classes that do not fit are refused") {
   CHECK(data::ClassBalancedSampler{}.over(Dataset{0}).size() == 0);
   CHECK_THROWS_WITH_AS((static_cast<void>(data::ClassBalancedSampler{.classes = {1}}.over(Dataset{2}))),
                        doctest::Contains("1 classes for 2 samples"), ConfigError);
@@ -73,9 +73,9 @@ TEST_CASE("no samples, and classes that do not fit") {
                        doctest::Contains("sample 1 is -3"), ConfigError);
 }
 
-TEST_CASE("classes come in another order in each epoch, and a class's samples in each turn") {
+TEST_CASE("the order of classes changes with the epoch, and the order of a class's samples with each turn") {
   std::vector<std::int32_t> all(40, 0);
-  std::fill_n(all.begin(), 8, 1);  // class 1 comes four times as often as it has samples
+  std::fill_n(all.begin(), 8, 1);  // class 1 appears four times as often as it has samples
   auto const order = data::ClassBalancedSampler{.classes = all, .seed = 5}.over(Dataset{40});
   std::vector<std::vector<Index>> turns(4);
   int same = 0;

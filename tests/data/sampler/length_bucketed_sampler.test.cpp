@@ -36,7 +36,7 @@ std::vector<std::int32_t> lengths(Index count) {
   }
   return out;
 }
-/// The part of the slots that is padding when each batch is padded to its longest.
+/// Returns the fraction of padded slots if each batch is padded to its longest sample.
 template <class Order>
 double waste(Order const& order, std::vector<std::int32_t> const& lengths, Index batch) {
   double slots = 0, used = 0;
@@ -55,7 +55,7 @@ double waste(Order const& order, std::vector<std::int32_t> const& lengths, Index
 
 }  // namespace
 
-TEST_CASE("every sample once, for every length, batch and window") {
+TEST_CASE("every sample appears once, for every length, batch size and window") {
   for (Index count : {0, 1, 31, 32, 33, 100, 257}) {
     auto const all = lengths(count);
     for (Index batch : {1, 8, 33}) {
@@ -75,19 +75,20 @@ TEST_CASE("every sample once, for every length, batch and window") {
   }
 }
 
-TEST_CASE("little is padded, and batches of all lengths are mixed") {
+TEST_CASE("padding is small, and batches of all lengths are mixed") {
   auto const all = lengths(20'000);
   auto const padding = [&](Index batch, Index window) {
     data::LengthBucketedSampler const sampler{.lengths = all, .global_batch = batch, .window = window, .seed = 1};
     return waste(sampler.over(Dataset{20'000}), all, batch);
   };
   auto const shuffled = waste(data::ShuffledSampler{.seed = 1}.over(Dataset{20'000}), all, 32);
-  // A batch takes its lengths from batch / window of the distribution, so a quarter of that halves the waste and more.
+  // A batch takes its lengths from batch
+  // window of the distribution, so a quarter of that at least halves the waste.
   CHECK(padding(16, 1024) <= 0.03);
   CHECK(padding(32, 1024) <= 0.06);
   CHECK(padding(32, 4096) <= 0.03);
   CHECK(shuffled > 0.4);
-  // In sorted windows neighbours would differ little; shuffled batches differ by about the spread of all lengths.
+  // In sorted windows adjacent batches would differ little; shuffled batches differ by about the spread of all lengths.
   auto const order = data::LengthBucketedSampler{.lengths = all, .global_batch = 32, .seed = 1}.over(Dataset{20'000});
   int far = 0;
   auto const length = [&](Index p) { return all[static_cast<std::size_t>(order.in(0)(p))]; };
@@ -95,7 +96,7 @@ TEST_CASE("little is padded, and batches of all lengths are mixed") {
   CHECK(far > 300);
 }
 
-TEST_CASE("the order changes with epoch and seed, and not with who asks") {
+TEST_CASE("the order changes with epoch and seed, and not with the caller") {
   auto const all = lengths(300);
   auto const make = [&](std::uint64_t seed) {
     return data::LengthBucketedSampler{.lengths = all, .global_batch = 8, .window = 64, .seed = seed}.over(
@@ -112,7 +113,7 @@ TEST_CASE("the order changes with epoch and seed, and not with who asks") {
   CHECK(seeds < 30);
 }
 
-TEST_CASE("a window, or a batch, without bounds is the whole dataset") {
+TEST_CASE("an unlimited window or batch is the whole dataset") {
   std::vector<std::int32_t> const all{3, 1, 2, 5, 4};
   constexpr auto most = std::numeric_limits<Index>::max();
   auto const order = [&](Index batch, Index window) {
@@ -136,7 +137,7 @@ TEST_CASE("options out of range are refused") {
                        doctest::Contains("window is 0"), ConfigError);
 }
 
-TEST_CASE("windows are whole batches, their batches shuffled in another way each; one thread may ask in any order") {
+TEST_CASE("windows are whole batches, each shuffled differently; one thread can read positions in any order") {
   auto const all = lengths(480);
   auto const order =
       data::LengthBucketedSampler{.lengths = all, .global_batch = 4, .window = 10, .seed = 6}.over(Dataset{480});
@@ -162,7 +163,7 @@ TEST_CASE("windows are whole batches, their batches shuffled in another way each
   CHECK(ranks.size() == 6);
 }
 
-TEST_CASE("the short batch, which a tail may drop, has samples of any length") {
+TEST_CASE("the short batch, which a tail can drop, has samples of any length") {
   std::vector<std::int32_t> all(300);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
   auto const order = data::LengthBucketedSampler{.lengths = all, .global_batch = 64, .seed = 2}.over(Dataset{300});
@@ -171,11 +172,11 @@ TEST_CASE("the short batch, which a tail may drop, has samples of any length") {
     for (Index p = 0; p < 256; ++p) longest_is_used += order.in(epoch)(p) == 299;
     for (Index p = 256; p < 300; ++p) short_batches += order.in(epoch)(p) < 150;
   }
-  CHECK(longest_is_used > 25);  // of 43 that are expected
+  CHECK(longest_is_used > 25);  // of 43 expected
   CHECK(short_batches > 800);   // of 1,100
 }
 
-TEST_CASE("a loader is refused whose micro-steps hold samples of several of the sampler's batches") {
+TEST_CASE("a loader whose micro-steps hold samples of several of the sampler's batches is refused") {
   struct Number {
     int value;
   };
@@ -193,6 +194,6 @@ TEST_CASE("a loader is refused whose micro-steps hold samples of several of the 
   loader.start({0, 1, 2}, 0, 0, 1);
   CHECK(loader.next().batches()[0].rows() == 8);
   auto const after_two_ranks = loader.state_before({0, 1, 2}, 0, 1);
-  loader.resume({0, 1, 1}, after_two_ranks, 1);  // one rank, by two micro-steps for each of before
+  loader.resume({0, 1, 1}, after_two_ranks, 1);  // one rank, with two micro-steps for each earlier one
   CHECK(loader.next().batches()[0].rows() == 8);
 }

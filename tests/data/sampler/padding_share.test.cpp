@@ -26,7 +26,7 @@ double in_order(std::vector<std::int32_t> const& lengths, Index batch_size, int 
 
 }  // namespace
 
-TEST_CASE("the share of padding, by hand") {
+TEST_CASE("the share of padding equals values computed by hand") {
   CHECK(in_order({}, 4, 1) == 0);
   CHECK(in_order({5}, 4, 1) == 0);
   CHECK(in_order({3, 3, 3, 3}, 2, 1) == 0);

@@ -24,7 +24,7 @@ struct Dataset {
 };
 static_assert(data::BatchOrder<data::PerClassSampler::Order>);
 
-/// 7 classes of which one has no samples and one has two; the others 5 to 9.
+/// 7 classes, one without samples and one with two; the others have 5 to 9.
 std::vector<std::int32_t> classes() {
   std::vector<std::int32_t> all;
   for (std::int32_t k = 0, counts[] = {5, 6, 0, 7, 2, 9, 8}; k < 7; ++k)
@@ -35,7 +35,7 @@ std::vector<std::int32_t> classes() {
 
 }  // namespace
 
-TEST_CASE("a batch has so many samples of each of so many classes, and all samples have their turns") {
+TEST_CASE("a batch has a fixed number of samples from a fixed number of classes, and all samples have their turns") {
   auto const of = classes();
   REQUIRE(of.size() == 37);
   auto const order =
@@ -58,7 +58,7 @@ TEST_CASE("a batch has so many samples of each of so many classes, and all sampl
           REQUIRE(of[static_cast<std::size_t>(sample)] == first);
           samples.insert(sample), ++times[sample];
         }
-        CHECK(samples.size() == (first == 4 ? 2 : 3));  // of two samples one comes again
+        CHECK(samples.size() == (first == 4 ? 2 : 3));  // one of two samples repeats
         here.insert(first), ++class_times[first];
       }
       CHECK(here.size() == 3);
@@ -68,7 +68,7 @@ TEST_CASE("a batch has so many samples of each of so many classes, and all sampl
   for (auto const& [each, count] : class_times) CHECK(count == 120);  // two batches are a turn of all six
 }
 
-TEST_CASE("the order changes with epoch and seed, and is the same for any number of ranks") {
+TEST_CASE("the order changes with epoch and seed, and is equal for any number of ranks") {
   auto const make = [](std::uint64_t seed) {
     return data::PerClassSampler{.classes = classes(), .classes_per_batch = 2, .samples_per_class = 4, .seed = seed}
         .over(Dataset{37});
@@ -104,7 +104,7 @@ TEST_CASE("the order changes with epoch and seed, and is the same for any number
   }
 }
 
-TEST_CASE("fewer samples than a batch has rows make one batch; none make none") {
+TEST_CASE("fewer samples than a batch has rows make one batch; an empty dataset makes none") {
   auto const few =
       data::PerClassSampler{.classes = {0, 1, 1}, .classes_per_batch = 2, .samples_per_class = 4}.over(Dataset{3});
   CHECK(few.batches() == 1);
@@ -114,14 +114,14 @@ TEST_CASE("fewer samples than a batch has rows make one batch; none make none") 
   CHECK(data::PerClassSampler{.classes = {}}.over(Dataset{0}).size() == 0);
 }
 
-TEST_CASE("numbers of classes may lie far apart") {
+TEST_CASE("class numbers can be far apart") {
   auto const order =
       data::PerClassSampler{.classes = {2147483647, 5, 5}, .classes_per_batch = 2, .samples_per_class = 1}.over(
           Dataset{3});
   CHECK(order.batches() == 1);
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid options are refused") {
   auto const says = [](data::PerClassSampler const& sampler, Index samples, char const* text) {
     CHECK_THROWS_WITH_AS(static_cast<void>(sampler.over(Dataset{samples})), doctest::Contains(text), ConfigError);
   };

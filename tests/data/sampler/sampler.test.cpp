@@ -13,7 +13,7 @@ struct Numbers {
   Index size() const { return 7; }
   int get(Index i) const { return static_cast<int>(i); }
 };
-/// A user's own: every sample twice.
+/// A user's own sampler: every sample twice.
 struct TwiceSampler {
   struct Order {
     Index samples;
@@ -34,7 +34,7 @@ static_assert(!data::Sampler<TwiceSampler, int>);
 
 }  // namespace
 
-TEST_CASE("an order is a pure function: asked again and backwards, it says the same") {
+TEST_CASE("an order is a pure function: repeated and backward calls give equal results") {
   auto const check = [](auto const& sampler) {
     auto const order = sampler.over(Numbers{});
     for (Index epoch = 0; epoch < 3; ++epoch) {

@@ -37,7 +37,7 @@ TEST_CASE("every epoch holds every index once") {
   }));
 }
 
-TEST_CASE("seed and epoch both count, and do not stand for each other") {
+TEST_CASE("seed and epoch both change the order and are not interchangeable") {
   CHECK(order_of(1, 2, 100) == order_of(1, 2, 100));
   std::set<std::vector<Index>> orders;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -46,7 +46,7 @@ TEST_CASE("seed and epoch both count, and do not stand for each other") {
   CHECK(orders.size() == 100);  // in particular (seed 0, epoch 1) is not (seed 1, epoch 0)
 }
 
-TEST_CASE("a position in the middle of a thousand million costs nothing more") {
+TEST_CASE("a position among a thousand million takes no more time than others") {
   auto const order = data::ShuffledSampler{.seed = 4}.over(Numbers{1'000'000'000});
   auto const index = order.in(3)(999'999'999);
   CHECK(index >= 0);

@@ -54,7 +54,7 @@ std::vector<std::int32_t> numbers(data::Columns<Sample> const& batch) {
   auto const all = batch[&Sample::number].values.span();
   return {all.begin(), all.end()};
 }
-/// The epoch's batches in the global order, from a place on.
+/// Returns the epoch's batches in the global order, from a place on.
 std::vector<std::vector<std::int32_t>> epoch_of(Loader& loader, int ranks, data::LoaderState const* from = nullptr) {
   std::vector<std::vector<std::int32_t>> out;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -85,7 +85,7 @@ std::vector<std::int32_t> sorted(std::vector<std::vector<std::int32_t>> const& b
 
 }  // namespace
 
-TEST_CASE("every sample once per epoch, in batches within the budget, equally many in every epoch") {
+TEST_CASE("each epoch has every sample once, in an equal number of batches within the budget") {
   for (Index count : {0, 1, 31, 32, 33, 257, 1000}) {
     auto const all = lengths(count);
     for (Index tokens : {600, 601, 5000}) {
@@ -121,7 +121,7 @@ TEST_CASE("every sample once per epoch, in batches within the budget, equally ma
   }
 }
 
-TEST_CASE("little is padded, batches are full, and samples meet others in every epoch") {
+TEST_CASE("padding is small, batches are full, and samples are combined differently in every epoch") {
   auto const all = lengths(20'000);
   auto const order = data::TokenBudgetSampler{.lengths = all, .tokens = 4096, .seed = 1}.over(Samples{&all});
   double slots = 0, used = 0;
@@ -151,10 +151,10 @@ TEST_CASE("little is padded, batches are full, and samples meet others in every 
   CHECK(1 - used / slots <= 0.03);
   CHECK(full >= order.batches() * 9 / 10);
   CHECK(far >= order.batches() / 2);
-  CHECK(together <= 20'000 / 3);  // of a bucket's four batches or more, a sample's next one is any
+  CHECK(together <= 20'000 / 3);  // from a bucket of four batches or more, any sample may follow
 }
 
-TEST_CASE("the global sequence of batches is the same for any ranks, workers and tails, and each sample comes once") {
+TEST_CASE("the global sequence of batches is equal for any ranks, workers and tails, and each sample appears once") {
   auto const all = lengths(300);
   std::vector<std::int32_t> every(300);
   for (std::int32_t i = 0; i < 300; ++i) every[static_cast<std::size_t>(i)] = i;
@@ -168,7 +168,7 @@ TEST_CASE("the global sequence of batches is the same for any ranks, workers and
       auto loader = loader_of(all, {.workers = ranks % 3, .tail = tail});
       auto const parts = epoch_of(loader, ranks);
       auto const steps = static_cast<std::size_t>(loader.steps({0, 1, ranks})), W = static_cast<std::size_t>(ranks);
-      REQUIRE(parts.size() == steps * W);  // all ranks take equally many steps
+      REQUIRE(parts.size() == steps * W);  // all ranks take an equal number of steps
       REQUIRE(steps == (tail == data::Tail::drop ? batches.size() / W : (batches.size() + W - 1) / W));
       for (std::size_t k = 0; k < parts.size(); ++k) {
         if (k < batches.size()) {
@@ -183,7 +183,7 @@ TEST_CASE("the global sequence of batches is the same for any ranks, workers and
   CHECK(epoch_of(other, 1) != batches);
 }
 
-TEST_CASE("an epoch goes on after a batch, with another number of ranks") {
+TEST_CASE("an epoch resumes after a batch, with another number of ranks") {
   auto const all = lengths(300);
   auto loader = loader_of(all, {.workers = 2});
   auto const batches = epoch_of(loader, 1);
@@ -219,7 +219,7 @@ TEST_CASE("options out of range are refused") {
                        ConfigError);
 }
 
-TEST_CASE("rows, buckets and their order keep to the options") {
+TEST_CASE("rows, buckets and their order follow the options") {
   using Lengths = std::vector<std::int32_t>;
   auto const over = [](Lengths const& all, data::TokenBudgetSampler sampler) {
     sampler.lengths = all;
@@ -228,7 +228,7 @@ TEST_CASE("rows, buckets and their order keep to the options") {
   CHECK(over(Lengths(100, 1), {.lengths = {}, .tokens = 1000, .max_rows = 8}).batches() == 13);
   CHECK(over(Lengths(3, 1), {.lengths = {}, .tokens = 1000}).max_rows() == 3);
   CHECK(over(Lengths(4, 0), {.lengths = {}, .tokens = 4}).batches() == 1);  // costs as much as length 1
-  // Half as long is within the spread, so that one bucket of two rows holds them all.
+  // Half of the length is within the spread, so one bucket of two rows holds all.
   CHECK(over({10, 5, 5, 5}, {.lengths = {}, .tokens = 20, .spread = 0.5, .min_batches = 1}).max_rows() == 2);
 
   Lengths falling;
@@ -236,7 +236,7 @@ TEST_CASE("rows, buckets and their order keep to the options") {
   auto const order = over(falling, {.lengths = {}, .tokens = 200, .spread = 0, .min_batches = 4});
   REQUIRE(order.max_rows() == 2);
   std::set<Index> partners;                // of the longest
-  std::set<std::vector<bool>> of_buckets;  // which batches are of the longer half
+  std::set<std::vector<bool>> of_buckets;  // batches with the longer half
   for (Index epoch = 0; epoch < 30; ++epoch) {
     std::vector<bool> longer;
     for (Index p = 0; p < order.size(); ++p) {
@@ -249,7 +249,7 @@ TEST_CASE("rows, buckets and their order keep to the options") {
   CHECK(of_buckets.size() > 10);
 }
 
-TEST_CASE("what stands in for a sample that fails keeps its batch within the budget") {
+TEST_CASE("the substitute of a failing sample keeps its batch within the budget") {
   struct Failing : Samples {
     Sample get(Index i) const {
       if (i % 20 == 5) throw DataError("it is broken");

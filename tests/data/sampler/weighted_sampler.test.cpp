@@ -22,7 +22,7 @@ struct Dataset {
 static_assert(data::Sampler<data::WeightedSampler, Dataset>);
 
 /// Of `draws`, no count of probability p may be further than six standard deviations from its mean: each fails with a
-/// chance of 2e-9.
+/// probability of 2e-9.
 void check_counts(std::vector<double> const& counts, std::vector<double> const& weights, double draws) {
   double total = 0;
   for (auto weight : weights) total += weight;
@@ -51,7 +51,7 @@ TEST_CASE("with replacement each position draws by weight") {
   }
 }
 
-TEST_CASE("a weight of zero is never drawn, however the others are rounded") {
+TEST_CASE("a weight of zero is never drawn, whatever the rounding of the others") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     std::vector<double> weights;
     for (std::uint64_t i = 0; i < 9; ++i) weights.push_back(i % 3 == 0 ? 0 : uniform(Philox(seed), i) + 0.01);
@@ -61,7 +61,7 @@ TEST_CASE("a weight of zero is never drawn, however the others are rounded") {
   }
 }
 
-TEST_CASE("without replacement none comes twice, and the first goes by weight") {
+TEST_CASE("without replacement no sample repeats, and the first is drawn by weight") {
   std::vector<double> const weights{1, 0, 4, 2, 8, 0, 1};
   data::WeightedSampler const sampler{.weights = weights, .replacement = Replacement::without, .seed = 3};
   auto const order = sampler.over(Dataset{7});
@@ -102,12 +102,12 @@ TEST_CASE("the order is a function of seed, epoch and position") {
       same_seed += a.in(4)(p) == c.in(4)(p);
       same_epoch += a.in(4)(p) == a.in(5)(p);
     }
-    CHECK(same_seed < 20);  // about one of ninety agrees by chance
+    CHECK(same_seed < 20);  // about one in ninety is equal by chance
     CHECK(same_epoch < 20);
   }
 }
 
-TEST_CASE("weights that cannot be drawn by are refused") {
+TEST_CASE("invalid weights are refused") {
   auto const over = [](data::WeightedSampler const& sampler, Index count) {
     return sampler.over(Dataset{count}).size();
   };
@@ -123,7 +123,7 @@ TEST_CASE("weights that cannot be drawn by are refused") {
                        doctest::Contains("at most the 2 samples"), ConfigError);
 }
 
-TEST_CASE("of an order's tables the last few are kept") {
+TEST_CASE("an order keeps its last few tables") {
   data::detail::RecentTables tables(2);
   int made = 0;
   auto const first_of = [&](Index epoch) {
@@ -133,5 +133,5 @@ TEST_CASE("of an order's tables the last few are kept") {
   for (Index const epoch : {0, 1, 0, 1, 2, 1}) CHECK(first_of(epoch) == epoch);
   CHECK(made == 3);
   CHECK(first_of(0) == 0);
-  CHECK(made == 4);  // it had made room
+  CHECK(made == 4);  // it had removed a table
 }

@@ -52,7 +52,7 @@ static_assert(data::NamesSamples<Dataset> && data::HasFingerprint<Dataset>);
 
 }  // namespace
 
-TEST_CASE("a file of float16 fills members of float, of any kind, in the batch as alone") {
+TEST_CASE("a file of float16 fills float members, in a batch and in a single sample") {
   TemporaryFolder const folder;
   write_file(folder / "h", bytes_of(std::vector<std::uint16_t>{0x3c00, 0x4000, 0x4200, 0x4400}));  // 1, 2, 3, 4
   auto const file = std::make_shared<data::detail::DataFile const>(folder / "h");
@@ -77,7 +77,7 @@ TEST_CASE("a file of float16 fills members of float, of any kind, in the batch a
   CHECK(batch[&Mixed::pairs].values(1, 0, 0) == 3);
 }
 
-TEST_CASE("a sample is a row of each array, read into the batch or alone") {
+TEST_CASE("a sample is one row of each array, read into a batch or alone") {
   TemporaryFolder const folder;
   auto const samples = dataset(folder);
   CHECK(samples.size() == rows);
@@ -103,7 +103,7 @@ TEST_CASE("a sample is a row of each array, read into the batch or alone") {
   }
 }
 
-TEST_CASE("arrays that do not fit the sample or each other are refused") {
+TEST_CASE("arrays that fit neither the sample type nor each other are refused") {
   TemporaryFolder const folder;
   struct Pair {
     std::array<float, 2> a{};
@@ -125,7 +125,7 @@ TEST_CASE("arrays that do not fit the sample or each other are refused") {
                        doctest::Contains("member 1 of ArrayDataset is bound twice"), ConfigError);
 }
 
-TEST_CASE("sequences of varying length lie one after the other, in arrays of their own widths") {
+TEST_CASE("sequences of varying length are concatenated, in arrays of their own widths") {
   TemporaryFolder const folder;
   struct Flight {
     Index number = 0;
@@ -179,7 +179,7 @@ TEST_CASE("sequences of varying length lie one after the other, in arrays of the
                        doctest::Contains("is not a vector"), ConfigError);
 }
 
-TEST_CASE("a file shortened while training fails at the batch that needs the rest, by name") {
+TEST_CASE("a file truncated during training fails the batch that needs the missing rows, by name") {
   TemporaryFolder const folder;
   data::DataLoader loader{dataset(folder), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = rows}};
   std::filesystem::resize_file(folder / "centre", 12);

@@ -8,7 +8,7 @@
 
 namespace lockstep_test {
 
-/// The bytes of numbers, as they lie in memory.
+/// Returns the bytes of numbers in memory order.
 template <class T>
 std::string bytes_of(std::vector<T> const& values) {
   return {reinterpret_cast<char const*>(values.data()), values.size() * sizeof(T)};
@@ -18,7 +18,7 @@ std::string little(T value) {
   return bytes_of(std::vector<T>{value});
 }
 
-/// A .npy file of version 1 (or another) whose header is this dictionary.
+/// Returns a .npy file of version 1 (or another) with this dictionary as header.
 inline std::string npy(std::string const& dictionary, std::string const& data, char version = 1) {
   auto const size = version == 1 ? little(static_cast<std::uint16_t>(dictionary.size()))
                                  : little(static_cast<std::uint32_t>(dictionary.size()));
@@ -28,7 +28,7 @@ inline std::string npy_of(std::string const& descr, std::string const& shape, st
   return npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }  \n", data);
 }
 
-/// A zip archive of stored files, as numpy writes it; the directory's sizes in Zip64 fields if asked for.
+/// Returns a zip archive of stored files as numpy writes it; `zip64` puts the directory's sizes into Zip64 fields.
 inline std::string zip(std::vector<std::pair<std::string, std::string>> const& files, bool zip64 = false,
                        std::uint16_t method = 0) {
   std::string out, directory;

@@ -45,13 +45,13 @@ struct Single {
 
 lockstep_test::TemporaryFolder const folder;
 
-/// Makes a file of these bytes; its path.
+/// Creates a file with these bytes and returns its path.
 std::string put(std::string const& name, std::string const& bytes) {
   lockstep_test::write_file(folder / name, bytes);
   return folder / name;
 }
 
-/// A table that is held in memory, and the same one read from its file row by row: they are alike.
+/// Compares a table in memory with the one read from its file row by row: they must be equal.
 template <class Row>
 struct BothWays {
   data::CsvDataset<Row> held, read;
@@ -77,7 +77,7 @@ BothWays<Row> table(std::string const& content, data::CsvOptions options = {}) {
   return {put("rows.csv", content), options};
 }
 
-/// What the error of such a file says, from construction or from reading all rows.
+/// Returns the error message of such a file, from construction or from reading all rows.
 template <class Row>
 std::string error_in(std::string const& path, data::CsvOptions options) {
   try {
@@ -136,9 +136,9 @@ TEST_CASE("headers: automatic, none and first line") {
   CHECK(table<News>(without, {.header = data::CsvHeader::first_line}).size() == 1);
   CHECK(error_of(with, {.header = data::CsvHeader::none}) ==
         doctest::Contains(":1: column 1: expected a whole number, found \"class\""));
-  CHECK(table<Review>("review,sentiment\ngood,positive\n").size() == 2);  // nothing tells the names from a sample
+  CHECK(table<Review>("review,sentiment\ngood,positive\n").size() == 2);  // names look like a sample
   CHECK(table<Review>("review,sentiment\ngood,positive\n", {.header = data::CsvHeader::first_line}).size() == 1);
-  CHECK(table<News>("99999999999,a,b\n").size() == 1);  // a number out of range is no name
+  CHECK(table<News>("99999999999,a,b\n").size() == 1);  // a number out of range is not a name
   CHECK(error_of("class,title,text\n") == doctest::Contains("holds a header and no rows"));
   data::CsvOptions const parts{.may_be_empty = true};
   CHECK(table<News>("class,title,text\n", parts).size() == 0);
@@ -167,7 +167,7 @@ TEST_CASE("numbers of every kind") {
         doctest::Contains("column 1: expected a whole number, found \"1.5\""));
 }
 
-TEST_CASE("an array takes as many columns as it has elements, of which a file may have many") {
+TEST_CASE("an array takes as many columns as it has elements, from a file with many columns") {
   struct Wide {
     std::array<float, 20> measured{};
     std::string name;
@@ -191,7 +191,7 @@ TEST_CASE("an array takes as many columns as it has elements, of which a file ma
         doctest::Contains(":2: column 3: expected a number, found \"?\""));
 }
 
-TEST_CASE("a number that may be missing") {
+TEST_CASE("a number may be missing") {
   struct House {
     std::string town;
     std::optional<float> area;
@@ -207,13 +207,13 @@ TEST_CASE("a number that may be missing") {
   CHECK(!rows.get(1).area);
   CHECK(!rows.get(1).year);
   CHECK(rows.get(1).flags[1] == false);
-  CHECK(table<House>("Ulm,,,,\n").size() == 1);  // no name is empty: a sample
+  CHECK(table<House>("Ulm,,,,\n").size() == 1);  // names cannot be empty, so this is a sample
   CHECK(error_of<House>("Ulm,1,,,\nUlm,,19x,,\n") ==
         doctest::Contains(":2: column 3: expected a whole number, found \"19x\""));
   CHECK(error_of<House>("Ulm,1,,,\nUlm,NA,,,\n") == doctest::Contains(":2: column 2: expected a number, found \"NA\""));
 }
 
-TEST_CASE("what stands for no number may be told; one that is none is missing by itself") {
+TEST_CASE("marks of missing numbers are configurable; NaN counts as missing by default") {
   struct House {
     std::optional<float> area;
     std::optional<int> year;
@@ -236,7 +236,7 @@ TEST_CASE("what stands for no number may be told; one that is none is missing by
   CHECK(error_of<Plain>("area\nNA\n", options) == doctest::Contains(":2: column 1: expected a number, found \"NA\""));
 }
 
-TEST_CASE("a field may be a list, of numbers or of texts") {
+TEST_CASE("a field can hold a list of numbers or of texts") {
   struct Basket {
     int user = 0;
     std::vector<std::int64_t> items;
@@ -273,7 +273,7 @@ TEST_CASE("a field may be a list, of numbers or of texts") {
   CHECK(error_of<Basket>("1,2\n") == doctest::Contains("3 (number, list of numbers, list of texts)"));
 }
 
-TEST_CASE("columns by their names, in any order and among others") {
+TEST_CASE("columns are selected by name, in any order and from a wider table") {
   struct Sale {
     std::string town;
     std::array<float, 2> sizes{};
@@ -311,7 +311,7 @@ TEST_CASE("another separator, and a row of one column") {
   CHECK(lines.get(1).text == "two\nlines");
 }
 
-TEST_CASE("a row lies anywhere in what is read of the file at a time") {
+TEST_CASE("rows may begin and end anywhere in the read buffer") {
   std::string const rows = "1,\"b \"\"c\"\",\r\n\",d\r\n\r\n\r2,e,\"\"\n";
   constexpr std::size_t block = std::size_t{1} << 16;
   for (std::size_t shift = 0; shift <= rows.size(); ++shift) {
@@ -331,7 +331,7 @@ TEST_CASE("a row lies anywhere in what is read of the file at a time") {
   CHECK(longest.get(1).text == "c");
 }
 
-TEST_CASE("a file that changes while its rows are read is an error that names it") {
+TEST_CASE("a file that changes while its rows are read causes an error that names it") {
   auto const path = put("changing.csv", "1,a,b\n2,c,d\n3,e,f\n");
   data::CsvDataset<News> const rows(path, {.max_held_bytes = 0}), held(path);
   put("changing.csv", "1,a,b\n2,cd,\n3,e,f\n");
@@ -352,15 +352,14 @@ TEST_CASE("a file that changes while its rows are read is an error that names it
   CHECK(held.get(1).title == "c");
 }
 
-TEST_CASE("the wrong number of columns is told with the line on which the row begins") {
+TEST_CASE("the wrong number of columns is reported with the line on which the row begins") {
   CHECK(error_of("1,\"a\nb\",c\n2,d\n") ==
         doctest::Contains(":3: has 2 columns, but 3 (number, text, text) were expected"));
   CHECK(error_of("1,a,b,c\n") == doctest::Contains(":1: has 4 columns, but 3"));
   CHECK(error_of("1,a,b\nword\n") == doctest::Contains(":2: has 1 column, but 3"));
 }
 
-TEST_CASE(
-    "each of very many rows that cannot be read is told with its line") {  // minutes, if each counted from the start
+TEST_CASE("each of many unreadable rows is reported with its line") {  // minutes, if each counted from the start
   std::string bytes;
   for (int i = 0; i < 40000; ++i) bytes += "word,\"a\nb\",c\n";
   BothWays<News> const rows(put("wrong.csv", bytes), {.header = data::CsvHeader::none});
@@ -376,7 +375,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("quotes that do not close, and text after a quote") {
+TEST_CASE("unclosed quotes and text after a quote are refused") {
   CHECK(error_of("1,a,b\n2,\"c,d\n3,e,f\n") ==
         doctest::Contains(":2: a quoted field begins here and never ends: \"\"c,d"));
   CHECK(error_of("1,a,\"b") == doctest::Contains(":1: a quoted field begins here and never ends"));
@@ -384,7 +383,7 @@ TEST_CASE("quotes that do not close, and text after a quote") {
   CHECK(error_of("1,\"a\"b,c\n") == doctest::Contains(":1: a quoted field ends and text follows: \"b,c"));
 }
 
-TEST_CASE("what is no CSV file is told in one line") {
+TEST_CASE("a file that is not CSV is refused with a one-line message") {
   auto const error = [](std::string const& path) -> doctest::String {
     try {
       data::CsvDataset<News> const rows{path};
@@ -398,7 +397,8 @@ TEST_CASE("what is no CSV file is told in one line") {
   CHECK(error("/dev/null") == doctest::Contains("/dev/null: is not a regular file"));
   auto const pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(error(pipe) == doctest::Contains("pipe: is not a regular file"));  // at once, though nobody writes into it
+  // returns at once, although there is no writer
+  CHECK(error(pipe) == doctest::Contains("pipe: is not a regular file"));
   CHECK(error(put("empty.csv", "")) == doctest::Contains("empty.csv: holds no rows"));
   CHECK(error(put("blank.csv", "\n\r\n\n")) == doctest::Contains("blank.csv: holds no rows"));
   CHECK(error(put("zero.csv", std::string("1,a,b\n2,c\0,d\n", 13))) ==
@@ -417,14 +417,14 @@ TEST_CASE("what is no CSV file is told in one line") {
     CHECK(error(closed) == doctest::Contains("closed.csv: cannot be opened: Permission denied"));
 }
 
-TEST_CASE("what a row's types cannot say is refused with the line on which the row begins") {
+TEST_CASE("a value that does not fit the member's type is refused with the line on which the row begins") {
   auto const rows = table<News>("class,title,text\n1,a,\"b\nc\"\n9,d,e\n");
   for (auto const& each : {rows.held, rows.read})
     CHECK_THROWS_WITH_AS(each.refuse(1, "class 9 is not within [1, 4]"),
                          doctest::Contains("rows.csv:4: class 9 is not within"), DataError);
 }
 
-TEST_CASE("the fingerprint changes with any byte of the file, and with nothing else") {
+TEST_CASE("the fingerprint changes with each byte of the file, and with nothing else") {
   auto const print = [&](std::string const& content) {
     return data::CsvDataset<News>(put("print.csv", content)).fingerprint();
   };
@@ -439,8 +439,8 @@ TEST_CASE("the fingerprint changes with any byte of the file, and with nothing e
   }
 }
 
-TEST_CASE("whatever is quoted comes back") {
-  auto const cleaned = [](std::string text) {  // what does not belong into a text file is refused, see above
+TEST_CASE("quoted values are read back unchanged") {
+  auto const cleaned = [](std::string text) {  // characters that text files may not contain are refused, see above
     for (auto& c : text) c = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' ? ' ' : c;
     return text;
   };
@@ -463,7 +463,7 @@ TEST_CASE("whatever is quoted comes back") {
   }));
 }
 
-TEST_CASE("any text is read or refused, and what is read has all its columns") {
+TEST_CASE("any text is read or refused, and rows that are read have all columns") {
   CHECK(rc::check("no crash", [] {
     auto const content =
         *rc::gen::container<std::string>(rc::gen::element('"', '"', ',', ',', '\n', '\r', 'a', '1', ' '));
@@ -479,7 +479,7 @@ TEST_CASE("any text is read or refused, and what is read has all its columns") {
   }));
 }
 
-TEST_CASE("published files are read whole") {
+TEST_CASE("published files are read completely") {
   std::string const shared = LOCKSTEP_SOURCE_DIR "/../shared/data/";
   if (!std::filesystem::exists(shared)) {
     lockstep_test::skip(lockstep_test::Need::shared, "data");
@@ -499,7 +499,7 @@ TEST_CASE("published files are read whole") {
   }
 }
 
-TEST_CASE("a number too small for its type is 0") {
+TEST_CASE("a number too small for its type becomes 0") {
   struct Small {
     float single;
     double two;
@@ -518,7 +518,7 @@ TEST_CASE("a number too small for its type is 0") {
                          doctest::Contains("out of range for its type"), DataError);
 }
 
-TEST_CASE("a first line with an empty name is a header, one without anything a sample") {
+TEST_CASE("a first line with an empty name is a header; a first line with only empty fields is a sample") {
   struct Pair {
     std::optional<int> number;
     std::optional<float> value;
@@ -528,7 +528,7 @@ TEST_CASE("a first line with an empty name is a header, one without anything a s
   CHECK(data::CsvDataset<Pair>(put("one.csv", ",2.5\n0,1.5\n")).size() == 2);
 }
 
-TEST_CASE("pandas' words of truth, and numbers with a plus") {
+TEST_CASE("pandas' True and False, and numbers with a plus sign") {
   struct Truth {
     bool first, second;
     float number;

@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("the first row's fields, unquoted, whatever follows") {
+TEST_CASE("the first row's fields are unquoted, whatever follows them") {
   lockstep_test::TemporaryFolder const folder;
   auto const first = [&](std::string const& content) {
     lockstep_test::write_file(folder / "a.csv", content);

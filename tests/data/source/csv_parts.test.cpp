@@ -34,7 +34,7 @@ std::optional<data::detail::CsvIndex> by_parts(std::string const& path, std::siz
   return data::detail::CsvIndexer(file, ',', 2, nullptr, part_bytes).find(pool);
 }
 
-/// What one thread says that goes through the file row by row, as begins of rows and the last one's end.
+/// Returns the rows' offsets and the end of the last row, found by one thread that reads the file row by row.
 std::optional<data::detail::CsvIndex> row_by_row(std::string const& bytes) {
   data::detail::CsvIndex out;
   std::string_view const text = bytes;
@@ -58,7 +58,8 @@ std::optional<data::detail::CsvIndex> row_by_row(std::string const& bytes) {
   return out;
 }
 
-/// A CSV text of random pieces: quotes, line breaks in them, doubled quotes, empty lines, quotes within plain fields.
+/// Returns a CSV text of random parts: quotes, line breaks in quotes, doubled quotes, empty lines, quotes in plain
+/// fields.
 std::string random_text(std::uint64_t seed, int pieces, bool wrong) {
   static char const* const good[] = {"a,b\n",
                                      "\"x\",y\r\n",
@@ -104,12 +105,12 @@ TEST_CASE("parts of any size and any number of threads find the rows that one th
   CHECK(compared > 400);
 }
 
-TEST_CASE("a file with a wrong row anywhere is left to the thread that finds the exact error") {
+TEST_CASE("a file with an invalid row is passed to the single thread that finds the exact error") {
   ThreadPool pool(2);
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     auto const bytes = random_text(seed, 9, true);
     CAPTURE(bytes);
-    if (row_by_row(bytes)) continue;  // an open quote may close in a later piece
+    if (row_by_row(bytes)) continue;  // an open quote may close in a later part
     for (std::size_t const part : std::vector<std::size_t>{2, 7, 64}) CHECK_FALSE(by_parts(put(bytes), part, pool));
   }
   CHECK_FALSE(by_parts(put(""), 8, pool));
@@ -117,7 +118,7 @@ TEST_CASE("a file with a wrong row anywhere is left to the thread that finds the
   CHECK_FALSE(by_parts(put(std::string("a,b\nc,\0d\n", 9)), 4, pool));
 }
 
-TEST_CASE("a dataset that several threads index has the samples, errors and fingerprint of one thread's") {
+TEST_CASE("a dataset indexed by several threads has the samples, errors and fingerprint of one indexed by one thread") {
   std::string bytes;
   for (int i = 0; i < 30000; ++i)
     bytes += "\"text " + std::to_string(i) + (i % 7 == 0 ? "\nline" : "") + "\",\"a \"\"word\"\" of " +

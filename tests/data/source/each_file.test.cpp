@@ -12,7 +12,7 @@
 using namespace lockstep;
 using lockstep_test::TemporaryFolder;
 
-TEST_CASE("a dataset of each file, in the order of their paths, with the same arguments") {
+TEST_CASE("each file becomes a dataset, in the order of their paths, with equal arguments") {
   TemporaryFolder const folder;
   lockstep_test::write_file(folder / "b.txt", "three\n");
   lockstep_test::write_file(folder / "a.txt", "one\ntwo\n");

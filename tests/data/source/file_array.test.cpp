@@ -31,7 +31,7 @@ constexpr auto f4 = data::NumberType::of<float>();
 
 }  // namespace
 
-TEST_CASE("types have the names that people know") {
+TEST_CASE("types have their common names") {
   enum class Colour : std::uint8_t {};
   CHECK(f4.name() == "float32");
   CHECK(data::NumberType::of<double>().name() == "float64");
@@ -40,7 +40,7 @@ TEST_CASE("types have the names that people know") {
   CHECK(data::NumberType::of<bool>().name() == "bool");
 }
 
-TEST_CASE("rows are read where they lie, in either order of bytes") {
+TEST_CASE("rows are read in place, in either byte order") {
   TemporaryFolder const folder;
   auto const file = file_of(folder / "a", "xyz" + bytes_of(std::vector<std::int32_t>{1, 2, 3, 4, 5, 0x01020304}));
   data::FileArray const array(file, data::NumberType::of<std::int32_t>(), {2, 3}, 3);
@@ -55,7 +55,7 @@ TEST_CASE("rows are read where they lie, in either order of bytes") {
   CHECK(row == std::vector<std::int32_t>{4 << 24, 5 << 24, 0x04030201});
 }
 
-TEST_CASE("numbers of 16 bits are read as floats, rows where they lie, in either order of bytes") {
+TEST_CASE("16-bit numbers are read as floats, in place, in either byte order") {
   TemporaryFolder const folder;
   auto const file = file_of(folder / "a", "x" + bytes_of(std::vector<std::uint16_t>{0x3c00, 0xc000, 0x0001, 0x003c}));
   data::FileArray const halves(file, {'f', 2}, {2, 2}, 1);
@@ -74,7 +74,7 @@ TEST_CASE("numbers of 16 bits are read as floats, rows where they lie, in either
                        doctest::Contains("holds float16, but the requested type is of uint16"), DataError);
 }
 
-TEST_CASE("rows are converted from any type that a file may have") {
+TEST_CASE("rows are converted from any type that a file can have") {
   TemporaryFolder const folder;
   auto const rows = [&]<class T>(std::vector<T> const& numbers, data::NumberType type) {
     return data::FileArray(file_of(folder / type.name(), bytes_of(numbers)), type, {2, 2}, 0);
@@ -116,7 +116,7 @@ TEST_CASE("rows are converted from any type that a file may have") {
                        doctest::Contains("has the number 2147483648, which int32 cannot hold"), DataError);
 }
 
-TEST_CASE("several rows are read at once, and all of them; what is no whole row, or not there, is refused") {
+TEST_CASE("several rows, and all rows, are read at once; partial and missing rows are refused") {
   TemporaryFolder const folder;
   std::vector<std::int32_t> const all{1, 2, 3, 4, 5, 6};
   auto const file = file_of(folder / "a", "xyz" + bytes_of(all) + "what follows");
@@ -142,7 +142,7 @@ TEST_CASE("several rows are read at once, and all of them; what is no whole row,
   CHECK(narrow.numbers<std::int32_t>().empty());
 }
 
-TEST_CASE("an array that cannot be is refused") {
+TEST_CASE("impossible arrays are refused") {
   TemporaryFolder const folder;
   auto const file = file_of(folder / "a", std::string(40, 'x'));
   auto const make = [&](std::vector<Index> shape, std::uint64_t offset) {
@@ -150,8 +150,7 @@ TEST_CASE("an array that cannot be is refused") {
   };
   CHECK(make({10}, 0) == 10);
   CHECK(make({0, 3}, 40) == 0);
-  CHECK_THROWS_WITH_AS(make({11}, 0), doctest::Contains("needs 44 bytes from byte 0, but the file has 40"),
-                       DataError);
+  CHECK_THROWS_WITH_AS(make({11}, 0), doctest::Contains("needs 44 bytes from byte 0, but the file has 40"), DataError);
   CHECK_THROWS_AS(make({1}, 37), DataError);
   CHECK_THROWS_AS(make({1}, std::numeric_limits<std::uint64_t>::max()), DataError);
   CHECK_THROWS_AS(make({}, 0), DataError);
@@ -161,7 +160,7 @@ TEST_CASE("an array that cannot be is refused") {
                        doctest::Contains("holds float32, but member 0 is of float64"), DataError);
 }
 
-TEST_CASE("a file that is shortened while it is read is an error that says so, and nothing else") {
+TEST_CASE("a file truncated while it is read causes an error that names the reason") {
   TemporaryFolder const folder;
   data::FileArray const array(file_of(folder / "a", std::string(40, 'x')), f4, {10}, 0);
   std::filesystem::resize_file(folder / "a", 10);
@@ -170,7 +169,7 @@ TEST_CASE("a file that is shortened while it is read is an error that says so, a
   CHECK_THROWS_WITH_AS(array.read_rows(2, std::span(&value, 1)), doctest::Contains("ends at byte 10"), DataError);
 }
 
-TEST_CASE("a missing file, a closed one, a folder, and the fingerprint") {
+TEST_CASE("errors of a missing file, a closed file and a folder, and the fingerprint") {
   TemporaryFolder const folder;
   write_file(folder / "closed", "abc");
   std::filesystem::permissions(folder / "closed", std::filesystem::perms::none);

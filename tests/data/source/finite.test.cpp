@@ -45,7 +45,7 @@ struct Named {
 
 }  // namespace
 
-TEST_CASE("a number that is none is found in every kind of member") {
+TEST_CASE("non-finite numbers are found in members of every kind") {
   std::vector<Sample> samples(8, Sample{"", 1, {1, 2}, {}, {{{3, 4}}, {{5, 6}}}, {7, 8}});
   samples[1].number = -no_number;
   samples[2].numbers[1] = -infinity;
@@ -67,14 +67,14 @@ TEST_CASE("a number that is none is found in every kind of member") {
   found(6, "member 5 holds");
 }
 
-TEST_CASE("drawn samples are looked through too, and keep their names") {
+TEST_CASE("drawn samples are checked too, and keep their names") {
   data::Finite const dataset{Named{}};
   CHECK(dataset.get(0, {0, 0, 0}).number == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(dataset.get(0, {0, 1, 0})), doctest::Contains("a.npy: member 1"), DataError);
   CHECK(dataset.name(0) == "a.npy");
 }
 
-TEST_CASE("what a worker's reader reads is looked through too") {
+TEST_CASE("samples from a worker's reader are checked too") {
   lockstep_test::ReadByWorkers const read{data::InMemoryDataset{std::vector<Inner>{{1, 1}, {2, infinity}}}};
   data::Finite const dataset{read};
   auto worker = dataset.worker();

@@ -35,7 +35,7 @@ static_assert(data::ReadsIntoRows<data::FolderDataset, data::RaggedCollate>);
 
 }  // namespace
 
-TEST_CASE("files by path, classes by folder, read in place or alone") {
+TEST_CASE("files are sorted by path and classes by folder; files are read in place or alone") {
   Tree const tree;
   data::FolderDataset const files(tree / "**/*.bin");
   CHECK(files.classes() == std::vector<std::string>{"cats", "dogs", "young"});
@@ -52,7 +52,7 @@ TEST_CASE("files by path, classes by folder, read in place or alone") {
   CHECK(std::string(bytes.values.span().begin(), bytes.values.span().end()) == "miaowmiwoof");
 }
 
-TEST_CASE("classes that are given number the files of a folder that lacks some") {
+TEST_CASE("given classes number the files of a folder that lacks some of them") {
   Tree const tree;
   data::FolderDataset const training(tree / "**/*.bin"), dogs(tree / "dogs/*.bin", training.classes());
   CHECK(dogs.get(0).label == 1);
@@ -65,7 +65,7 @@ TEST_CASE("classes that are given number the files of a folder that lacks some")
                        doctest::Contains("the class \"dogs\" is given twice"), ConfigError);
 }
 
-TEST_CASE("files that change or go are errors that name them") {
+TEST_CASE("changed and removed files cause errors that name them") {
   Tree const tree;
   data::FolderDataset const files(tree / "*/1.bin");
   auto const print = files.fingerprint();
@@ -79,7 +79,7 @@ TEST_CASE("files that change or go are errors that name them") {
   CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "*.none"), doctest::Contains("matches no file"), DataError);
 }
 
-TEST_CASE("a file that a pattern matches in two ways is one sample") {
+TEST_CASE("a file that matches a pattern in two ways is one sample") {
   TemporaryFolder const tree;
   std::filesystem::create_directories(tree / "b/b");
   write_file(tree / "b/b/1.bin", "x");
@@ -87,7 +87,9 @@ TEST_CASE("a file that a pattern matches in two ways is one sample") {
   CHECK(data::FolderDataset(tree / "**/**/1.bin").size() == 1);
 }
 
-TEST_CASE("a file that goes or shrinks while training fails its batch, by name, or is left out; the others come") {
+TEST_CASE(
+    "a file that is removed or truncated during training fails its batch by name, or is skipped; other batches "
+    "arrive") {
   for (bool const gone : {true, false}) {
     for (auto const policy : {data::OnFailure::raise, data::OnFailure::skip}) {
       Tree const tree;
@@ -114,7 +116,8 @@ TEST_CASE("a file that goes or shrinks while training fails its batch, by name, 
 }
 
 TEST_CASE(
-    "what may not be read is an error that names it, also while a tree is searched: nothing is missing silently") {
+    "unreadable files and folders cause errors that name them, also during the search, so nothing is skipped "
+    "silently") {
   Tree const tree;
   ::chmod(tree.path().c_str(), 0755);
   data::FolderDataset const files(tree / "**/*.bin");

@@ -11,7 +11,7 @@
 using namespace lockstep;
 using namespace lockstep_test;
 
-TEST_CASE("a value per line, and samples made of values") {
+TEST_CASE("each line holds one value, and samples are made from values") {
   TemporaryFolder const folder;
   write_file(folder / "a", "{\"text\":\"good\",\"label\":1}\n\n{\"text\":\"bad\\n\",\"label\":0}\n");
   data::JsonLinesDataset const lines(folder / "a");
@@ -22,7 +22,7 @@ TEST_CASE("a value per line, and samples made of values") {
   CHECK(labels.get(0) == 1);
 }
 
-TEST_CASE("a line that is no JSON is an error that names file and line") {
+TEST_CASE("a line that is not JSON causes an error that names file and line") {
   TemporaryFolder const folder;
   write_file(folder / "a", "1\n{\"text\": }\n");
   data::JsonLinesDataset const lines(folder / "a");

@@ -17,14 +17,14 @@ using namespace lockstep;
 
 namespace {
 
-/// Writes a file in the folder, folders above it included; its path.
+/// Writes a file in the folder, creates missing parent folders and returns its path.
 std::string put(lockstep_test::TemporaryFolder const& folder, std::string const& name, std::string const& content) {
   std::filesystem::create_directories((folder.path() / name).parent_path());
   lockstep_test::write_file(folder / name, content);
   return folder / name;
 }
 
-/// Numbers, four characters each: where a window was cut can be read from it.
+/// Returns four-digit numbers, so that a window shows where it was cut.
 std::string ruler(std::size_t bytes) {
   std::string out;
   for (std::size_t i = 0; out.size() < bytes; i += 4) {
@@ -42,7 +42,7 @@ std::vector<std::string> names(data::LabelledFilesDataset const& files) {
 
 }  // namespace
 
-TEST_CASE("windows are cut after the head, the class comes from the pattern") {
+TEST_CASE("windows are cut after the file header, and the pattern gives the class") {
   lockstep_test::TemporaryFolder const folder;
   put(folder, "a/long.h", ruler(4096));
   put(folder, "a/short.h", ruler(1000));
@@ -68,9 +68,9 @@ TEST_CASE("windows are cut after the head, the class comes from the pattern") {
   CHECK(print() != files.fingerprint());
 }
 
-TEST_CASE("short files give a short window or none; caps spread evenly") {
+TEST_CASE("short files give a short window or none; caps select evenly spaced windows") {
   lockstep_test::TemporaryFolder const folder;
-  put(folder, "a/126", ruler(126));  // 63 bytes after its head
+  put(folder, "a/126", ruler(126));  // 63 bytes after the header
   put(folder, "a/128", ruler(128));
   for (int i = 0; i < 10; ++i) put(folder, "b/" + std::to_string(i), ruler(2048 + 2560));
   auto const patterns = "a=" + folder / "a/*" + ",b=" + folder / "b/*";
@@ -83,7 +83,7 @@ TEST_CASE("short files give a short window or none; caps spread evenly") {
   CHECK(some.get(2).text == ruler(2048 + 2560).substr(2048 + 2 * 256, 256));
 }
 
-TEST_CASE("other names of a file, empty files and folders are dropped; the order is by path") {
+TEST_CASE("duplicate names of a file, empty files and folders are dropped; files are ordered by path") {
   lockstep_test::TemporaryFolder const folder;
   auto const original = put(folder, "a/m.h", ruler(600));
   REQUIRE(::link(original.c_str(), (folder / "a/z_hard.h").c_str()) == 0);
@@ -116,7 +116,7 @@ TEST_CASE("a split keeps the windows of a file together") {
   for (auto group : evaluation) CHECK(training.count(group) == 0);
 }
 
-TEST_CASE("patterns that are no classes, or match nothing, are refused") {
+TEST_CASE("patterns that are not classes, or that match nothing, are refused") {
   lockstep_test::TemporaryFolder const folder;
   put(folder, "a/x", ruler(600));
   put(folder, "b/tiny", "x");
@@ -137,7 +137,7 @@ TEST_CASE("patterns that are no classes, or match nothing, are refused") {
   CHECK_THROWS_AS((data::LabelledFilesDataset{a, {.window_bytes = 0}}), ConfigError);
 }
 
-TEST_CASE("a file that shrinks or goes after it was indexed is told by name") {
+TEST_CASE("a file truncated or removed after indexing is reported by name") {
   lockstep_test::TemporaryFolder const folder;
   put(folder, "a/x", ruler(4096));
   put(folder, "b/y", ruler(4096));
@@ -150,7 +150,7 @@ TEST_CASE("a file that shrinks or goes after it was indexed is told by name") {
                        DataError);
 }
 
-TEST_CASE("patterns that match nothing can be left out, with their class when nothing else is in it") {
+TEST_CASE("patterns that match nothing can be skipped, along with their class if nothing else is in it") {
   lockstep_test::TemporaryFolder const folder;
   put(folder, "a/one.h", ruler(600));
   put(folder, "b/one.txt", ruler(600));

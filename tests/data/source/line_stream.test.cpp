@@ -28,7 +28,7 @@ std::vector<std::string> rest_of(Lane lane) {
 
 }  // namespace
 
-TEST_CASE("lines of files, a lane for every n-th file") {
+TEST_CASE("lane k reads every n-th file from file k, line by line") {
   TemporaryFolder const folder;
   write_file(folder / "a", "one\r\n\n \t\ntwo\n");
   write_file(folder / "b", "\xef\xbb\xbfthree");
@@ -43,7 +43,7 @@ TEST_CASE("lines of files, a lane for every n-th file") {
   CHECK(rest_of(four.lane(2, 0)).empty());
 }
 
-TEST_CASE("lines longer than what is read at a time, and lines at its border") {
+TEST_CASE("lines longer than the read buffer and lines across its end") {
   TemporaryFolder const folder;
   constexpr std::size_t block = std::size_t{1} << 16;
   for (std::size_t const length : {block - 2, block - 1, block, block + 1, 3 * block}) {
@@ -56,7 +56,7 @@ TEST_CASE("lines longer than what is read at a time, and lines at its border") {
   }
 }
 
-TEST_CASE("what fails is named, and the lane goes on behind it") {
+TEST_CASE("a failed read is reported by name, and the lane resumes after it") {
   TemporaryFolder const folder;
   write_file(folder / "a", "one\n\nbad\ntwo\n");
   write_file(folder / "c", "three\n");

@@ -24,7 +24,7 @@ using namespace lockstep_test;
 
 namespace {
 
-constexpr Index width = 300'000;  // bytes of a row: copied past the caches
+constexpr Index width = 300'000;  // bytes of a row: copied with non-temporal stores
 
 /// Row i holds i + 1.
 struct File : TemporaryFolder {
@@ -48,7 +48,7 @@ bool all_are(std::vector<std::uint8_t> const& row, Index value) {
 
 }  // namespace
 
-TEST_CASE("rows come from the mapping, those of several files and of copies") {
+TEST_CASE("rows of several files and of copies come from the mapping") {
   data::MappedReads const leave;
   File const one(1), many(33);
   auto const a = one.open().mapped(leave), b = many.open().mapped(leave), copy = b;
@@ -59,7 +59,7 @@ TEST_CASE("rows come from the mapping, those of several files and of copies") {
   CHECK(empty.open().mapped(leave).rows() == 0);
 }
 
-TEST_CASE("a file that is shortened while it is mapped is an error") {
+TEST_CASE("a file truncated while it is mapped causes an error") {
   data::MappedReads const leave;
   for (Index const left : {Index{0}, Index{1}, Index{4096}, 5 * width, 10 * width - 1}) {
     File const file(10), other(3);
@@ -67,13 +67,13 @@ TEST_CASE("a file that is shortened while it is mapped is an error") {
     CHECK(all_are(row_of(array, 9), 10));
     file.shorten(left);
     CHECK_THROWS_WITH_AS(row_of(array, 9), doctest::Contains("a.raw: was shortened while it was mapped"), DataError);
-    file.shorten(10 * width);  // longer again, and its end is zeros
+    file.shorten(10 * width);  // extended again, with zeros at its end
     if (left < 9 * width) CHECK_THROWS_AS(row_of(array, 9), DataError);
     CHECK(all_are(row_of(untouched, 2), 3));
   }
 }
 
-TEST_CASE("a file that is shortened while rows are copied is an error") {
+TEST_CASE("a file truncated while rows are copied causes an error") {
   data::MappedReads const leave;
   for (int round = 0; round < 5; ++round) {
     File const file(30);
@@ -95,13 +95,13 @@ TEST_CASE("a file that is shortened while rows are copied is an error") {
   }
 }
 
-TEST_CASE("a fault of somebody else's goes to who handled the signal before") {
+TEST_CASE("a fault in foreign memory goes to the signal handler installed before") {
   File const file(1);
   auto const child = ::fork();
   if (child == 0) {
     ::signal(SIGBUS, [](int) { ::_exit(42); });
     data::MappedReads const leave;
-    { data::MappedReads const second; }  // such as a library's
+    { data::MappedReads const second; }  // as a library would install
     data::MappedReads const third;
     data::detail::DataFile const open(file.path);
     auto const* const theirs =
@@ -115,14 +115,14 @@ TEST_CASE("a fault of somebody else's goes to who handled the signal before") {
   CHECK(WEXITSTATUS(status) == 42);
 }
 
-TEST_CASE("whoever else meets the signal ends by it, and what was done about it before is done again") {
+TEST_CASE("a fault in foreign memory kills the process by default, and the previous handler is restored") {
   struct ::sigaction before {
   }, after{};
   ::sigaction(SIGBUS, nullptr, &before);
   File const file(1);
   auto const child = ::fork();
   if (child == 0) {
-    ::signal(SIGBUS, SIG_DFL);  // a sanitizer has a handler of its own
+    ::signal(SIGBUS, SIG_DFL);  // a sanitizer has its own handler
     data::MappedReads const leave;
     auto const ours = file.open().mapped(leave);
     data::detail::DataFile const open(file.path);
@@ -141,7 +141,7 @@ TEST_CASE("whoever else meets the signal ends by it, and what was done about it 
   CHECK(as_before);
 }
 
-TEST_CASE("they come and go on several threads, and leave the signal as it was") {
+TEST_CASE("mappings open and close on several threads and leave the signal handler unchanged") {
   struct ::sigaction before {
   }, after{};
   ::sigaction(SIGBUS, nullptr, &before);

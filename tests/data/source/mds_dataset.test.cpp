@@ -51,7 +51,7 @@ struct Folder : TemporaryFolder {
 
 }  // namespace
 
-TEST_CASE("samples over shards, values by column") {
+TEST_CASE("samples are counted over all shards, with values by column") {
   Folder const folder;
   auto const mds = folder.open(folder.both());
   REQUIRE(mds.size() == 3);
@@ -65,7 +65,7 @@ TEST_CASE("samples over shards, values by column") {
   CHECK(mds.fingerprint() == folder.open(folder.both()).fingerprint());
 }
 
-TEST_CASE("more shards than may stay open") {
+TEST_CASE("there are more shards than may be open at once") {
   Folder const folder;
   std::string shards = entry("shard.00000.mds", 2);
   for (int i = 0; i < 300; ++i) shards += "," + entry("shard.00001.mds", 1);
@@ -76,7 +76,7 @@ TEST_CASE("more shards than may stay open") {
   CHECK(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}) == before);
 }
 
-TEST_CASE("what cannot be read is refused, by name") {
+TEST_CASE("unreadable files are refused by name") {
   Folder const folder;
   auto const refused = [&](std::string const& shards, char const* why) {
     CHECK_THROWS_WITH_AS(folder.open(shards), doctest::Contains(why), DataError);
@@ -103,7 +103,7 @@ TEST_CASE("what cannot be read is refused, by name") {
     write_file(folder / "shard.00000.mds", whole.substr(0, length));
     CHECK_THROWS_AS(folder.open(entry("shard.00000.mds", 2)), DataError);
   }
-  // No byte may lead outside of the file, whatever it becomes.
+  // No byte, whatever its value, may cause a read outside the file.
   for (std::size_t at = 0; at < whole.size(); ++at) {
     auto damaged = whole;
     damaged[at] = '\xff';

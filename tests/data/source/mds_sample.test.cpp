@@ -25,7 +25,7 @@ data::MdsSample make(std::vector<data::detail::MdsColumn> columns, std::string c
 
 }  // namespace
 
-TEST_CASE("sizes of all values that vary come first") {
+TEST_CASE("sizes of all variable-length values come first") {
   auto const sample =
       make({{"a", "str", 0}, {"b", "uint16", 2}, {"c", "bytes", 0}},
            little<std::uint32_t>(2) + little<std::uint32_t>(1) + "hi" + little<std::uint16_t>(500) + "x");
@@ -39,7 +39,7 @@ TEST_CASE("sizes of all values that vary come first") {
   CHECK_THROWS_WITH_AS(static_cast<void>(sample.text("c")), doctest::Contains("str was requested"), DataError);
 }
 
-TEST_CASE("encodings and the numbers they store") {
+TEST_CASE("encodings match the numbers that they store") {
   auto const name = [](char const* encoding) { return data::detail::mds_type(encoding).name(); };
   CHECK(name("int") == "int64");
   CHECK(name("float64") == "float64");

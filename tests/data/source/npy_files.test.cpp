@@ -32,7 +32,7 @@ std::uint8_t first_of(data::FileArray const& array) {
 }
 }  // namespace
 
-TEST_CASE("few files are mapped and many are opened one at a time, with equal contents") {
+TEST_CASE("a few files are mapped and many are opened one at a time, with equal contents") {
   lockstep_test::TemporaryFolder const folder;
   auto const paths = three_files(folder);
   for (Index const most_mapped : {2, 3}) {
@@ -43,7 +43,7 @@ TEST_CASE("few files are mapped and many are opened one at a time, with equal co
   }
 }
 
-TEST_CASE("a mapped file is read after it was removed, and one that is not mapped is missing") {
+TEST_CASE("a mapped file is readable after its removal, and an unmapped one is reported as missing") {
   lockstep_test::TemporaryFolder const folder;
   auto const paths = three_files(folder);
   data::NpyFiles const mapped(paths), opened(paths, 0);
@@ -54,7 +54,7 @@ TEST_CASE("a mapped file is read after it was removed, and one that is not mappe
   CHECK_THROWS_WITH_AS(static_cast<void>(opened.array(2)), doctest::Contains("2.npy: cannot be opened"), DataError);
 }
 
-TEST_CASE("a file that is missing or damaged is an error only for those who ask for it") {
+TEST_CASE("a missing or damaged file is an error only for its own samples") {
   lockstep_test::TemporaryFolder const folder;
   auto const paths = three_files(folder);
   lockstep_test::write_file(paths[1], "no array");

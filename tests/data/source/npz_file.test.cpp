@@ -26,7 +26,7 @@ std::string archive(TemporaryFolder const& folder, bool zip64 = false) {
 
 }  // namespace
 
-TEST_CASE("one archive gives all of its arrays by name") {
+TEST_CASE("one archive provides all of its arrays by name") {
   TemporaryFolder const folder;
   for (bool const zip64 : {false, true}) {
     data::NpzFile const file(archive(folder, zip64));
@@ -41,14 +41,14 @@ TEST_CASE("one archive gives all of its arrays by name") {
   }
 }
 
-TEST_CASE("an array keeps the file of an archive open that is gone") {
+TEST_CASE("an array keeps the archive's file open after the archive object is destroyed") {
   TemporaryFolder const folder;
   auto const label = data::NpzFile(archive(folder)).array("label");
   std::filesystem::remove(folder / "a.npz");
   CHECK(label.numbers<std::int64_t>() == std::vector<std::int64_t>{7, 8, 9});
 }
 
-TEST_CASE("an archive with a comment of any length is found by its end") {
+TEST_CASE("the end record is found after an archive comment of any length") {
   TemporaryFolder const folder;
   for (std::size_t const length : {1U, 1004U, 1005U, 1024U, 1025U, 60000U}) {
     CAPTURE(length);

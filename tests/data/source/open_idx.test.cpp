@@ -13,7 +13,7 @@
 using namespace lockstep;
 using namespace lockstep_test;
 
-TEST_CASE("images and labels as MNIST has them") {
+TEST_CASE("images and labels are read in MNIST's format") {
   TemporaryFolder const folder;
   auto const open = [&](std::string const& bytes) {
     write_file(folder / "a", bytes);

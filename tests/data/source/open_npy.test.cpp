@@ -26,7 +26,7 @@ struct File {
 
 }  // namespace
 
-TEST_CASE("numbers of every type, version and order of bytes") {
+TEST_CASE("numbers of every type, format version and byte order") {
   File const file;
   auto const array = file.open(npy_of("<f4", "(3, 2)", bytes_of(std::vector<float>{1, 2, 3, 4, 5, 6})));
   CHECK(array.type() == data::NumberType::of<float>());
@@ -45,7 +45,7 @@ TEST_CASE("numbers of every type, version and order of bytes") {
     CHECK(file.open(npy("{'shape': (2,), 'fortran_order': False, 'descr': '<u2'}", "abcd", number)).rows() == 2);
 }
 
-TEST_CASE("what is damaged or cannot be read is refused, by file and reason") {
+TEST_CASE("damaged and unreadable files are refused with file and reason") {
   File const file;
   auto const refused = [&](std::string const& bytes, char const* why) {
     CHECK_THROWS_WITH_AS(file.open(bytes), doctest::Contains(why), DataError);

@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, std::string>> files() {
 
 }  // namespace
 
-TEST_CASE("arrays are found by name and read where they lie, with 32-bit and 64-bit directories") {
+TEST_CASE("arrays are found by name and read in place, with 32-bit and 64-bit directories") {
   File const file;
   for (bool zip64 : {false, true}) {
     auto const x = file.open(zip(files(), zip64), "x");
@@ -45,14 +45,14 @@ TEST_CASE("arrays are found by name and read where they lie, with 32-bit and 64-
   }
 }
 
-TEST_CASE("what is damaged or compressed is refused") {
+TEST_CASE("damaged and compressed archives are refused") {
   File const file;
   CHECK_THROWS_WITH_AS(file.open(zip(files()), "labels"),
                        doctest::Contains("no array \"labels\" among its 2; did you mean \"label\"?"), DataError);
   CHECK_THROWS_WITH_AS(file.open(zip(files(), false, 8), "x"), doctest::Contains("\"x.npy\" is compressed"), DataError);
   CHECK_THROWS_WITH_AS(file.open("", "x"), doctest::Contains("is not a zip archive"), DataError);
   CHECK_THROWS_WITH_AS(file.open(std::string(100, 'x'), "x"), doctest::Contains("is not a zip archive"), DataError);
-  auto reaching = npy_of("<f4", "(0, 2)", "");  // its header, by its length, goes on in the next file
+  auto reaching = npy_of("<f4", "(0, 2)", "");  // by its length, its header reaches into the next file
   reaching[9] = '\1';
   CHECK_THROWS_WITH_AS(file.open(zip({{"x.npy", reaching}, {"y.npy", std::string(1000, ' ')}}), "x"),
                        doctest::Contains("is larger than its place in the file"), DataError);
@@ -66,7 +66,7 @@ TEST_CASE("what is damaged or compressed is refused") {
     auto const whole = zip(files(), zip64);
     for (std::size_t length = 0; length < whole.size(); ++length)
       CHECK_THROWS_AS(file.open(whole.substr(0, length), "x"), DataError);
-    // No byte may lead outside of the file, whatever it becomes.
+    // No byte, whatever its value, may cause a read outside the file.
     for (std::size_t at = 0; at < whole.size(); ++at) {
       for (char byte : {'\0', '\xff'}) {
         auto damaged = whole;

@@ -15,7 +15,7 @@
 using namespace lockstep;
 using namespace lockstep_test;
 
-TEST_CASE("records of one size, after a header or none") {
+TEST_CASE("records have one size, with or without a file header") {
   TemporaryFolder const folder;
   write_file(folder / "a", "head" + bytes_of(std::vector<std::uint16_t>{1, 2, 3, 4, 5, 6}));
   auto const array = data::open_raw<std::uint16_t>(folder / "a", {3}, 4);

@@ -32,7 +32,7 @@ std::string const data_bytes = bytes_of(std::vector<std::int32_t>{5, 6}) + bytes
 
 }  // namespace
 
-TEST_CASE("tensors are found by name, and rows read where they lie") {
+TEST_CASE("tensors are found by name, and rows are read in place") {
   File const file;
   auto const x = file.open(header, data_bytes);
   CHECK(x.shape() == std::vector<Index>{2, 1, 2});
@@ -42,7 +42,7 @@ TEST_CASE("tensors are found by name, and rows read where they lie") {
   CHECK(file.open(header, data_bytes, "y").type().name() == "int32");
 }
 
-TEST_CASE("numbers of 16 bits are read as floats") {
+TEST_CASE("16-bit numbers are read as floats") {
   File const file;
   auto const x = file.open(R"({"x":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}})",
                            bytes_of(std::vector<std::uint16_t>{0x3f80, 0x4000, 0xc040, 0x3f00}));
@@ -52,7 +52,7 @@ TEST_CASE("numbers of 16 bits are read as floats") {
                        doctest::Contains("holds bfloat16, but the requested type"), DataError);
 }
 
-TEST_CASE("what is damaged or not there is refused") {
+TEST_CASE("damaged files and missing tensors are refused") {
   File const file;
   CHECK_THROWS_WITH_AS(file.open(header, data_bytes, "yy"), doctest::Contains("no tensor \"yy\" among its 2"),
                        DataError);

@@ -10,7 +10,7 @@
 using namespace lockstep;
 using data::RowRanges;
 
-TEST_CASE("one row each, lengths and offsets say where a sample's rows are") {
+TEST_CASE("single rows, lengths and offsets give each sample's row range") {
   RowRanges const each;
   CHECK(each.single());
   CHECK(each.samples(7) == 7);
@@ -30,7 +30,7 @@ TEST_CASE("one row each, lengths and offsets say where a sample's rows are") {
   CHECK(RowRanges::of_lengths(std::vector<Index>{}).samples(0) == 0);
 }
 
-TEST_CASE("lengths and offsets that cannot be are refused by number") {
+TEST_CASE("invalid lengths and offsets are refused by number") {
   auto const most = std::numeric_limits<Index>::max();
   CHECK_THROWS_WITH_AS(static_cast<void>(RowRanges::of_lengths(std::vector<int>{3, -1})),
                        doctest::Contains("length 1 is -1"), DataError);

@@ -33,7 +33,7 @@ struct SameInEveryEpoch : Countdown {
 
 }  // namespace
 
-TEST_CASE("a stream has lanes whose next() gives a sample or none") {
+TEST_CASE("a stream has lanes whose next() returns a sample or none") {
   CHECK(data::StreamDataset<Countdown>);
   CHECK_FALSE(data::StreamDataset<WithoutEnd>);
   CHECK_FALSE(data::StreamDataset<WithoutLanes>);

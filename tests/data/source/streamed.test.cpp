@@ -28,7 +28,7 @@ struct Sample {
   friend bool operator==(Sample const&, Sample const&) = default;
 };
 
-/// Lane k has lengths[k] samples; the one at `bad` of lane 0 cannot be read.
+/// Lane k has lengths[k] samples; the sample at `bad` of lane 0 cannot be read.
 struct Numbers {
   std::vector<Index> lengths;
   Index bad = -1;
@@ -59,7 +59,7 @@ struct SkippingNumbers : Numbers {
 static_assert(data::StreamDataset<Numbers> && data::StreamDataset<SkippingNumbers>);
 static_assert(data::Dataset<data::Streamed<Numbers>>);
 
-/// A stream for the loader that counts what it is asked for.
+/// A stream for the loader that counts its requests.
 template <class Stream>
 struct Counting : data::Streamed<Stream> {
   std::shared_ptr<std::atomic<Index>> taken;
@@ -80,8 +80,8 @@ std::vector<Sample> rows_of(data::Columns<Sample> const& batch) {
     out.push_back({batch[&Sample::epoch].values(r), batch[&Sample::lane].values(r), batch[&Sample::number].values(r)});
   return out;
 }
-/// What each of `ranks` gets of an epoch, in the global order: the rows of a step by their positions. An epoch of
-/// unknown length ends with the first step that has no rows on any rank.
+/// Returns each rank's samples of an epoch in global order: the rows of a step by their positions. An epoch of unknown
+/// length ends with the first step that has no rows on any rank.
 template <class Loader>
 std::vector<Sample> epoch_of(Loader& loader, int ranks, Index epoch, data::LoaderState const* from = nullptr) {
   struct Row {
@@ -105,7 +105,7 @@ std::vector<Sample> epoch_of(Loader& loader, int ranks, Index epoch, data::Loade
   for (auto const& row : all) out.push_back(row.sample);
   return out;
 }
-/// By definition: the lanes in turn.
+/// By definition: round robin over the lanes.
 std::vector<Sample> expected(Numbers const& stream, Index epoch) {
   std::vector<Sample> out;
   for (Index number = 0; number < 100; ++number)
@@ -117,7 +117,7 @@ std::vector<Sample> expected(Numbers const& stream, Index epoch) {
 
 }  // namespace
 
-TEST_CASE("the global sequence is the same for any ranks and workers, and each sample comes once") {
+TEST_CASE("the global sequence is equal for any ranks and workers, and each sample appears once") {
   for (Numbers const& stream :
        {Numbers{{31, 31, 31, 31, 31, 31}}, Numbers{{32, 0, 1, 33, 7, 33}}, Numbers{{0, 0, 0, 0, 0, 0}}}) {
     for (int ranks : {1, 2, 3, 6}) {
@@ -129,7 +129,7 @@ TEST_CASE("the global sequence is the same for any ranks and workers, and each s
   }
 }
 
-TEST_CASE("an epoch of unknown length ends for all ranks at the same step") {
+TEST_CASE("an epoch of unknown length ends for all ranks at one step") {
   Numbers const stream{{3, 12}};  // rank 0 has three samples, rank 1 twelve
   auto mine = loader_of(stream, {.batch_size = 2}), others = loader_of(stream, {.batch_size = 2});
   mine.start({0, 1, 2}, 0, 0, 1);
@@ -143,7 +143,7 @@ TEST_CASE("an epoch of unknown length ends for all ranks at the same step") {
   CHECK(rows == std::vector<Index>{2, 1, 0, 0, 0, 0});
 }
 
-TEST_CASE("epochs of a given number of samples end alike on all ranks, and go over into each other") {
+TEST_CASE("epochs of a given number of samples end at one step on all ranks and follow each other without a gap") {
   Numbers const stream{{10, 10, 4, 10}};
   for (Index samples : {0, 1, 24, 37, 60}) {
     std::vector<Sample> wanted;
@@ -169,7 +169,7 @@ TEST_CASE("epochs of a given number of samples end alike on all ranks, and go ov
   }
 }
 
-TEST_CASE("an epoch goes on where a state says, with other ranks and workers") {
+TEST_CASE("an epoch resumes from a state, with other ranks and workers") {
   Numbers const stream{{31, 33, 0, 12}, 3};
   auto const check = [&](auto const& each) {
     auto loader = loader_of(each, {.batch_size = 5, .workers = 2, .on_failure = data::OnFailure::skip});
@@ -180,7 +180,7 @@ TEST_CASE("an epoch goes on where a state says, with other ranks and workers") {
     auto rest = expected(each, 1);
     std::erase_if(rest, [](Sample const& s) { return s.number < 5; });
     for (int ranks : {1, 2, 4}) CHECK(epoch_of(loader, ranks, 1, &state) == rest);
-    loader.start({}, 1, 4, 2);  // the same place, by its step
+    loader.start({}, 1, 4, 2);  // the place that its step gives
     CHECK(rows_of(loader.next().batches()[0]).front() == rest.front());
   };
   check(stream);
@@ -189,12 +189,12 @@ TEST_CASE("an epoch goes on where a state says, with other ranks and workers") {
   CHECK(*skipping.skipped > 0);
   *skipping.skipped = 0;
   auto loader = loader_of(skipping, {.batch_size = 5});
-  loader.start({}, 1, 4, 2);  // by its step a place is passed over to, too, and nothing kept of what lies before
+  loader.start({}, 1, 4, 2);  // a place is skipped to by its step, and no earlier samples are kept
   static_cast<void>(loader.next());
   CHECK(*skipping.skipped > 0);
 }
 
-TEST_CASE("a sample that fails is told at its batch, and the stream goes on behind it") {
+TEST_CASE("a failing sample is reported at its batch, and the stream continues after it") {
   Numbers const stream{{9, 9}, 4};  // position 8, in the third batch of four
   for (int workers : {0, 1, 3}) {
     auto const taken = std::make_shared<std::atomic<Index>>(0);
@@ -214,7 +214,7 @@ TEST_CASE("a sample that fails is told at its batch, and the stream goes on behi
       }
     }
     CHECK(failures == 1);
-    CHECK(*taken == 20);  // none is kept for somebody who never asks
+    CHECK(*taken == 20);  // no error is kept that is never requested
     auto wanted = expected(stream, 0);
     std::erase_if(wanted, [](Sample const& s) { return s.number == 4 || s.number == 5; });  // the batch
     CHECK(found == wanted);
@@ -225,7 +225,7 @@ TEST_CASE("a sample that fails is told at its batch, and the stream goes on behi
   }
 }
 
-TEST_CASE("what a stream cannot do is refused") {
+TEST_CASE("unsupported operations of a stream are refused") {
   Numbers const stream{{2, 1}};
   data::Streamed const streamed{stream};
   CHECK(streamed.get(1) == Sample{0, 1, 0});
@@ -246,8 +246,8 @@ TEST_CASE("what a stream cannot do is refused") {
   CHECK_THROWS_AS(loader_of(stream, {.on_failure = data::OnFailure::substitute}), ConfigError);
 }
 
-TEST_CASE("places may be asked for in any order, also over the border of an epoch, and errors keep their place") {
-  struct Marked {  // 100 * epoch + 10 * lane + number, and how often a lane was opened before
+TEST_CASE("places can be requested in any order, also across an epoch boundary, and errors keep their place") {
+  struct Marked {  // 100 * epoch + 10 * lane + number, and how often the lane was opened before
     std::atomic<int>* opened;
     struct Lane {
       int first, opened, number = 0;
@@ -278,11 +278,11 @@ TEST_CASE("places may be asked for in any order, also over the border of an epoc
   CHECK(at(0, 5) == 12);
   auto const before = opened.load();
   stream.rewind(0, 0);
-  CHECK(stream.take({0, 0, 3}).value().second >= before);  // nothing that was kept is given again
+  CHECK(stream.take({0, 0, 3}).value().second >= before);  // no kept sample is given twice
   CHECK(at(0, 1) == 10);
 }
 
-TEST_CASE("a step of nothing but samples that are skipped is not the end of a stream") {
+TEST_CASE("a step whose samples are all skipped does not end the stream") {
   auto loader = loader_of(Numbers{{6}, 2}, {.batch_size = 1, .on_failure = data::OnFailure::skip});
   loader.start({}, 0, 0, 1);
   std::vector<Index> numbers;
@@ -291,7 +291,7 @@ TEST_CASE("a step of nothing but samples that are skipped is not the end of a st
   CHECK(numbers == std::vector<Index>{0, 1, 3, 4, 5});
 }
 
-TEST_CASE("a stream goes on behind samples that have failed, whatever they threw") {
+TEST_CASE("a stream continues after failed samples, whatever they threw") {
   struct Parsed {
     struct Lane {
       Index number = 0;
@@ -312,7 +312,7 @@ TEST_CASE("a stream goes on behind samples that have failed, whatever they threw
   CHECK(numbers == std::vector<Index>{5, 6, 7});
 }
 
-TEST_CASE("a stream seen through functions is a stream") {
+TEST_CASE("a transformed stream is a stream") {
   Numbers const numbers{{5, 0, 3}, 2};
   auto const tenfold = [](Sample sample) {
     sample.number *= 10;
@@ -336,7 +336,7 @@ TEST_CASE("a stream seen through functions is a stream") {
   CHECK(loader.stats().skipped == 1);
 }
 
-TEST_CASE("samples of a stream are looked through where they pass") {
+TEST_CASE("samples of a stream are checked as they pass") {
   struct Reading {
     double value;
   };

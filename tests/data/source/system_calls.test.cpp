@@ -34,7 +34,7 @@ struct Numbers {
   std::vector<std::uint8_t> values;
 };
 
-/// What strace finds in its record: access does nothing else here.
+/// Marks a place in strace's record: access() has no other effect here.
 void mark(std::string const& what) { static_cast<void>(::access(("/mark/" + what).c_str(), F_OK)); }
 
 template <class D>
@@ -48,7 +48,7 @@ void load(D dataset, std::string const& name, int workers) {
   mark("end");
 }
 
-/// How often each call stands between the marks of a case.
+/// Counts the calls between the marks of a case.
 std::map<std::string, int> calls_of(std::string const& record, std::string const& name) {
   std::map<std::string, int> out;
   auto at = record.find("\"/mark/begin/" + name + "\"");
@@ -61,7 +61,7 @@ std::map<std::string, int> calls_of(std::string const& record, std::string const
       ++out[record.substr(record.find_first_not_of(' ', call), open - record.find_first_not_of(' ', call))];
   }
   out.erase("access");
-  for (auto const* pipe : {"pipe", "pipe2"}) {  // with which sanitizers look at memory
+  for (auto const* pipe : {"pipe", "pipe2"}) {  // used by sanitizers to inspect memory
     out["close"] -= 2 * out[pipe];
     out.erase(pipe);
   }
@@ -86,7 +86,7 @@ TEST_CASE("loads from each kind of source" * doctest::skip()) {
   }
 }
 
-TEST_CASE("a sample is one read, a file is opened and closed once for it, and nothing is locked") {
+TEST_CASE("a sample takes one read, a file is opened and closed once for it, and nothing is locked") {
   TemporaryFolder const folder;
   std::string const row(64, 'x');
   std::string all;
@@ -101,10 +101,10 @@ TEST_CASE("a sample is one read, a file is opened and closed once for it, and no
   auto const record = folder / "calls";
   auto const strace = "strace -f -qq -o '" + record + "' -e trace=";
   if (std::system((strace + "access true 2>/dev/null").c_str()) != 0)
-    return skip(Need::strace, "it is not there or may not trace");
+    return skip(Need::strace, "strace is not installed or may not trace");
   auto const self = std::filesystem::read_symlink("/proc/self/exe").string();
   auto const all_calls = "access,open,openat,creat,read,pread64,readv,preadv,preadv2,mmap,pipe,pipe2,close,flock,fcntl";
-  // The leak checker cannot work under another tracer.
+  // The leak checker cannot run under another tracer.
   REQUIRE(std::system(("ASAN_OPTIONS=detect_leaks=0 LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' " + strace +
                        all_calls + " '" + self + "' --no-skip --test-case='loads from each*' > /dev/null")
                           .c_str()) == 0);

@@ -22,7 +22,7 @@ std::string octal(std::size_t value, std::size_t digits) {
   for (; value > 0; value >>= 3) out[--digits] = static_cast<char>('0' + (value & 7));
   return out;
 }
-/// Writes the checksum of the header that a text begins with.
+/// Writes the checksum of the header at the beginning of a text.
 void sign(std::string& text) {
   text.replace(148, 8, 8, ' ');
   std::size_t sum = 0;
@@ -58,7 +58,7 @@ std::string samples() {
 
 }  // namespace
 
-TEST_CASE("files of one key are a sample, wherever they are; none may come twice") {
+TEST_CASE("files with one key form a sample, wherever they are; no file may appear twice") {
   Archive const archive;
   auto const tar = archive.open(samples());
   REQUIRE(tar.size() == 3);
@@ -78,7 +78,7 @@ TEST_CASE("files of one key are a sample, wherever they are; none may come twice
                        "the sample \"train/0001\" has no member .png; it has jpg, cls", DataError);
 }
 
-TEST_CASE("long names and sizes: GNU's and pax's") {
+TEST_CASE("long names and sizes in GNU and pax formats") {
   Archive const archive;
   auto const long_name = std::string(150, 'd') + "/key.bin";
   auto const base_256 = std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12);
@@ -100,7 +100,7 @@ TEST_CASE("long names and sizes: GNU's and pax's") {
   CHECK(text(tar.get(2).at("bin")) == "z");
 }
 
-TEST_CASE("the index is built once, kept beside the archive, and made anew for another one") {
+TEST_CASE("the index is built once, saved next to the archive, and rebuilt for another archive") {
   Archive const archive;
   CHECK(archive.open(samples(), data::TarIndex::keep).size() == 3);
   auto const index = read_file(archive / "a.tar.index");
@@ -109,7 +109,7 @@ TEST_CASE("the index is built once, kept beside the archive, and made anew for a
   auto renamed = index;
   renamed.replace(renamed.find("0002.cls"), 8, "0003.cls");
   write_file(archive / "a.tar.index", renamed);
-  CHECK(data::TarDataset(archive / "a.tar").size() == 4);  // so it was read from there
+  CHECK(data::TarDataset(archive / "a.tar").size() == 4);  // so it was read from the index
   CHECK(archive.open(member("other.txt", "new") + end, data::TarIndex::keep).size() == 1);
   CHECK(read_file(archive / "a.tar.index").find("other.txt") != std::string::npos);
   for (auto const* damaged : {"", "lockstep tar index 2", "x\nend\n"}) {
@@ -125,7 +125,7 @@ TEST_CASE("the index is built once, kept beside the archive, and made anew for a
   }
 }
 
-TEST_CASE("an index of an archive that was written anew is made anew, be it as long and alike at both ends") {
+TEST_CASE("the index of a rewritten archive is rebuilt, even if its length and both ends are unchanged") {
   Archive const archive;
   auto const middle = [](std::string const& name) {
     return member("a.txt", std::string(8192, 'a')) + member(name, "b") + member("z.txt", std::string(8192, 'z')) + end;
@@ -139,7 +139,7 @@ TEST_CASE("an index of an archive that was written anew is made anew, be it as l
   CHECK(data::TarDataset(archive / "a.tar").get(1).key == "c");
 }
 
-TEST_CASE("an index that was cut off is made anew, and names with line breaks are not kept in one") {
+TEST_CASE("a truncated index is rebuilt, and names with line breaks are not saved in an index") {
   Archive const archive;
   CHECK(archive.open(samples(), data::TarIndex::keep).size() == 3);
   auto const index = read_file(archive / "a.tar.index");
@@ -156,14 +156,14 @@ TEST_CASE("an index that was cut off is made anew, and names with line breaks ar
   }
 }
 
-TEST_CASE("headers as other programs write them") {
+TEST_CASE("headers of other programs are read") {
   Archive const archive;
   auto prefixed = member("key.txt", "abc");
   prefixed.replace(345, 3, "dir");
   auto gnu = prefixed;
   sign(prefixed);
   CHECK(archive.open(prefixed + end).get(0).key == "dir/key");
-  gnu.replace(257, 8, std::string("ustar  \0", 8));  // which has times where ustar has a prefix
+  gnu.replace(257, 8, std::string("ustar  \0", 8));  // which has times in the place of ustar's prefix
   sign(gnu);
   CHECK(archive.open(gnu + end).get(0).key == "key");
   CHECK(archive.open(member("old.txt", "x", '\0') + end).get(0).key == "old");
@@ -171,7 +171,7 @@ TEST_CASE("headers as other programs write them") {
         "abc");
 }
 
-TEST_CASE("what a header cannot say is refused for what it is") {
+TEST_CASE("unsupported and invalid header fields are refused with the reason") {
   Archive const archive;
   auto const refuses = [&](std::string const& content, char const* why) {
     CHECK_THROWS_WITH_AS(archive.open(content), doctest::Contains(why), DataError);
@@ -186,7 +186,7 @@ TEST_CASE("what a header cannot say is refused for what it is") {
     refuses(member("p", record, 'x') + file + end, "a pax header at byte 0 is damaged");
 }
 
-TEST_CASE("sparse files are refused, GNU's and pax's") {
+TEST_CASE("sparse files in GNU and pax formats are refused") {
   Archive const archive;
   CHECK_THROWS_WITH_AS(archive.open(member("a", "x") + member("b", "x", 'S') + end),
                        doctest::Contains("a sparse file at byte 1024, which cannot be read"), DataError);
@@ -195,7 +195,7 @@ TEST_CASE("sparse files are refused, GNU's and pax's") {
       doctest::Contains("a sparse file at byte 0"), DataError);
 }
 
-TEST_CASE("damaged archives are refused, cut ones too, and shortened ones while they are read") {
+TEST_CASE("damaged and truncated archives are refused, also if they are truncated while they are read") {
   Archive const archive;
   auto const whole = member("a.txt", std::string(600, 'a')) + member("b.txt", "b") + end;
   for (std::size_t length = 0; length < whole.size() - end.size() + 512; length += 8)
@@ -215,7 +215,7 @@ TEST_CASE("damaged archives are refused, cut ones too, and shortened ones while 
   CHECK_THROWS_WITH_AS(static_cast<void>(tar.get(0)), doctest::Contains("ends at byte 700"), DataError);
 }
 
-TEST_CASE("a hard link has the bytes of the member that it names") {
+TEST_CASE("a hard link has the bytes of its target member") {
   Archive const archive;
   auto const link = [](std::string const& name, std::string const& target) {
     auto header = member(name, "", '1');
@@ -241,7 +241,7 @@ TEST_CASE("a hard link has the bytes of the member that it names") {
   CHECK(text(later.get(4).at("a")) == "first");
 }
 
-TEST_CASE("of very many members and hard links, each is found, and one that comes again") {
+TEST_CASE("among many members and hard links each is found, and a duplicate too") {
   Archive const archive;
   auto const name = [](int i) { return "frame." + std::to_string(i) + ".png"; };
   std::string bytes;

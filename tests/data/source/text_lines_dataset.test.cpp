@@ -13,7 +13,7 @@ using namespace lockstep_test;
 
 static_assert(data::NamesSamples<data::TextLinesDataset> && data::HasFingerprint<data::TextLinesDataset>);
 
-TEST_CASE("lines with their numbers, empty ones left out") {
+TEST_CASE("lines have their numbers, and empty lines are skipped") {
   TemporaryFolder const folder;
   write_file(folder / "a",
              "\xef\xbb\xbf"
@@ -27,12 +27,12 @@ TEST_CASE("lines with their numbers, empty ones left out") {
   auto const print = lines.fingerprint();
   write_file(folder / "a", "one\n\n  \ntwo wordz \nlast");
   CHECK(data::TextLinesDataset(folder / "a").fingerprint() != print);
-  CHECK(lines.get(0) == "one");  // what was read stays
+  CHECK(lines.get(0) == "one");  // lines that were read stay valid
 }
 
-TEST_CASE("a larger file's lines are read when they are asked for, and are the same") {
+TEST_CASE("lines of a larger file are read on demand and are equal") {
   TemporaryFolder const folder;
-  constexpr std::size_t block = std::size_t{1} << 16;  // what is read at a time
+  constexpr std::size_t block = std::size_t{1} << 16;  // size of one read
   for (std::size_t const length : {block - 5, block - 4, block - 3, block - 2, block - 1, block, 3 * block}) {
     std::string const longest(length, 'x');
     write_file(folder / "a", "\xef\xbb\xbf" + longest + "\r\n\n \r\ny\n\n" + longest);
@@ -53,14 +53,14 @@ TEST_CASE("a larger file's lines are read when they are asked for, and are the s
   }
 }
 
-TEST_CASE("a line that does not end is no text") {
+TEST_CASE("a line longer than 64 MiB is refused") {
   TemporaryFolder const folder;
   write_file(folder / "a", std::string((std::size_t{1} << 26) + 1, 'x'));
   CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "a"),
                        doctest::Contains("a:1: the line is longer than 67108864 bytes"), DataError);
 }
 
-TEST_CASE("no file, no text, no line") {
+TEST_CASE("a missing file, a non-text file and an empty file are refused") {
   TemporaryFolder const folder;
   CHECK_THROWS_AS(data::TextLinesDataset(folder / "none"), DataError);
   write_file(folder / "zeros", std::string(10, '\0'));

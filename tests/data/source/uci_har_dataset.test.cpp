@@ -38,7 +38,7 @@ struct Folder : TemporaryFolder {
 
 }  // namespace
 
-TEST_CASE("nine channels in order, labels from 0, people as groups") {
+TEST_CASE("nine channels in order, labels from 0, subjects as groups") {
   Folder const folder;
   auto const har = folder.open();
   REQUIRE(har.size() == 2);
@@ -70,7 +70,7 @@ TEST_CASE("signals stay in their files, and a changed signal changes the fingerp
   REQUIRE(place != std::string::npos);
   text[place] = '9';
   write_file(path, text);
-  CHECK(har.get(1).signals[0][8] == 9500.5F);  // read when asked for
+  CHECK(har.get(1).signals[0][8] == 9500.5F);  // read on demand
   CHECK(har.fingerprint() != folder.open().fingerprint());
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("a missing file, unequal row counts, and wrong labels and subjects are
                        DataError);
 }
 
-TEST_CASE("check and get refuse a wrong row with file, line, value and rule") {
+TEST_CASE("check and get refuse an invalid row with file, line, value and rule") {
   std::string row;
   for (int t = 0; t < 127; ++t) row += " 0.5";
   auto const refused = [](std::string const& text, std::string const& why) {

@@ -22,7 +22,7 @@ std::string packed(std::string const& plain) {
   out.resize(::ZSTD_compress(out.data(), out.size(), plain.data(), plain.size(), 7));
   return out;
 }
-/// One shard of one sample, whose only value is `value`.
+/// One shard with one sample, whose only value is `value`.
 std::string shard(std::string const& value) {
   std::uint32_t const begin = 12, numbers[] = {1, begin, begin + 4 + static_cast<std::uint32_t>(value.size()),
                                                static_cast<std::uint32_t>(value.size())};
@@ -42,7 +42,7 @@ struct Folder : TemporaryFolder {
 
 }  // namespace
 
-TEST_CASE("shards are decompressed once, beside them") {
+TEST_CASE("shards are decompressed once, next to their sources") {
   std::string value;
   for (int i = 0; i < 100'000; ++i) value += std::to_string(i * 7919);  // many buffers
   auto const whole_buffers = value.substr(0, 2 * ::ZSTD_DStreamOutSize() - shard("").size());
@@ -58,7 +58,7 @@ TEST_CASE("shards are decompressed once, beside them") {
   }
 }
 
-TEST_CASE("threads may unpack the same folder at once") {
+TEST_CASE("threads can unpack one folder at once") {
   Folder const folder;
   auto const plain = shard(std::string(1 << 20, 'x'));
   folder.index(plain.size());
@@ -77,7 +77,7 @@ TEST_CASE("threads may unpack the same folder at once") {
   CHECK(folder.entries() == 3);
 }
 
-TEST_CASE("what cannot be decompressed is refused, by name, and leaves nothing behind") {
+TEST_CASE("shards that cannot be decompressed are refused by name and leave no files") {
   Folder const folder;
   auto const plain = shard("some text, some text, some text"), whole = packed(plain);
   auto const refused = [&](std::string const& content, char const* why) {

@@ -15,7 +15,7 @@
 using namespace lockstep;
 using namespace lockstep_test;
 
-TEST_CASE("written arrays are read back with type, shape and values") {
+TEST_CASE("written arrays are read back with equal type, shape and values") {
   TemporaryFolder const folder;
   std::vector<float> const values{1, 2, 3, 4, 5, 6};
   data::write_npy(folder / "a.npy", std::span(values), {3, 2});
@@ -30,7 +30,7 @@ TEST_CASE("written arrays are read back with type, shape and values") {
   CHECK(data::open_npy(folder / "c.npy").rows() == 0);
 }
 
-TEST_CASE("elements begin at a multiple of 64 bytes, and the header ends with a new line, as numpy writes them") {
+TEST_CASE("elements begin at a multiple of 64 bytes, and the header ends with a newline, as numpy writes them") {
   TemporaryFolder const folder;
   std::vector<float> const one{1};
   std::vector<Index> shape;
@@ -45,7 +45,7 @@ TEST_CASE("elements begin at a multiple of 64 bytes, and the header ends with a 
   }
 }
 
-TEST_CASE("a shape that does not fit, a file that exists and a missing folder are refused") {
+TEST_CASE("an invalid shape, an existing file and a missing folder are refused") {
   TemporaryFolder const folder;
   std::vector<float> const values{1, 2, 3};
   CHECK_THROWS_WITH_AS(data::write_npy(folder / "a.npy", std::span(values), {2, 2}),

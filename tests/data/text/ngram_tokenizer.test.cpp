@@ -17,7 +17,7 @@ std::vector<std::string> tokens(data::NgramTokenizer tokenizer, std::string_view
 using Tokens = std::vector<std::string>;
 }  // namespace
 
-TEST_CASE("overlapping runs of bytes") {
+TEST_CASE("overlapping n-grams of bytes") {
   CHECK(tokens({}, "abcde") == Tokens{"abc", "bcd", "cde"});
   CHECK(tokens({.width = 3, .stride = 2}, "abcdef") == Tokens{"abc", "cde"});
   CHECK(tokens({.width = 1}, "a\n") == Tokens{"a", "\n"});
@@ -26,7 +26,7 @@ TEST_CASE("overlapping runs of bytes") {
   CHECK(tokens({.width = 3}, "") == Tokens{});
 }
 
-TEST_CASE("a stride beyond the text gives the first token, and none is refused") {
+TEST_CASE("a stride longer than the text gives only the first token, and a stride of 0 is refused") {
   for (auto const stride : {std::size_t{3}, std::size_t{4}, ~std::size_t{0}, ~std::size_t{0} - 1})
     CHECK(tokens({.width = 3, .stride = stride}, "abcde") == Tokens{"abc"});
   CHECK_THROWS_WITH_AS(tokens({.stride = 0}, "abcde"), "NgramTokenizer: width 3, stride 0; both must be at least 1",

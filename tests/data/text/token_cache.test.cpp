@@ -33,7 +33,7 @@ struct Article {
   int label;
 };
 
-/// Texts of 0 to 30 words, some of which are rare; text 11 is blank.
+/// Texts of 0 to 30 words, some of them rare; text 11 is blank.
 data::LabelledTexts texts(Index size, std::uint64_t seed) {
   return {size, [seed](Index i) -> data::LabelledText {
             auto const draw = mix(seed, static_cast<std::uint64_t>(i));
@@ -87,7 +87,7 @@ void check_equal(auto const& dataset, data::LabelledTexts const& expected, data:
 
 }  // namespace
 
-TEST_CASE("vocabulary, tokens, labels and fingerprints are those of one thread that counts and encodes in memory") {
+TEST_CASE("vocabulary, tokens, labels and fingerprints equal those of one thread that encodes in memory") {
   for (Index const size : {0, 1, 1024, 1025, 2500})
     for (int const threads : {1, 3}) {
       CAPTURE(size);
@@ -141,7 +141,7 @@ TEST_CASE("a cache is prepared once, and again when a source or a rule changes")
   lockstep_test::write_file(source.folder / "source", "22");
   CHECK(source.prepare(options).training_size() == 1100);
   CHECK(source.reads == 6);
-  CHECK(source.files().size() == 1);  // those of the file before can never be used again
+  CHECK(source.files().size() == 1);  // the old file's cache can never be used again
 }
 
 TEST_CASE("small sources are prepared in memory and leave no file") {
@@ -151,7 +151,7 @@ TEST_CASE("small sources are prepared in memory and leave no file") {
   CHECK_FALSE(fs::exists(source.cache));
 }
 
-TEST_CASE("a damaged, shortened or foreign cache file is prepared again") {
+TEST_CASE("a damaged, truncated or foreign cache file is prepared again") {
   Source source;
   auto const expected = source.prepare().vocabulary();
   auto const path = source.files().at(0);
@@ -176,7 +176,7 @@ TEST_CASE("a damaged, shortened or foreign cache file is prepared again") {
   comes_back("");
   comes_back(bytes + "x");
   comes_back(std::string(bytes.size(), 'x'));
-  // The file of other sources under this name.
+  // A file of other sources under this name.
   lockstep_test::write_file(source.folder / "source", "22");
   static_cast<void>(source.prepare());
   ++reads;
@@ -186,7 +186,7 @@ TEST_CASE("a damaged, shortened or foreign cache file is prepared again") {
   CHECK(source.reads == ++reads);
 }
 
-TEST_CASE("preparing takes memory for different words, not for texts") {
+TEST_CASE("memory use of preparation depends on the distinct words, not on the texts") {
   TemporaryFolder const folder;
   data::TextSources sources;
   sources.add("many texts");
@@ -215,12 +215,12 @@ TEST_CASE("preparing takes memory for different words, not for texts") {
   auto const file = fs::directory_iterator(folder / "cache")->file_size();
   CHECK(file > std::uintmax_t{18} << 20);
   REQUIRE(before > 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory grows with what was looked at
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory grows with the inspected pages
   CHECK(most - before < 6 * 1024);
 #endif
 }
 
-TEST_CASE("of several that come at once one prepares, and the others wait for it") {
+TEST_CASE("one of several concurrent processes prepares, and the others wait for it") {
   Source source;
   std::vector<std::thread> threads;
   std::atomic<Index> samples = 0;
@@ -231,7 +231,7 @@ TEST_CASE("of several that come at once one prepares, and the others wait for it
   CHECK(source.files().size() == 1);  // no lock and no partial file is left
 }
 
-TEST_CASE("what a killed process left is removed, and a folder keeps the eight files that were used last") {
+TEST_CASE("files of killed processes are removed, and a folder keeps the eight most recently used files") {
   Source source;
   static_cast<void>(source.prepare());
   auto const path = source.files().at(0);
@@ -242,7 +242,7 @@ TEST_CASE("what a killed process left is removed, and a folder keeps the eight f
   auto const forgotten = source.cache + "/0-0-0.tokens.1.2";
   lockstep_test::write_file(forgotten, "of another source");
   static_cast<void>(source.prepare({}, {"words", 9, 2, 20}));
-  CHECK(fs::exists(forgotten));  // its process may be at work
+  CHECK(fs::exists(forgotten));  // its process may still run
   fs::last_write_time(forgotten, fs::file_time_type::clock::now() - std::chrono::hours(25));
   static_cast<void>(source.prepare({}, {"words", 8, 2, 20}));
   CHECK_FALSE(fs::exists(forgotten));
@@ -257,7 +257,7 @@ TEST_CASE("what a killed process left is removed, and a folder keeps the eight f
   CHECK(source.reads == 4 + 12);
 }
 
-TEST_CASE("the error of the first text that cannot be read comes through, and leaves no file") {
+TEST_CASE("the error of the first unreadable text propagates, and no file is left") {
   TemporaryFolder const folder;
   lockstep_test::write_file(folder / "source", "1");
   data::TextSources sources;
@@ -286,7 +286,7 @@ TEST_CASE("the error of the first text that cannot be read comes through, and le
   }
 }
 
-TEST_CASE("what cannot be written, or makes no sense, is told") {
+TEST_CASE("unwritable folders and invalid options are refused") {
   Source source;
   auto const error = [&](data::TokenCacheOptions const& options,
                          data::TokenRules const& with = rules) -> doctest::String {

@@ -17,13 +17,13 @@ data::TokenCounts counts(std::vector<std::string> const& texts) {
 }
 }  // namespace
 
-TEST_CASE("by falling count, then by text, whatever the order of the texts") {
+TEST_CASE("tokens are ordered by descending count, then by text, whatever the order of the texts") {
   auto const words = counts({"c b a", "b a", "a d"}).vocabulary(100);
   CHECK(words.to_text() == "a\nb\nc\nd\n");
   CHECK(counts({"d a", "a b", "a b c"}).vocabulary(100) == words);
 }
 
-TEST_CASE("size counts padding and unknown; rare tokens can be left out") {
+TEST_CASE("size counts the padding and unknown ids; rare tokens can be left out") {
   auto const all = counts({"c b a", "b a", "a d"});
   CHECK(all.vocabulary(3).to_text() == "a\n");
   CHECK(all.vocabulary(4).to_text() == "a\nb\n");

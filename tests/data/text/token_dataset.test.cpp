@@ -46,7 +46,7 @@ data::TokenCache cache_of(std::string const& folder, Index size) {
                                      build(texts(size), texts(2), {"a", "b", "c"});
                                    });
 }
-/// Of this process's own memory, in KiB.
+/// Returns this process's own memory in KiB.
 long anonymous_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -56,7 +56,7 @@ long anonymous_kib() {
 
 }  // namespace
 
-TEST_CASE("a loader makes of it the batches that it makes of the same samples in memory, and resumes alike") {
+TEST_CASE("a loader makes equal batches of the file and of samples in memory, and resumes equally") {
   lockstep_test::TemporaryFolder const folder;
   auto const cache = cache_of(folder / "cache", 501);
   auto const stored = cache.training(&Article::tokens, &Article::label);
@@ -87,7 +87,7 @@ TEST_CASE("a loader makes of it the batches that it makes of the same samples in
 TEST_CASE("a process's own memory does not grow with the texts") {
   lockstep_test::TemporaryFolder const folder;
   constexpr Index texts_here = 60000;
-  static_cast<void>(cache_of(folder / "cache", texts_here));  // and what the allocator keeps from it
+  static_cast<void>(cache_of(folder / "cache", texts_here));  // and the memory that the allocator keeps
   auto const before = anonymous_kib();
   REQUIRE(before > 0);
   auto const cache = cache_of(folder / "cache", texts_here);
@@ -95,12 +95,12 @@ TEST_CASE("a process's own memory does not grow with the texts") {
   Index tokens = 0;
   for (Index i = 0; i < dataset.size(); ++i) tokens += std::ssize(dataset.get(i).tokens);
   CHECK(tokens * 4 > (Index{4} << 20));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory grows with what was looked at
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory grows with the inspected pages
   CHECK(anonymous_kib() - before < 2048);
 #endif
 }
 
-TEST_CASE("a file that is shortened while it is in use is an error that names it") {
+TEST_CASE("a file truncated while it is in use causes an error that names it") {
   lockstep_test::TemporaryFolder const folder;
   auto const cache = cache_of(folder / "cache", 100);
   auto const dataset = cache.training(&Article::tokens, &Article::label);

@@ -14,7 +14,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("ids begin at 2; padding is 0, what is not known 1") {
+TEST_CASE("ids begin at 2; padding is 0 and unknown tokens are 1") {
   data::Vocabulary const words{{"the", "a", "."}};
   CHECK(words.size() == 5);
   CHECK(words.id("the") == 2);
@@ -37,13 +37,13 @@ TEST_CASE("encoding keeps the first tokens and is never empty") {
   CHECK(words.encode("", tokenizer, 5) == Ids{1});
 }
 
-TEST_CASE("tokens stand once and are not empty") {
+TEST_CASE("tokens are unique and not empty") {
   CHECK_THROWS_WITH_AS((data::Vocabulary{{"a", "b", "a"}}), doctest::Contains("line 3 repeats the token of line 1"),
                        DataError);
   CHECK_THROWS_WITH_AS((data::Vocabulary{{"a", ""}}), doctest::Contains("line 2 holds no token"), DataError);
 }
 
-TEST_CASE("the text form is one token a line and comes back") {
+TEST_CASE("the text form has one token per line and is read back unchanged") {
   data::Vocabulary const odd{{"\n", "\\", "\\n", "\r", "a b", "\xc3\xa9"}};
   CHECK(odd.to_text() == "\\n\n\\\\\n\\\\n\n\\r\na b\n\xc3\xa9\n");
   CHECK(data::Vocabulary::from_text(odd.to_text()) == odd);
@@ -55,7 +55,7 @@ TEST_CASE("the text form is one token a line and comes back") {
   }));
 }
 
-TEST_CASE("a limit bounds the ids and reserves no more than a text can hold") {
+TEST_CASE("a limit bounds the ids, and memory is reserved only for tokens that the text can hold") {
   data::Vocabulary const words{{"a", "b"}};
   auto const letters = data::NgramTokenizer{.width = 1};
   CHECK(words.encode("abab", letters, std::numeric_limits<Index>::max()) == std::vector<std::int32_t>{2, 3, 2, 3});
@@ -64,7 +64,7 @@ TEST_CASE("a limit bounds the ids and reserves no more than a text can hold") {
   CHECK(words.encode("abab", letters, -1) == std::vector<std::int32_t>{1});
 }
 
-TEST_CASE("a damaged text form is refused with its line") {
+TEST_CASE("a damaged text form is refused with the line") {
   CHECK_THROWS_WITH_AS(static_cast<void>(data::Vocabulary::from_text("a\nb")), doctest::Contains("line 2 does not end"),
                        DataError);
   CHECK_THROWS_WITH_AS(static_cast<void>(data::Vocabulary::from_text("a\n\\x\n")),
@@ -75,7 +75,7 @@ TEST_CASE("a damaged text form is refused with its line") {
                        DataError);
 }
 
-TEST_CASE("any text is a vocabulary's or refused") {
+TEST_CASE("any text is a valid vocabulary or refused") {
   CHECK(rc::check("no crash", [] {
     auto const text = *rc::gen::container<std::string>(rc::gen::element('\\', '\n', '\n', 'n', 'r', 'a'));
     try {

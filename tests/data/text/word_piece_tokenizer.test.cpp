@@ -17,8 +17,8 @@ using namespace lockstep_test;
 
 namespace {
 
-// Ids 0 to 26: what Hugging Face's BertTokenizer (tokenizers 0.23) makes of the texts below was read off with this
-// file.
+// Ids 0 to 26. The expected ids are the output of Hugging Face's BertTokenizer (tokenizers 0.23) for the texts below,
+// with this file.
 constexpr std::string_view vocabulary =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\nun\n##aff\n##able\n##a\ncafe\nCaf\xc3\xa9\n!\n,\n[\n]"
     "\n\xe4\xb8\xad\n\xe6\x96\x87\n"
@@ -40,7 +40,7 @@ using Pieces = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "words are cut into the longest pieces there are, and framed") {
+TEST_CASE_FIXTURE(Fixture, "words are cut into the longest matching pieces and enclosed in [CLS] and [SEP]") {
   data::WordPieceTokenizer const tokenizer{path};
   CHECK(tokenizer.size() == 27);
   CHECK(tokenizer.token(6) == "##aff");
@@ -53,18 +53,19 @@ TEST_CASE_FIXTURE(Fixture, "words are cut into the longest pieces there are, and
   CHECK(pieces(tokenizer, "The UNaff") == Pieces{"the", "un", "##aff"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "accents and case go where the model is uncased") {
+TEST_CASE_FIXTURE(Fixture, "accents and case are removed if the model is uncased") {
   data::WordPieceTokenizer const uncased{path}, cased{path, {.lower_case = false}};
   for (auto const* text : {"CAF\xc3\x89", "Cafe\xcc\x81", "caf\xc3\xa9"})
     CHECK(uncased.encode(text, 9) == Ids{2, 9, 3});
-  CHECK(uncased.encode("\xc4\xb0", 9) == Ids{2, 23, 3});  // I with a dot
+  CHECK(uncased.encode("\xc4\xb0", 9) == Ids{2, 23, 3});  // dotted capital I
   CHECK(cased.encode("Caf\xc3\xa9", 9) == Ids{2, 10, 3});
   CHECK(cased.encode("cafe\xcc\x81", 9) == Ids{2, 1, 3});
   CHECK(cased.encode("un\xc3\xa9", 9) == Ids{2, 5, 24, 3});
   CHECK(cased.encode("UN", 9) == Ids{2, 1, 3});
 }
 
-TEST_CASE_FIXTURE(Fixture, "ideographs and punctuation stand alone, control characters and no UTF-8 are dropped") {
+TEST_CASE_FIXTURE(Fixture,
+                  "ideographs and punctuation are separate tokens; control characters and invalid UTF-8 are dropped") {
   data::WordPieceTokenizer const tokenizer{path};
   CHECK(tokenizer.encode("the\xe4\xb8\xad\xe6\x96\x87the", 9) == Ids{2, 4, 15, 16, 4, 3});
   CHECK(tokenizer.encode("un\xe2\x80\x94un", 9) == Ids{2, 5, 25, 5, 3});
@@ -75,7 +76,7 @@ TEST_CASE_FIXTURE(Fixture, "ideographs and punctuation stand alone, control char
   CHECK(tokenizer.encode("th\xff"
                          "e\xc3",
                          9) == Ids{2, 4, 3});
-  CHECK(tokenizer.encode("\xf0\x9f\xab\xa8", 9) == Ids{2, 1, 3});  // younger than the tables: kept, and unknown
+  CHECK(tokenizer.encode("\xf0\x9f\xab\xa8", 9) == Ids{2, 1, 3});  // newer than the tables: kept, and unknown
 }
 
 TEST_CASE_FIXTURE(Fixture, "a word of more than a hundred characters is unknown") {
@@ -85,7 +86,7 @@ TEST_CASE_FIXTURE(Fixture, "a word of more than a hundred characters is unknown"
   CHECK(data::WordPieceTokenizer{path, {.max_word_size = 3}}.encode("aaa aaaa", 512) == Ids{2, 26, 8, 8, 1, 3});
 }
 
-TEST_CASE_FIXTURE(Fixture, "what is too long is cut, and the frame stays") {
+TEST_CASE_FIXTURE(Fixture, "texts that are too long are truncated, and [CLS] and [SEP] stay") {
   data::WordPieceTokenizer const tokenizer{path};
   for (Index limit = 2; limit < 9; ++limit) {
     auto const ids = tokenizer.encode("the the unaffablest unaffable", limit);
@@ -98,7 +99,7 @@ TEST_CASE_FIXTURE(Fixture, "what is too long is cut, and the frame stays") {
   CHECK_THROWS_AS(tokenizer.encode("the", "the", 2), ConfigError);
 }
 
-TEST_CASE_FIXTURE(Fixture, "of two texts the longer gives way") {
+TEST_CASE_FIXTURE(Fixture, "the longer of two texts is truncated first") {
   data::WordPieceTokenizer const tokenizer{path};
   auto const lengths = [&](int first, int second, Index limit) {
     std::string a, b;
@@ -120,7 +121,7 @@ TEST_CASE_FIXTURE(Fixture, "of two texts the longer gives way") {
   CHECK(lengths(0, 9, 10) == std::pair<std::size_t, std::size_t>(0, 7));
 }
 
-TEST_CASE_FIXTURE(Fixture, "any bytes are cut, into ids of the table") {
+TEST_CASE_FIXTURE(Fixture, "any bytes are tokenized into ids of the table") {
   data::WordPieceTokenizer const tokenizer{path}, cased{path, {.lower_case = false}};
   std::mt19937 random(5);
   for (int i = 0; i < 2000; ++i) {
@@ -134,13 +135,13 @@ TEST_CASE_FIXTURE(Fixture, "any bytes are cut, into ids of the table") {
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a file that is no vocabulary is refused") {
+TEST_CASE_FIXTURE(Fixture, "a file that is not a vocabulary is refused") {
   CHECK_THROWS_AS(data::WordPieceTokenizer{folder / "none"}, DataError);
   write_file(path, "[PAD]\n[UNK]\nthe\n");
   CHECK_THROWS_WITH_AS(
       data::WordPieceTokenizer{path},
       (path + ": has no line \"[CLS]\"; a BERT vocabulary has that line, with one piece per line").c_str(), DataError);
-  write_file(path, "[UNK]\r\n[CLS]\r\n[SEP]\r\nthe");  // as another system ends lines, and cut at the last
+  write_file(path, "[UNK]\r\n[CLS]\r\n[SEP]\r\nthe");  // with CRLF line ends, and without one at the end
   CHECK(data::WordPieceTokenizer{path}.encode("the", 9) == Ids{1, 3, 2});
 }
 

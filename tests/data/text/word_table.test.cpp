@@ -17,7 +17,7 @@ namespace {
 struct Whole {
   void operator()(std::string_view text, auto&& each) const { each(text); }
 };
-/// Words of 0 to 40 bytes, frequent ones and rare ones; many differ in one byte only.
+/// Words of 0 to 40 bytes, frequent and rare ones; many differ in only one byte.
 std::string word(std::uint64_t draw) {
   auto const number = mix(draw) % (draw % 3 == 0 ? 20 : 40000);
   auto const size = number % 41;
@@ -27,7 +27,7 @@ std::string word(std::uint64_t draw) {
 }
 }  // namespace
 
-TEST_CASE("counts and numbers are those of a map, for words of every length") {
+TEST_CASE("counts and numbers equal those of a map, for words of every length") {
   WordTable table;
   std::map<std::string, Index> expected;
   std::map<std::string, std::uint32_t> numbers;
@@ -47,7 +47,7 @@ TEST_CASE("counts and numbers are those of a map, for words of every length") {
   CHECK(expected.size() > 5000);
 }
 
-TEST_CASE("words that differ in one byte, or in length, differ in their bytes") {
+TEST_CASE("words that differ in one byte or in length have different bytes") {
   for (std::size_t size = 0; size < 16; ++size) {
     std::string const plain(size, 'a');
     for (std::size_t at = 0; at < size; ++at) {
@@ -59,7 +59,7 @@ TEST_CASE("words that differ in one byte, or in length, differ in their bytes") 
   }
 }
 
-TEST_CASE("the frequent words do not depend on how the text is shared among tables") {
+TEST_CASE("the frequent words do not depend on how the text is divided among tables") {
   data::TokenCounts counts;
   constexpr std::uint64_t words = 30000;
   for (std::uint64_t i = 0; i < words; ++i) counts.add(word(i) + "x", Whole{});

@@ -17,7 +17,7 @@ std::vector<std::string> tokens(std::string_view text) {
 using Tokens = std::vector<std::string>;
 }  // namespace
 
-TEST_CASE("lower-case words and single punctuation marks") {
+TEST_CASE("lower-case words and single punctuation marks are tokens") {
   CHECK(tokens("") == Tokens{});
   CHECK(tokens(" \t\r\n\x01") == Tokens{});
   CHECK(tokens("Oil hits $50!") == Tokens{"oil", "hits", "$", "50", "!"});

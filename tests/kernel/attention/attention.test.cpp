@@ -79,13 +79,13 @@ constexpr std::array<Index, 2> shapes[] = {{1, 1}, {2, 5}, {3, 16}, {1, 70}};  /
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("attention: the definition, forward and backward", T, float, double) {
+TEST_CASE_TEMPLATE("attention equals its definition, forward and backward", T, float, double) {
   for (double dropout : {0.0, 0.3})
     for (bool causal : {false, true})
       for (Index rows : {0, 1, 4})
         for (Index length : {1, 2, 7, 31, 32, 33, 65, 130})
           for (auto [heads, width] : shapes) {
-            if (length > 33 && (rows == 1 || heads != 2)) continue;  // the reference takes its time
+            if (length > 33 && (rows == 1 || heads != 2)) continue;  // the reference is slow
             check<T>({.rows = rows,
                       .queries = length,
                       .keys = length,
@@ -119,7 +119,7 @@ TEST_CASE_TEMPLATE("attention: a bias whose gradient is summed in several ranges
              write == Write::add ? T{0.5} : T{0});
 }
 
-TEST_CASE_TEMPLATE("attention: gradients may be added", T, float, double) {
+TEST_CASE_TEMPLATE("attention: gradients can be added", T, float, double) {
   for (bool ragged : {false, true})
     for (bool causal : {false, true})
       check<T>({.rows = 4,
@@ -134,7 +134,7 @@ TEST_CASE_TEMPLATE("attention: gradients may be added", T, float, double) {
                Write::add, T{0.5});
 }
 
-TEST_CASE("attention: scores far apart neither overflow nor give nan") {
+TEST_CASE("attention: scores that are far apart cause neither overflow nor NaN") {
   Batch<float> batch({.rows = 1, .queries = 20, .keys = 20, .heads = 1, .head_width = 4});
   for (auto* x : {&batch.query, &batch.key})
     for (auto& e : *x) e *= 1e15f;
@@ -143,7 +143,7 @@ TEST_CASE("attention: scores far apart neither overflow nor give nan") {
     for (float e : *x) CHECK(std::isfinite(e));
 }
 
-TEST_CASE("attention: the same bits for any number of threads, and again") {
+TEST_CASE("attention: bits are equal for any number of threads and on repetition") {
   for (bool causal : {false, true})
     for (bool ragged : {false, true}) {
       Batch<float> const batch({.rows = 9,
@@ -163,7 +163,7 @@ TEST_CASE("attention: the same bits for any number of threads, and again") {
     }
 }
 
-TEST_CASE("attention: row, padding and raggedness do not matter, dropout included") {
+TEST_CASE("attention: bits do not depend on row, padding and raggedness, including dropout") {
   Options options{.rows = 4, .queries = 70, .keys = 100, .heads = 2, .head_width = 8, .dropout = 0.3, .biased = true};
   Batch<float> const padded(options);
   options.ragged = true;
@@ -228,7 +228,7 @@ TEST_CASE("attention: shapes that do not fit are refused with the numbers") {
   CHECK_THROWS_WITH_AS(forward({.distances = 4}), doctest::Contains("bias is [2, 4]"), ShapeError);
 }
 
-TEST_CASE_TEMPLATE("attention: heads that share keys are those whose keys are alike", T, float, double) {
+TEST_CASE_TEMPLATE("attention: heads that share keys equal heads with equal keys", T, float, double) {
   Index const heads = 6, head_width = 8;
   for (Index sharers : {2, 3, 6})
     for (auto write : {Write::overwrite, Write::add})
@@ -271,7 +271,7 @@ TEST_CASE_TEMPLATE("attention: heads that share keys are those whose keys are al
                   i / narrow * width + (i % narrow / head_width * sharers + s) * head_width + i % head_width)]);
             off = std::max(off, std::abs(static_cast<double>((*sum)[static_cast<std::size_t>(i)]) - exact));
           }
-        // Sums of up to 33 numbers below 8 in another order, in as many roundings for each head.
+        // Sums of up to 33 numbers below 8 in another order, with as many roundings for each head.
         CHECK(off <= 8 * 33 * static_cast<double>(sharers) * static_cast<double>(std::numeric_limits<T>::epsilon()));
       }
 }

@@ -50,7 +50,7 @@ struct Case {
     for (float const x : values<float>(count, seed, scale)) out.push_back(static_cast<T>(static_cast<Stored>(x)));
     return out;
   }
-  /// nan in padding, which must not be read.
+  /// NaN in padding, which must not be read.
   [[nodiscard]] static std::vector<T> input(TwinLayout const& twin, Index across, std::uint64_t seed) {
     auto x = rounded(twin.slots() * across, seed, 2);
     for (Index i = 0; i < twin.slots() * across; ++i)
@@ -157,11 +157,11 @@ std::vector<Setting> settings() {
           {ragged, {33, 2, 0}, {1, 70, 4}, 3, 5, false, false, 0.1, 3}};
 }
 
-/// In epsilons, of each head's part of a gradient where heads share keys, for head width d <= 64, at most 70 keys,
-/// |query|, |key|, |value|, |dout| <= 2, |bias| <= 1, scale 0.3, errors of random sign: a score is a sum of d products
-/// up to 4, and off by up to 40 sqrt(d + 2) with all its terms' roundings; a probability relatively by as much, and by
-/// some 20 roundings of the exponential and the sums. An output averages values up to 2.9, dropout included; a gradient
-/// sums, with weights that add up to 1, products that are sqrt(d) times as large.
+/// In epsilons, for each head's part of a gradient if heads share keys, for head width d <= 64, at most 70 keys,
+/// |query|, |key|, |value|, |dout| <= 2, |bias| <= 1, scale 0.3, and errors of random sign. A score is a sum of d
+/// products up to 4, with an error of up to 40 sqrt(d + 2) with all its terms' roundings; a probability has that
+/// relative error, and some 20 roundings of the exponential and the sums. An output averages values up to 2.9,
+/// including dropout. A gradient sums, with weights that add up to 1, products that are sqrt(d) times as large.
 double output_bound(Setting const& s) { return 40 * std::sqrt(static_cast<double>(s.head_width) + 2) + 30; }
 double gradient_bound(Setting const& s) {
   return static_cast<double>(s.sharers) * output_bound(s) * (2 + std::sqrt(static_cast<double>(s.head_width)));
@@ -197,7 +197,7 @@ std::vector<Setting> tensor_core_settings() {
   using enum TwinLayout::Kind;
   if constexpr (std::is_same_v<T, float16>) {
     auto all = settings();
-    all.erase(all.begin() + 5, all.begin() + 7);  // the cases in float use the same code
+    all.erase(all.begin() + 5, all.begin() + 7);  // the cases in float use this code
     all.push_back({padded, {129}, {129}, 1, 64, true, false, 0.1});
     all.push_back({padded, {260, 7}, {70, 9}, 1, 64, false, true, 0.1});  // blocks of 128 queries
     all.push_back({ragged, {65, 3}, {40, 70}, 2, 128, false, false, 0.1, 2});
@@ -212,7 +212,7 @@ std::vector<Setting> tensor_core_settings() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("attention on tensor cores differs from the host's by roundings", T, bfloat16, float16) {
+TEST_CASE_TEMPLATE("attention on tensor cores equals the host's within rounding", T, bfloat16, float16) {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;
   auto write = Write::overwrite;
@@ -227,7 +227,8 @@ TEST_CASE_TEMPLATE("attention on tensor cores differs from the host's by roundin
     CAPTURE(setting.dropout);
     CAPTURE(write == Write::add);
     // Each term of an output or of a value's gradient is rounded, and so is the sum. The other gradients contain the
-    // difference of two products, which the rounded output makes inexact. It is small where a query has few keys.
+    // difference of two products, which is inexact because the output is rounded. The error is small if a query has few
+    // keys.
     Errors<T> const out(got.out, exact.out), dquery(got.dquery, exact.dquery), dkey(got.dkey, exact.dkey),
         dvalue(got.dvalue, exact.dvalue), dbias(got.dbias, exact.dbias);
     CHECK(out.norm <= 2);
@@ -244,7 +245,7 @@ TEST_CASE_TEMPLATE("attention on tensor cores differs from the host's by roundin
   }
 }
 
-TEST_CASE_TEMPLATE("attention on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("attention on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;
   auto write = Write::overwrite;
@@ -264,8 +265,8 @@ TEST_CASE_TEMPLATE("attention on CUDA is the host's, but for roundings", T, floa
   }
 }
 
-#ifndef __CUDACC__  // the emulation, whose device may be of any age
-TEST_CASE_TEMPLATE("attention on a GPU older than tensor cores", T, float, bfloat16) {
+#ifndef __CUDACC__  // the emulated device may be of any generation
+TEST_CASE_TEMPLATE("attention on a GPU without tensor cores", T, float, bfloat16) {
   memory::CudaStream const stream;
   Setting const setting{TwinLayout::Kind::ragged, {33, 2, 0}, {1, 70, 4}, 2, 40, false, true, 0.1};
   Case<T> const c{setting};
@@ -285,8 +286,7 @@ TEST_CASE_TEMPLATE("attention on a GPU older than tensor cores", T, float, bfloa
 }
 #endif
 
-TEST_CASE_TEMPLATE("attention on CUDA: whole tiles of keys may be ruled out by a bias of minus infinity", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("attention on CUDA: a bias of minus infinity may exclude whole tiles of keys", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (bool const causal : {false, true}) {
@@ -308,7 +308,7 @@ TEST_CASE_TEMPLATE("attention on CUDA: whole tiles of keys may be ruled out by a
   }
 }
 
-TEST_CASE("attention on CUDA: the stream counts two products forward and five backward, half of them if causal") {
+TEST_CASE("attention on CUDA: the stream counts two GEMMs forward and five backward, half of them if causal") {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;
   auto const queued = [&](auto kind, bool causal) {
@@ -324,7 +324,7 @@ TEST_CASE("attention on CUDA: the stream counts two products forward and five ba
   CHECK(queued(double{}, false).half_operations == 0);
 }
 
-TEST_CASE("attention on CUDA: heads of more than 32 channels, and those that are too wide") {
+TEST_CASE("attention on CUDA: heads of more than 32 channels, and too wide ones") {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;
   Setting setting{TwinLayout::Kind::padded, {33, 5}, {33, 5}, 1, 64, true, true, 0.1};

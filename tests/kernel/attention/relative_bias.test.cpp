@@ -14,7 +14,7 @@ using lockstep_test::values;
 using lockstep_test::view;
 using Kernel = kernel::RelativeBias<HostSpace>;
 
-TEST_CASE("forward looks up, backward sums what was looked up") {
+TEST_CASE("forward looks up, backward sums per table entry") {
   kernel::RelativeBuckets const buckets{.count = 6, .farthest = 5};
   Index const heads = 3, first = -9, distances = 17;
   auto const table = values<double>(buckets.count * heads, 1), dbias = values<double>(heads * distances, 2);
@@ -38,7 +38,7 @@ TEST_CASE("forward looks up, backward sums what was looked up") {
   }
 }
 
-TEST_CASE("no distances: nothing to look up, a gradient of zero") {
+TEST_CASE("without distances there is nothing to look up, and the gradient is zero") {
   ThreadPool pool(1);
   memory::Stream<HostSpace> const stream(pool);
   std::vector<float> table(64, 1.0f), none;

@@ -15,7 +15,7 @@ using lockstep_test::OnDevice;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("the bias by distance on CUDA is the host's", T, float, double) {
+TEST_CASE_TEMPLATE("the relative bias on CUDA equals the host's", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::RelativeBias<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
@@ -39,7 +39,7 @@ TEST_CASE_TEMPLATE("the bias by distance on CUDA is the host's", T, float, doubl
         kernel::RelativeBias<CudaSpace>::backward<T>(stream.view(), buckets, first, device_dbias.view(heads, distances),
                                                      device_dtable.view(buckets.count, heads), write);
         auto const got = device_dtable.values();
-        // Where runs of a bucket are apart, the host adds them to the table one by one.
+        // If runs of a bucket are separate, the host adds them to the table one by one.
         for (std::size_t i = 0; i < got.size(); ++i)
           CHECK(std::abs(static_cast<double>(got[i]) - static_cast<double>(dtable[i])) <=
                 static_cast<double>(distances + 1) * static_cast<double>(std::numeric_limits<T>::epsilon()));

@@ -21,7 +21,7 @@ std::vector<std::pair<Index, Index>> changes(RelativeBuckets const& buckets) {
 }
 }  // namespace
 
-TEST_CASE("the buckets are T5's") {  // as its implementation in PyTorch computes them, in float
+TEST_CASE("buckets equal T5's") {  // as its implementation in PyTorch computes them, in float
   CHECK(changes({}) == std::vector<std::pair<Index, Index>>{
                            {-300, 15}, {-90, 14}, {-63, 13}, {-45, 12}, {-31, 11}, {-22, 10}, {-15, 9}, {-11, 8},
                            {-7, 7},    {-6, 6},   {-5, 5},   {-4, 4},   {-3, 3},   {-2, 2},   {-1, 1},  {0, 0},
@@ -40,14 +40,14 @@ TEST_CASE("the buckets are T5's") {  // as its implementation in PyTorch compute
             {-300, 9}, {-38, 8}, {-23, 7}, {-13, 6}, {-8, 5}, {-4, 4}, {-3, 3}, {-2, 2}, {-1, 1}, {0, 0}});
 }
 
-TEST_CASE("a border that is exact is where T5 has it") {
+TEST_CASE("an exact boundary is at T5's place") {
   CHECK((kernel::RelativeBuckets{.count = 18, .farthest = 128}).of(-8) == 5);
   CHECK((kernel::RelativeBuckets{.count = 38, .farthest = 16}).of(-12) == 14);
   CHECK((kernel::RelativeBuckets{.count = 36, .farthest = 32, .causal = true}).of(-24) == 27);
   CHECK((kernel::RelativeBuckets{.count = 54, .farthest = 64, .causal = true}).of(-36) == 36);
 }
 
-TEST_CASE("buckets lie in range and grow with the distance") {
+TEST_CASE("buckets are in range and grow with the distance") {
   CHECK(rc::check([] {
     RelativeBuckets const buckets{.count = 2 * *rc::gen::inRange<Index>(2, 100),
                                   .farthest = *rc::gen::inRange<Index>(101, 1000),
@@ -67,7 +67,7 @@ TEST_CASE("buckets lie in range and grow with the distance") {
   }));
 }
 
-TEST_CASE("what has no bucket for far or near is not valid") {
+TEST_CASE("settings without a bucket for far or near distances are invalid") {
   CHECK(RelativeBuckets{}.valid());
   CHECK(RelativeBuckets{.farthest = 9}.valid());
   CHECK(RelativeBuckets{.count = 2, .causal = true}.valid());

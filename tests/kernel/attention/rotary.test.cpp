@@ -17,7 +17,7 @@ using lockstep_test::view;
 using lockstep_test::attention::Side;
 using Kernel = kernel::Rotary<HostSpace>;
 
-TEST_CASE_TEMPLATE("each head's channels are turned by the token's place, and back", T, float, double) {
+TEST_CASE_TEMPLATE("each head's channels are rotated by the token's position, and back", T, float, double) {
   Index const heads = 3, width = 10, all = heads * width, first = 7;
   double const base = 500;
   for (bool ragged : {false, true}) {

@@ -13,7 +13,7 @@ using lockstep_test::TwinLayout;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("rotary positions on CUDA are the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("rotary positions on CUDA equal the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Rotary<CudaSpace>")) return;
   using Host = kernel::Rotary<HostSpace>;
   using Cuda = kernel::Rotary<CudaSpace>;

@@ -5,7 +5,7 @@
 
 using namespace convolution_cases;
 
-TEST_CASE_TEMPLATE("the portable engine follows the definition, overwriting and adding", T, float, double) {
+TEST_CASE_TEMPLATE("the portable backend follows the definition, overwriting and adding", T, float, double) {
   check_definition<T, Kernel::Plans<T, kernel::detail::PortableConvolution<T>>>();
 }
 
@@ -13,7 +13,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   check_bits<T, Kernel::Plans<T, kernel::detail::PortableConvolution<T>>>();
 }
 
-TEST_CASE("no samples give gradients of zero") {
+TEST_CASE("without samples, gradients are zero") {
   ConvolutionShape const s{.rows = 0, .inputs = 2, .outputs = 3, .extent = {1, 4, 4}, .kernel = {1, 3, 3}};
   Kernel::Plans<float> plans;
   auto const got = run(s, Data<float>(s), plans, 2);
@@ -24,7 +24,7 @@ TEST_CASE("no samples give gradients of zero") {
   CHECK(added.dbias[0] == 1);
 }
 
-TEST_CASE("plans of shapes long past make room for new ones") {
+TEST_CASE("plans of the least recently used shapes are replaced") {
   Kernel::Plans<double> plans;
   for (Index rows = 1; rows <= 40; ++rows) {
     ConvolutionShape const s{.rows = rows, .inputs = 2, .outputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}};

@@ -11,16 +11,16 @@
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
 
-/// What every engine must compute: one body of cases, run by the test of each.
+/// Cases that every backend must satisfy: one function, which each backend's test calls.
 namespace convolution_cases {
 using namespace lockstep;
 using kernel::ConvolutionShape;
 using Kernel = kernel::Convolution<HostSpace>;
 using lockstep_test::view;
 
-/// One to three dimensions; odd sizes, one place, a kernel as large as the input, strides that leave a rest, padding
-/// beyond the input or on one side only, channels around a vector's length, samples around the number of tiles, taps
-/// that lie apart, and channels in groups, down to one channel each.
+/// One to three dimensions; odd sizes, one place, a kernel as large as the input, strides with a remainder, padding
+/// larger than the input or on one side only, channels near a vector's length, samples near the number of tiles,
+/// dilation, and channels in groups, down to one channel each.
 inline std::vector<ConvolutionShape> shapes() {
   return {
       {.rows = 1},
@@ -56,10 +56,10 @@ inline std::vector<ConvolutionShape> shapes() {
        .kernel = {2, 1, 3},
        .stride = {1, 3, 1},
        .padding = {1, 0, 2}},
-      {.rows = 17, .inputs = 64, .outputs = 130, .extent = {1, 1, 32}},  // a weight larger than one task adds up
+      {.rows = 17, .inputs = 64, .outputs = 130, .extent = {1, 1, 32}},  // a weight larger than one task accumulates
       {.rows = 2, .inputs = 1, .outputs = 2, .extent = {1, 1, 50000}, .kernel = {1, 1, 3}},  // places of several blocks
       {.rows = 1, .inputs = 31, .outputs = 1, .extent = {2, 2, 2}, .kernel = {3, 3, 3}, .padding = {2, 1, 3}},
-      // Taps apart, with all the padding before, and beyond both ends.
+      // Dilated kernels, with all padding before, and padding beyond both ends.
       {.rows = 3,
        .inputs = 5,
        .outputs = 4,
@@ -77,7 +77,7 @@ inline std::vector<ConvolutionShape> shapes() {
        .padding = {1, 2, 3},
        .padding_after = {0, 3, 1},
        .dilation = {3, 2, 2}},
-      // Groups, of several channels and of several outputs to one input.
+      // Groups with several channels, and with several outputs per input.
       {.rows = 2,
        .inputs = 6,
        .outputs = 9,
@@ -94,7 +94,7 @@ inline std::vector<ConvolutionShape> shapes() {
        .padding = {0, 0, 2},
        .dilation = {1, 1, 2},
        .groups = 4},
-      // Each channel by itself: around a vector's length, strided, with more taps than are met at once.
+      // Depthwise: near a vector's length, strided, with more taps than one loop handles.
       {.rows = 3,
        .inputs = 2,
        .outputs = 2,
@@ -165,7 +165,7 @@ void for_products(ConvolutionShape const& s, F&& f) {
     }
 }
 
-/// Sums in double of terms, and of their magnitudes.
+/// Sums of terms in double, and of their magnitudes.
 struct Reference {
   std::vector<double> sum, magnitude;
   explicit Reference(Index size) : sum(static_cast<std::size_t>(size)), magnitude(static_cast<std::size_t>(size)) {}
@@ -173,8 +173,9 @@ struct Reference {
     sum[static_cast<std::size_t>(at)] += term;
     magnitude[static_cast<std::size_t>(at)] += std::abs(term);
   }
-  /// A sum of n products, in any order, with or without fused multiply-adds, is off by at most n + 1 roundings of at
-  /// most epsilon / 2 times the sum of the magnitudes; the first order is doubled for the rest.
+  /// A sum of n products, in any order, with or without fused multiply-adds, has at most n + 1 roundings of at most
+  /// epsilon
+  /// 2 times the sum of the magnitudes; the first order is doubled for the rest.
   template <class T>
   void check(std::vector<T> const& got, Index terms) const {
     double worst = 0;
@@ -203,12 +204,12 @@ struct Results {
   friend bool operator==(Results const&, Results const&) = default;
 };
 
-/// All three passes; with `add` onto ones.
+/// All three passes; with `add` into ones.
 template <class T, class Plans>
 Results<T> run(ConvolutionShape const& s, Data<T> const& d, Plans& plans, int threads, Write write = Write::overwrite) {
   ThreadPool pool(threads);
   memory::Stream<HostSpace> const stream(pool);
-  Kernel::Scratch scratch[3];  // so that no pass finds what another has left
+  Kernel::Scratch scratch[3];  // so that no pass finds another's results
   T const before = write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
   Results<T> r{std::vector<T>(d.dy.size(), std::numeric_limits<T>::quiet_NaN()), std::vector<T>(d.x.size(), before),
                std::vector<T>(d.weight.size(), before), std::vector<T>(d.bias.size(), before)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Convolutions on CUDA beside the host's.
+/// Compares convolutions on CUDA with the host's.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ inline std::vector<kernel::ConvolutionShape> shapes() {
            .kernel = {2, 1, 3},
            .stride = {1, 2, 1},
            .padding = {1, 0, 2}},
-          // Taps apart; padding that differs on both sides.
+          // Dilated kernels, with different padding on both sides.
           {.rows = 2,
            .inputs = 3,
            .outputs = 4,
@@ -57,7 +57,7 @@ inline std::vector<kernel::ConvolutionShape> shapes() {
            .stride = {1, 2, 3},
            .padding = {1, 2, 3},
            .dilation = {3, 2, 2}},
-          // Groups, and channels by themselves; the last ones' gradient of the weight comes in several pieces.
+          // Grouped and depthwise convolutions; the last ones' weight gradient is computed in several parts.
           {.rows = 2,
            .inputs = 4,
            .outputs = 6,
@@ -93,7 +93,7 @@ inline std::vector<kernel::ConvolutionShape> shapes() {
            .stride = {1, 1, 2},
            .padding = {0, 0, 2},
            .groups = 2},
-          // Long sums for few weights: one tile and parts of several; groups; a last chunk that is short.
+          // Long sums for few weights: one tile and parts of several; groups; a short last chunk.
           {.rows = 3, .inputs = 3, .outputs = 5, .extent = {1, 20, 20}, .kernel = {1, 3, 3}, .padding = {0, 1, 1}},
           {.rows = 5, .inputs = 9, .outputs = 34, .extent = {1, 1, 127}, .kernel = {1, 1, 8}, .padding = {0, 0, 4}},
           {.rows = 9,
@@ -158,7 +158,7 @@ void check_beside_host() {
     }
 }
 
-/// The gradient of the weight of 16-bit activations, which is float, beside the one of the same values in float.
+/// Compares the weight gradient of 16-bit activations, which is float, with that of equal float values.
 template <class Low>
 void check_weight_in_16_bits() {
   using Cuda = kernel::Convolution<CudaSpace>;

@@ -15,7 +15,7 @@ using namespace lockstep;
 using lockstep_test::view;
 using Kernel = kernel::ImageInput<HostSpace>;
 
-TEST_CASE_TEMPLATE("every byte in every channel, whatever the number of channels and places", T, float, double) {
+TEST_CASE_TEMPLATE("every byte in every channel, for any number of channels and places", T, float, double) {
   for (Index channels : {1, 2, 3, 4, 17, 255, 256, 300}) {
     for (Index places : {0, 1, 31, 33, 300, 20000 / static_cast<int>(channels)}) {
       std::vector<std::uint8_t> x(static_cast<std::size_t>(places * channels));
@@ -36,7 +36,7 @@ TEST_CASE_TEMPLATE("every byte in every channel, whatever the number of channels
       for (std::size_t i = 0; i < x.size(); ++i) {
         auto const c = i % static_cast<std::size_t>(channels);
         double const expected = (x[i] / 255.0 - mean[c]) / deviation[c];
-        // Four roundings, of two constants, a difference and a product, each relative to terms of at most 1 /
+        // Four roundings, of two constants, a difference and a product, each relative to terms of at most 1
         // deviation.
         double const bound = 4 * static_cast<double>(std::numeric_limits<T>::epsilon()) / deviation[c];
         worst = std::max(worst, std::abs(static_cast<double>(y[i]) - expected) / bound);

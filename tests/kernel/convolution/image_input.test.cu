@@ -10,7 +10,7 @@ using namespace lockstep;
 using lockstep_test::OnDevice;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("bytes of pictures on CUDA become the host's numbers", T, float, double) {
+TEST_CASE_TEMPLATE("image bytes on CUDA become the host's numbers", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::ImageInput<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::CudaStream const stream;
@@ -35,7 +35,7 @@ TEST_CASE_TEMPLATE("bytes of pictures on CUDA become the host's numbers", T, flo
     }
 }
 
-TEST_CASE("more channels than a launch can carry are refused") {
+TEST_CASE("more channels than a launch can pass are refused") {
   if (!lockstep_test::has_gpu("kernel::ImageInput<CudaSpace>")) return;
   memory::CudaStream const stream;
   std::vector<double> const many(65, 1.0);

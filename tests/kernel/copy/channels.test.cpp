@@ -12,7 +12,7 @@ using namespace lockstep;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("columns are put beside others and taken from between them", T, float, double) {
+TEST_CASE_TEMPLATE("columns are copied into a wider matrix and out of it", T, float, double) {
   using Kernel = kernel::Channels<HostSpace>;
   Index const all = 40;
   for (int threads : {1, 3}) {

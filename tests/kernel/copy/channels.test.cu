@@ -12,7 +12,7 @@ using lockstep_test::OnDevice;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("columns that are put and taken on CUDA are the host's", T, float, double) {
+TEST_CASE_TEMPLATE("columns are copied on CUDA as on the host", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Channels<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);

@@ -32,7 +32,7 @@ TEST_CASE_TEMPLATE("elements keep their values in another type", T, float, doubl
   }
 }
 
-TEST_CASE_TEMPLATE("16 bits are rounded to nearest, also where they are added to, and widen exactly", T, bfloat16,
+TEST_CASE_TEMPLATE("16-bit values are rounded to nearest, also in adding writes, and widened exactly", T, bfloat16,
                    float16) {
   float const half_a_unit = std::is_same_v<T, float16> ? 0x1p-11f : 0x1p-8f;
   for (Index n : {0, 1, 31, 32, 33, 8192, 8193}) {
@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("16 bits are rounded to nearest, also where they are added to
   }
 }
 
-TEST_CASE("every float16, every number between two of them, and what lies beyond come out as the type's own have it") {
+TEST_CASE("every float16, every number between two of them, and out-of-range numbers convert as the type itself") {
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
   std::vector<float16> halves;
@@ -70,7 +70,7 @@ TEST_CASE("every float16, every number between two of them, and what lies beyond
                              65520.0f};
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     bool const signals = (bits & 0x7c00) == 0x7c00 && (bits & 0x200) == 0 && (bits & 0x1ff) != 0;
-    if (signals) continue;  // a nan that instructions make quiet
+    if (signals) continue;  // a NaN that instructions make quiet
     float16 half, next;
     half.bits = static_cast<std::uint16_t>(bits), next.bits = static_cast<std::uint16_t>(bits + 1);
     halves.push_back(half);
@@ -92,12 +92,11 @@ TEST_CASE("every float16, every number between two of them, and what lies beyond
   CHECK(n > 100'000);
 }
 
-TEST_CASE("a factor is applied before the rounding, also where the product is added") {
+TEST_CASE("a factor is applied before the rounding, also if the product is added") {
   for (Index n : {0, 1, 33, 8193}) {
     CAPTURE(n);
     std::vector<float> x(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = 0x1p-26f * static_cast<float>(i % 100 + 1);  // too small by itself
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0x1p-26f * static_cast<float>(i % 100 + 1);  // too small alone
     std::vector<float16> to(x.size(), float16(7.0f));
     ThreadPool pool(3);
     memory::Stream<HostSpace> const stream(pool);

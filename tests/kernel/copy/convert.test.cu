@@ -29,8 +29,7 @@ TEST_CASE_TEMPLATE("elements keep their values in another type on CUDA", T, floa
   }
 }
 
-TEST_CASE_TEMPLATE("16 bits on CUDA are rounded as on the host, also where they are added to or scaled", T, bfloat16,
-                   float16) {
+TEST_CASE_TEMPLATE("16-bit values on CUDA are rounded as on the host, also if added or scaled", T, bfloat16, float16) {
   if (!lockstep_test::has_gpu("kernel::Convert<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (Index n : {0, 1, 257}) {

@@ -8,7 +8,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("elements arrive as they were, apart, overlapping either way, and in place") {
+TEST_CASE("elements are copied unchanged, between separate and overlapping ranges, and in place") {
   ThreadPool pool(1);
   memory::Stream<HostSpace> const stream(pool);
   for (Index count : {0, 1, 31, 32, 33})

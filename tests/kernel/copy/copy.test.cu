@@ -11,7 +11,7 @@
 using namespace lockstep;
 using lockstep_test::OnDevice;
 
-TEST_CASE("what is moved on CUDA may overlap, in both directions") {
+TEST_CASE("copies on CUDA may overlap, in both directions") {
   if (!lockstep_test::has_gpu("kernel::Move<CudaSpace>")) return;
   memory::CudaStream const stream;
   std::vector<int> all(100);

@@ -14,7 +14,7 @@
 using namespace lockstep;
 
 namespace {
-/// How many units in the last place of the exact result lie between the two.
+/// Returns the distance in units in the last place of the exact result.
 double units_off(float x) {
   double const exact = std::exp(static_cast<double>(x));
   int exponent = 0;
@@ -31,7 +31,7 @@ TEST_CASE("exp is within 2 units in the last place") {
   CHECK(worst > 0);
 }
 
-TEST_CASE("exp at the ends") {
+TEST_CASE("exp at the limits of its range") {
   using Limits = std::numeric_limits<float>;
   CHECK(kernel::detail::exp(0.0f) == 1);
   CHECK(kernel::detail::exp(-0.0f) == 1);
@@ -41,7 +41,7 @@ TEST_CASE("exp at the ends") {
   CHECK(std::isnan(kernel::detail::exp(Limits::quiet_NaN())));
 }
 
-TEST_CASE("exp has the same bits with every instruction set") {
+TEST_CASE("exp has equal bits with every instruction set") {
   std::vector<float> x;
   for (float v = -90; v < 10; v += 0.0137f) x.push_back(v);
   auto const run = [&](InstructionSet set) {

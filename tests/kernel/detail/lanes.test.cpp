@@ -13,7 +13,7 @@
 using namespace lockstep;
 using lockstep_test::values;
 
-TEST_CASE_TEMPLATE("sum, dot and largest at all sizes around the lanes, with every instruction set", T, float, double) {
+TEST_CASE_TEMPLATE("sum, dot and largest at all sizes near the lanes, with every instruction set", T, float, double) {
   for (Index n : {0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 1000}) {
     auto const x = values<T>(n, 1), y = values<T>(n, 2);
     double sum = 0, dot = 0, magnitude = 0, products = 0, most = -std::numeric_limits<double>::infinity();
@@ -25,8 +25,8 @@ TEST_CASE_TEMPLATE("sum, dot and largest at all sizes around the lanes, with eve
       products += std::abs(a * b);
       most = std::max(most, a);
     }
-    // Each term takes part in at most n / lanes + lanes additions (the tail in lanes more), and a product rounds, too;
-    // the double reference in n.
+    // Each term is in at most n
+    // lanes + lanes additions (the tail in lanes more), and a product rounds, too; the double reference has n.
     double const lanes = 64 / sizeof(T), count = static_cast<double>(n);
     double const bound = std::numeric_limits<T>::epsilon() / 2 * (count / lanes + 2 * lanes + 1) + 0x1p-53 * count;
     for (auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
@@ -46,7 +46,7 @@ TEST_CASE_TEMPLATE("sum, dot and largest at all sizes around the lanes, with eve
   }
 }
 
-TEST_CASE("rows are met once each and in order, several at once where they are short") {
+TEST_CASE("rows are visited once each and in order, short ones several at once") {
   for (Index const count : {0, 1, 3, 4, 5, 11})
     for (auto const row_bytes : {std::size_t{4}, std::size_t{1024}, std::size_t{1025}}) {
       Index next = 2;

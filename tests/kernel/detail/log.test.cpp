@@ -14,7 +14,7 @@
 using namespace lockstep;
 
 namespace {
-/// How many units in the last place of the exact result lie between the two.
+/// Returns the distance in units in the last place of the exact result.
 double units_off(float x) {
   double const exact = std::log(static_cast<double>(x));
   int exponent = 0;
@@ -33,13 +33,13 @@ TEST_CASE("log is within 2 units in the last place") {
   CHECK(worst > 0);
 }
 
-TEST_CASE("log of one and of what is no number") {
+TEST_CASE("log of one and of invalid inputs") {
   CHECK(kernel::detail::log(1.0f) == 0);
   CHECK(std::isnan(kernel::detail::log(std::numeric_limits<float>::quiet_NaN())));
   CHECK(kernel::detail::log(2.0) == std::log(2.0));
 }
 
-TEST_CASE("log has the same bits with every instruction set") {
+TEST_CASE("log has equal bits with every instruction set") {
   std::vector<float> x;
   for (float v = 1; v < 100; v += 0.0037f) x.push_back(v);
   auto const run = [&](InstructionSet set) {

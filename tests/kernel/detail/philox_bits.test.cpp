@@ -9,7 +9,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("every instruction set gives the half-words of Philox, across the 32-bit borders of the counter") {
+TEST_CASE("every instruction set gives Philox's half-words, across the 32-bit limits of the counter") {
   std::vector<InstructionSet> sets{InstructionSet::baseline};
   for (auto set : {InstructionSet::avx2, InstructionSet::avx512})
     if (best_instruction_set() >= set) sets.push_back(set);

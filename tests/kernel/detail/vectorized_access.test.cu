@@ -9,9 +9,9 @@
 using namespace lockstep;
 using lockstep_test::OnDevice;
 
-// Neighbours are read and written in one access where their address allows it, and one by one where it does not: a
-// vector that begins anywhere, and of any length, is treated alike, and nothing beside it is touched.
-TEST_CASE_TEMPLATE("neighbours on CUDA: every beginning and every length", T, bfloat16, float, double) {
+// Vectorized accesses are used if the address is aligned, and single ones otherwise: a vector with any beginning and
+// length gives equal results, and adjacent elements are not written.
+TEST_CASE_TEMPLATE("vectorized accesses on CUDA: every beginning and every length", T, bfloat16, float, double) {
   if (!lockstep_test::has_gpu("kernel::detail::Neighbours")) return;
   memory::CudaStream const stream;
   constexpr Index room = 80;

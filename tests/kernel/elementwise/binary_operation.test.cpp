@@ -15,7 +15,7 @@ using Kernel = kernel::BinaryOperation<HostSpace>;
 
 namespace {
 
-/// The rule and its gradients, element by element; `towards_x` and `towards_y` are what those should be.
+/// The operation and its gradients, element by element; `towards_x` and `towards_y` are the expected gradients.
 template <class Rule, class T, class X, class Y>
 void check_rule(X const& towards_x, Y const& towards_y) {
   for (int threads : {1, 3}) {

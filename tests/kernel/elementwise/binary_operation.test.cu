@@ -90,7 +90,7 @@ TEST_CASE_TEMPLATE("sums, differences and products on CUDA have the host's bits"
   check_rule<T>(kernel::Times{});
 }
 
-TEST_CASE("in 16 bits they are made in float and rounded once") {
+TEST_CASE("16-bit operands are combined in float and rounded once") {
   if (!lockstep_test::has_gpu("kernel::BinaryOperation<CudaSpace>")) return;
   check_rounded<bfloat16>(kernel::Times{});
   check_rounded<bfloat16>(kernel::First{});

@@ -20,7 +20,7 @@ using lockstep_test::same_sums;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("a bias on CUDA is the host's, its gradient but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("a bias on CUDA equals the host's, and its gradient within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::ChannelBias<CudaSpace>")) return;
   using Host = kernel::ChannelBias<HostSpace>;
   using Cuda = kernel::ChannelBias<CudaSpace>;
@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("a bias's gradient on CUDA: every division of columns among t
     std::vector<T> const dy(numbers.begin(), numbers.end());
     std::vector<float> const before(static_cast<std::size_t>(channels), 1);
     auto const partials = static_cast<std::size_t>(Cuda::partial_elements(rows, channels));
-    auto const sums_of = [&](Index shift) {  // of an address that is not aligned
+    auto const sums_of = [&](Index shift) {  // at an address that is not aligned
       std::vector<T> shifted(static_cast<std::size_t>(shift));
       shifted.insert(shifted.end(), dy.begin(), dy.end());
       OnDevice<T> const device_dy(shifted);

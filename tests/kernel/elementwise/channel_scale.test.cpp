@@ -14,7 +14,7 @@ using lockstep_test::values;
 using lockstep_test::view;
 using Kernel = kernel::ChannelScale<HostSpace>;
 
-TEST_CASE_TEMPLATE("rows times the factors of their channels, in place and added", T, float, double) {
+TEST_CASE_TEMPLATE("rows are multiplied by the factors of their channels, in place and added", T, float, double) {
   for (Index rows : {0, 1, 33, 700})
     for (Index channels : {1, 7, 31, 32, 33}) {
       auto const x = values<T>(rows * channels, 1), factors = values<T>(channels, 2),
@@ -36,7 +36,7 @@ TEST_CASE_TEMPLATE("rows times the factors of their channels, in place and added
     }
 }
 
-TEST_CASE_TEMPLATE("the gradient of the factors is a sum over rows, of the same bits for any number of threads", T,
+TEST_CASE_TEMPLATE("the gradient of the factors is a sum over rows, with equal bits for any number of threads", T,
                    float, double) {
   for (Index rows : {0, 1, 127, 128, 129, 9000})
     for (Index channels : {1, 7, 33}) {

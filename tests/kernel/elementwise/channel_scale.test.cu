@@ -13,7 +13,8 @@ using lockstep_test::same_sums;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("factors of channels on CUDA have the host's bits, and their gradient its sums", T, float, double) {
+TEST_CASE_TEMPLATE("channel factors on CUDA have the host's bits, and so have their gradients' sums", T, float,
+                   double) {
   if (!lockstep_test::has_gpu("kernel::ChannelScale<CudaSpace>")) return;
   using Host = kernel::ChannelScale<HostSpace>;
   using Cuda = kernel::ChannelScale<CudaSpace>;

@@ -18,7 +18,7 @@ using Kernel = kernel::Elementwise<HostSpace>;
 
 namespace {
 
-/// A rule with a member, by value and slope: x^2 + by x
+/// A rule with a member, in value and slope: x^2 + by x
 struct Parabola {
   [[maybe_unused]] static constexpr char const* name = "Parabola";
   int by;

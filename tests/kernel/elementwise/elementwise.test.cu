@@ -18,7 +18,7 @@ using lockstep_test::view;
 
 namespace {
 
-/// How far apart the two are, at most.
+/// Returns the largest difference of the two.
 template <class T>
 double farthest(std::vector<T> const& a, std::vector<T> const& b) {
   double most = 0;
@@ -27,7 +27,8 @@ double farthest(std::vector<T> const& a, std::vector<T> const& b) {
   return most;
 }
 
-/// Forward on both within `roundings` of numbers up to 6, and backward, from what the host kept, with the same bits.
+/// Forward on both agrees within `roundings` of numbers up to 6. Backward, from the host's saved values, has equal
+/// bits.
 template <class T, class Rule>
 void check_activation(Rule rule, double roundings) {
   using Host = kernel::Elementwise<HostSpace>;
@@ -64,18 +65,18 @@ void check_activation(Rule rule, double roundings) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("activations on CUDA are the host's but for roundings, and their backward has the same bits", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("activations on CUDA equal the host's within rounding, and their backward has equal bits", T, float,
+                   double) {
   if (!lockstep_test::has_gpu("kernel::Elementwise<CudaSpace>")) return;
   check_activation<T>(kernel::Relu{}, 0);
   check_activation<T>(kernel::LeakyRelu{0.2}, 0);
   check_activation<T>(kernel::Multiple{-3}, 0);
-  // Values within 9 roundings on either, which are fused with others on the device; slopes within 20.
+  // Values within 9 roundings on either, which the device fuses with others; slopes within 20.
   check_activation<T>(kernel::Sigmoid{}, 18);
   check_activation<T>(kernel::Tanh{}, 18);
-  check_activation<T>(kernel::Exp{}, 1300);  // values up to e^6, where others are 6 at most
+  check_activation<T>(kernel::Exp{}, 1300);  // values up to e^6, while others are at most 6
   check_activation<T>(kernel::Silu{}, 40);
   // The host's integral is within 6 units of 2^-24 and the device's erfcf within 5 of its own half, the density within
-  // 10; x enters as a factor of at most 6 where either is not 0 or 1, and every product rounds once: 13 + 12 * 6 of 1.
+  // 10. x is a factor of at most 6 if either is not 0 or 1, and every product rounds once: 13 + 12 * 6 of 1.
   check_activation<T>(kernel::Gelu{}, 15);
 }

@@ -11,7 +11,7 @@ using namespace lockstep;
 
 namespace {
 
-/// check(square_roots) by each set of instructions that this processor has.
+/// Calls check(square_roots) for each instruction set of this processor.
 void with_every_set(auto const& check) {
   for (auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
     if (set > best_instruction_set()) continue;
@@ -24,7 +24,7 @@ void with_every_set(auto const& check) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every element is the correctly rounded root, and nothing beyond the end is touched", T, float,
+TEST_CASE_TEMPLATE("every element is the correctly rounded root, and no element beyond the end is written", T, float,
                    double) {
   with_every_set([](auto const& square_roots) {
     for (Index count : {0, 1, 3, 4, 5, 15, 16, 17, 31, 32, 33}) {

@@ -70,7 +70,7 @@ TEST_CASE("interleaved: step by step, one token of each") {
   CHECK(assembly.bound(2) == 9);
 }
 
-TEST_CASE("token is the inverse of place, and every entry stands in one place") {
+TEST_CASE("token is the inverse of place, and every entry has one place") {
   CHECK(rc::check("any lengths", [] {
     auto const segments = *rc::gen::inRange<std::size_t>(1, 9), rows = *rc::gen::inRange<std::size_t>(1, 5);
     auto const arrangement = *rc::gen::element(Arrangement::concatenated, Arrangement::interleaved);

@@ -7,9 +7,9 @@
 
 using Gradients = lockstep::kernel::EmbeddingGradients<float, lockstep::HostSpace>;
 
-static_assert(std::is_trivially_copyable_v<Gradients>);  // it goes to devices by value
+static_assert(std::is_trivially_copyable_v<Gradients>);  // it is passed to devices by value
 
-TEST_CASE("nothing is asked for unless it is named") {
+TEST_CASE("only named gradients are requested") {
   Gradients const none;
   for (auto const& target : {none.position, none.type, none.weight, none.bias}) CHECK(target.data == nullptr);
   for (auto const& target : none.dense) CHECK(target.data == nullptr);

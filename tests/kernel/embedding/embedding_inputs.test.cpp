@@ -8,9 +8,9 @@
 using namespace lockstep;
 using Inputs = kernel::EmbeddingInputs<float, HostSpace>;
 
-static_assert(std::is_trivially_copyable_v<Inputs>);  // it goes to devices by value
+static_assert(std::is_trivially_copyable_v<Inputs>);  // it is passed to devices by value
 
-TEST_CASE("gradients pass unchanged only through a bare sum") {
+TEST_CASE("gradients pass unchanged only through a plain sum") {
   Inputs const plain;
   CHECK(plain.is_plain_sum());
   Inputs scaled, normalized, dropped;

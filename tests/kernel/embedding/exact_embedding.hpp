@@ -7,20 +7,20 @@
 
 #include "fused_embedding_case.hpp"
 
-/// An EmbeddingCase's output and gradients from the definition, in double, with how far from them T may be.
+/// An EmbeddingCase's output and gradients from the definition, in double, with bounds on the error of T.
 namespace lockstep_test {
 
-/// What a token is from its definition, in double, and how large the rounding errors behind it may be: `value` is
-/// within error * u of what T computes, u half an epsilon of T.
+/// A token by its definition, in double, and the size of its rounding errors: `value` is within error * u of T's
+/// result, where u is half an epsilon of T.
 struct Exact {
   double value = 0, error = 0;
 };
 
-/// A token before dropout, and what its norm's backward needs.
+/// A token before dropout, and the values that its norm's backward needs.
 template <class T>
 struct ExactToken {
   std::vector<Exact> y;
-  std::vector<double> normalized, size;  // size: of the terms that `normalized` is made from
+  std::vector<double> normalized, size;  // size: of the terms of `normalized`
   double reciprocal = 1, condition = 1;  // condition: how much the variance loses to cancellation
 
   ExactToken(EmbeddingCase<T> const& c, Index row, Index t) {
@@ -80,9 +80,10 @@ double half_epsilon() {
   return std::numeric_limits<T>::epsilon() / 2 * (sizeof(T) == 8 ? 2 : 1);  // in double the reference rounds, too
 }
 
-/// The gradients from the definition. The error of one token's gradient d is that of the formula, evaluated with
-/// magnitudes; the sum of n of them takes at most 32 + n / 32 additions per level of a table's plan, 64 * 8 within a
-/// task and one per task elsewhere, each of them rounding once the sum of magnitudes.
+/// The gradients from the definition. The error of one token's gradient d is the formula's, evaluated with magnitudes.
+/// A sum of n of them has at most 32 + n
+/// 32 additions per level of a table's plan, 64 * 8 within a task and one per task elsewhere, each with one rounding of
+/// the sum of magnitudes.
 template <class T>
 class ExactGradients {
  public:

@@ -55,7 +55,7 @@ TEST_CASE_TEMPLATE("embedding: a text, at many sizes", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_text_cases<T>(backend);
 }
-TEST_CASE_TEMPLATE("embedding: assembled, summed, typed, scaled and normalised", T, float, double) {
+TEST_CASE_TEMPLATE("embedding: assembled, summed, typed, scaled and normalized", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_assembly_cases<T>(backend);
 }
@@ -63,16 +63,16 @@ TEST_CASE_TEMPLATE("embedding: hot rows", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_hot_row_cases<T>(backend);
 }
-TEST_CASE_TEMPLATE("embedding: add leaves absent ids alone", T, float, double) {
+TEST_CASE_TEMPLATE("embedding: adding writes leave rows of absent ids unchanged", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_untouched_rows_case<T>(backend);
 }
-TEST_CASE_TEMPLATE("embedding: ragged and padded give the same bits", T, float, double) {
+TEST_CASE_TEMPLATE("embedding: ragged and padded give equal bits", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_padding_case<T>(backend);
 }
 
-TEST_CASE("embedding: a plain sum takes one rounding per term, in the order of the definition") {
+TEST_CASE("embedding: a plain sum has one rounding per term, in the order of the definition") {
   EmbeddingCase<float> const c({.width = 37, .dropout = 0.3});
   HostBackend backend(1);
   auto const out = forward(backend, c);
@@ -87,7 +87,7 @@ TEST_CASE("embedding: a plain sum takes one rounding per term, in the order of t
       }
 }
 
-TEST_CASE("embedding: the definition, for any lengths") {
+TEST_CASE("embedding: equals its definition for any lengths") {
   HostBackend backend(2);
   CHECK(rc::check("gradients of any batch", [&] {
     EmbeddingKind const kind{.rows = *rc::gen::inRange<Index>(0, 80),
@@ -105,7 +105,7 @@ TEST_CASE("embedding: the definition, for any lengths") {
   }));
 }
 
-TEST_CASE("embedding: the same bits for any number of threads, and again") {
+TEST_CASE("embedding: bits are equal for any number of threads and on repetition") {
   for (auto norm : {Norm::none, Norm::layer}) {
     EmbeddingCase<float> const c({.rows = 65,
                                   .length = 20,
@@ -155,13 +155,13 @@ TEST_CASE("embedding: a sequence longer than the position table is refused with 
   HostBackend backend(1);
   CHECK_THROWS_WITH_AS(static_cast<void>(forward(backend, c)),
                        doctest::Contains("row 0 of the batch has 9 tokens; there are 8 positions"), DataError);
-  c.segments[0].lengths[0] = c.segments[0].lengths[4] = 8;  // longer padding alone is fine
+  c.segments[0].lengths[0] = c.segments[0].lengths[4] = 8;  // longer padding alone is valid
   CHECK_NOTHROW(static_cast<void>(forward(backend, c)));
   c.segments[0].lengths[2] = -1;
   CHECK_THROWS_AS(static_cast<void>(forward(backend, c)), DataError);
 }
 
-TEST_CASE("embedding: interleaved segments are equally long") {
+TEST_CASE("embedding: interleaved segments have equal lengths") {
   EmbeddingCase<float> c({.rows = 4, .length = 9, .segments = 3, .arrangement = Arrangement::interleaved});
   c.segments[1].lengths[3] = 2;
   HostBackend backend(1);

@@ -52,7 +52,7 @@ TEST_CASE_TEMPLATE("embedding on CUDA: a text, at many sizes", T, float, double)
   CudaBackend backend;
   lockstep_test::embedding_text_cases<T>(backend);
 }
-TEST_CASE_TEMPLATE("embedding on CUDA: assembled, summed, typed, scaled and normalised", T, float, double) {
+TEST_CASE_TEMPLATE("embedding on CUDA: assembled, summed, typed, scaled and normalized", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::FusedEmbedding<CudaSpace>")) return;
   CudaBackend backend;
   lockstep_test::embedding_assembly_cases<T>(backend);
@@ -62,13 +62,13 @@ TEST_CASE_TEMPLATE("embedding on CUDA: hot rows", T, float, double) {
   CudaBackend backend;
   lockstep_test::embedding_hot_row_cases<T>(backend);
 }
-TEST_CASE_TEMPLATE("embedding on CUDA: add leaves absent ids alone", T, float, double) {
+TEST_CASE_TEMPLATE("embedding on CUDA: adding writes leave rows of absent ids unchanged", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::FusedEmbedding<CudaSpace>")) return;
   CudaBackend backend;
   lockstep_test::embedding_untouched_rows_case<T>(backend);
 }
 
-TEST_CASE("embedding on CUDA: the same bits again and again") {
+TEST_CASE("embedding on CUDA: bits are equal on repetition") {
   if (!lockstep_test::has_gpu("kernel::FusedEmbedding<CudaSpace>")) return;
   EmbeddingCase<float> const c({.rows = 17,
                                 .length = 20,
@@ -91,7 +91,7 @@ TEST_CASE("embedding on CUDA: the same bits again and again") {
   }
 }
 
-TEST_CASE("the plan on CUDA is the host's, in memory that held another") {
+TEST_CASE("the plan on CUDA equals the host's, in memory of another one") {
   if (!lockstep_test::has_gpu("kernel::FusedEmbedding<CudaSpace>")) return;
   using Plan = kernel::FusedEmbedding<CudaSpace>::Plan;
   constexpr std::int32_t vocabulary = 100;
@@ -146,7 +146,7 @@ TEST_CASE("the plan on CUDA is the host's, in memory that held another") {
   }
 }
 
-TEST_CASE("embedding on CUDA: an id outside the table gives nan, and nothing is read there") {
+TEST_CASE("embedding on CUDA: an id outside the table gives NaN, and no memory outside is read") {
   if (!lockstep_test::has_gpu("kernel::FusedEmbedding<CudaSpace>")) return;
   EmbeddingCase<float> c({.rows = 5, .length = 9, .width = 4});
   c.segments[0].parts[0].ids[4 * 9 + 7] = 2'000'000'000;

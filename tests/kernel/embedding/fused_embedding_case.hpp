@@ -20,7 +20,7 @@ using lockstep::kernel::Norm;
 
 enum class Ids { spread, skewed, all_equal, extremes };
 
-/// What an EmbeddingCase is made from.
+/// Settings of an EmbeddingCase.
 struct EmbeddingKind {
   Index rows = 5, length = 9, width = 8, vocabulary = 53;
   Ids ids = Ids::spread;
@@ -35,8 +35,8 @@ struct EmbeddingKind {
   bool positions = true;
 };
 
-/// The inputs of a fused embedding and the gradient of its output, in host memory. Padding holds ids outside the tables
-/// and gradients that are nan.
+/// The inputs of a fused embedding and the gradient of its output, in host memory. Padding contains ids outside the
+/// tables and NaN gradients.
 template <class T>
 struct EmbeddingCase {
   struct Part {
@@ -113,7 +113,7 @@ struct EmbeddingCase {
     }
     return {segment, step, segments[static_cast<std::size_t>(segment)].start(kind.ragged, row) + step};
   }
-  /// What dropout multiplies channel c of token t of a sequence by.
+  /// Returns dropout's factor of channel c of token t of a sequence.
   [[nodiscard]] T factor(Index row, Index t, Index c) const {
     if (!mask.active()) return 1;
     bool const kept = mask.keeps(static_cast<std::uint64_t>(positions[static_cast<std::size_t>(row)]),

@@ -13,7 +13,7 @@
 #include "exact_embedding.hpp"
 #include "fused_embedding_case.hpp"
 
-/// What every backend's fused embedding must satisfy. A backend has a type Space and
+/// Cases that every backend's fused embedding must satisfy. A backend has a type Space and
 ///   template <class U> U* put(std::vector<U> const&);          // a copy in its memory, kept until the next clear()
 ///   template <class U> std::vector<U> get(U const*, Index);
 ///   void clear();   memory::Stream<Space> stream();   Plan& plan();
@@ -21,7 +21,7 @@ namespace lockstep_test {
 
 using lockstep::Write;
 
-/// Gradients in the order of segments and parts, then of position, type, weight and bias.
+/// Gradients in the order of segments and parts, followed by position, type, weight and bias.
 template <class T>
 using EmbeddingGradientList = std::vector<std::vector<T>>;
 
@@ -213,7 +213,7 @@ void embedding_text_cases(Backend& backend) {
                   {.rows = rows, .length = length, .width = width, .ids = ids, .dropout = dropout, .ragged = ragged});
 }
 
-/// Everything else, in all combinations that differ.
+/// All other cases, in all combinations that differ.
 template <class T, class Backend>
 void embedding_assembly_cases(Backend& backend) {
   for (int segments : {1, 2, 3})
@@ -250,7 +250,7 @@ void embedding_assembly_cases(Backend& backend) {
     check_embedding<T>(backend, {.rows = 3, .length = 4, .width = 260, .dropout = 0.1, .norm = norm});
 }
 
-/// Long segments: many chunks for one id, several such ids side by side, and a vocabulary with wide gaps.
+/// Long segments: many chunks for one id, several adjacent ids of this kind, and a vocabulary with wide gaps.
 template <class T, class Backend>
 void embedding_hot_row_cases(Backend& backend) {
   for (Index rows : {64, 65})
@@ -259,7 +259,7 @@ void embedding_hot_row_cases(Backend& backend) {
                          {.rows = rows, .length = 40, .width = 20, .vocabulary = 3001, .ids = ids, .dropout = 0.1});
 }
 
-/// `add` leaves rows of absent ids alone: -0 + 0 would be +0.
+/// Adding writes leave rows of absent ids unchanged: -0 + 0 would be +0.
 template <class T, class Backend>
 void embedding_untouched_rows_case(Backend& backend) {
   EmbeddingCase<T> const c({.ids = Ids::extremes});
@@ -270,7 +270,7 @@ void embedding_untouched_rows_case(Backend& backend) {
   CHECK(untouched == c.kind.vocabulary - 2);
 }
 
-/// Ragged and padded to whatever length: the same bits for every token and every gradient, dropout included.
+/// Ragged and padded to any length: equal bits for every token and every gradient, including dropout.
 template <class T, class Backend>
 void embedding_padding_case(Backend& backend) {
   for (auto norm : {Norm::none, Norm::layer}) {

@@ -17,7 +17,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("rows with any number but +0 are found, packed, and unpacked to where they were") {
+TEST_CASE("rows with any number except +0 are found, packed, and unpacked to their places") {
   if (!lockstep_test::has_gpu("kernel::find_nonzero_rows")) return;
   memory::CudaStream const stream;
   float const kinds[] = {1, -0.0f, std::nanf(""), std::numeric_limits<float>::denorm_min()};

@@ -11,7 +11,7 @@ using namespace lockstep;
 using kernel::TouchedRows;
 
 namespace {
-/// A table with rows of its own, and the bits it needs.
+/// A table with its own rows, and their bits.
 struct Table {
   std::vector<std::uint64_t> words;
   TouchedRows rows;
@@ -21,7 +21,7 @@ struct Table {
 using Parts = std::vector<std::pair<Index, Index>>;
 }  // namespace
 
-TEST_CASE("a row is there once it was inserted") {
+TEST_CASE("a row is in the set after its insertion") {
   for (Index count : {1, 31, 32, 33, 63, 64, 65, 1000}) {
     Table t(0, count, 4);
     CHECK(t.rows.count() == 0);
@@ -37,12 +37,12 @@ TEST_CASE("a row is there once it was inserted") {
   }
 }
 
-TEST_CASE("runs cover the rows in order, alternate, and say what a row by row look would") {
+TEST_CASE("runs cover the rows in order, alternate, and equal single lookups") {
   CHECK(rc::check("runs", [] {
     auto const count = *rc::gen::inRange<Index>(1, 300);
     Table t(0, count, 1);
     std::vector<bool> expected(static_cast<std::size_t>(count));
-    // Long runs too, so that whole words are alike.
+    // Long runs too, so that whole words are equal.
     for (int k = *rc::gen::inRange(0, 6); k > 0; --k) {
       auto const first = *rc::gen::inRange<Index>(0, count), length = *rc::gen::inRange<Index>(1, 200);
       for (Index row = first; row < std::min(count, first + length); ++row)
@@ -62,7 +62,7 @@ TEST_CASE("runs cover the rows in order, alternate, and say what a row by row lo
   }));
 }
 
-TEST_CASE("what was written is all of an arena but the untouched rows of its tables") {
+TEST_CASE("the written part is all of an arena except the untouched rows of its tables") {
   Table a(16, 4, 3), b(40, 2, 10), empty(60, 0, 5);
   a.rows.insert(1), a.rows.insert(2), b.rows.insert(0);
   TouchedRows const tables[] = {a.rows, b.rows, empty.rows};
@@ -79,7 +79,7 @@ TEST_CASE("what was written is all of an arena but the untouched rows of its tab
   CHECK(parts(5, 5).empty());
 }
 
-TEST_CASE("any cut of an arena sees the same elements") {
+TEST_CASE("any division of an arena visits the same elements") {
   CHECK(rc::check("cuts", [] {
     Table t(7, 130, *rc::gen::inRange<Index>(1, 9));
     for (auto row : *rc::gen::container<std::vector<Index>>(rc::gen::inRange<Index>(0, 130))) t.rows.insert(row);

@@ -42,7 +42,7 @@ bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("products equal their definition, whatever lies transposed", T, float, double) {
+TEST_CASE_TEMPLATE("products equal their definition, for every transposition", T, float, double) {
   for (auto shape : shapes) {
     for (auto const& x : kinds<T>(shape)) {
       CAPTURE(shape.m);
@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("products equal their definition, whatever lies transposed", 
   }
 }
 
-TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, float, double) {
+TEST_CASE_TEMPLATE("every instruction set's tile computes equal products", T, float, double) {
   std::vector<InstructionSet> sets{InstructionSet::baseline};
   for (auto set : {InstructionSet::avx2, InstructionSet::avx512})
     if (detail::gemm_instruction_set() >= set) sets.push_back(set);
@@ -75,7 +75,7 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
       };
       detail::multiply_block(set, block, mark);
       CHECK(done == std::vector<int>(x.c.size(), 1));
-      // C is now A B + bias; as beta = 1 and C = bias it is a product that the oracle knows.
+      // C is now A B + bias; with beta = 1 and C = bias it is a product that the oracle knows.
       x.beta = 1;
       for (Index i = 0; i < shape.m; ++i)
         for (Index j = 0; j < shape.n; ++j)
@@ -85,7 +85,7 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
   }
 }
 
-TEST_CASE("parts of several threads are told where they lie, and add their part of the bias") {
+TEST_CASE("several threads' parts are reported with their place, and add their part of the bias") {
   ThreadPool pool(3);
   auto const bias = lockstep_test::values<float>(600, 4);
   for (auto shape : {Shape{70, 600, 20}, Shape{300, 520, 8}}) {
@@ -106,7 +106,7 @@ TEST_CASE("parts of several threads are told where they lie, and add their part 
   }
 }
 
-TEST_CASE("factors that bfloat16 holds are multiplied as they are, also where they may be rounded") {
+TEST_CASE("exact bfloat16 factors are multiplied exactly, also if rounding is allowed") {
   auto const round = [](std::vector<float>& all) {
     for (auto& x : all) x = lockstep::bfloat16(x);
   };
@@ -126,7 +126,7 @@ TEST_CASE("factors that bfloat16 holds are multiplied as they are, also where th
 
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
 namespace {
-/// A product by one of the tiles for bfloat16, whichever it is that this processor would choose.
+/// A product by one of the bfloat16 tiles, whichever this processor would choose.
 template <class Tile>
 std::vector<float> product_by(Case<float> const& x) {
   ThreadPool pool(1);
@@ -139,7 +139,7 @@ std::vector<float> product_by(Case<float> const& x) {
 }
 }  // namespace
 
-TEST_CASE("every tile for bfloat16 that this processor has computes the same product") {
+TEST_CASE("every bfloat16 tile that this processor supports computes equal products") {
   auto const round = [](std::vector<float>& all) {
     for (auto& x : all) x = lockstep::bfloat16(x);
   };
@@ -165,14 +165,14 @@ TEST_CASE("every tile for bfloat16 that this processor has computes the same pro
 }
 #endif
 
-TEST_CASE("factors are rounded to nearest where they may be and the processor multiplies them so, and nowhere else") {
+TEST_CASE("factors are rounded to nearest only if it is allowed and the processor multiplies bfloat16") {
   bool const rounds = lockstep::multiplies_bfloat16();
   for (Index const k : {1, 2, 31, 32, 33, 64}) {
     for (auto a : {Transpose::no, Transpose::yes}) {
       for (auto b : {Transpose::no, Transpose::yes}) {
         CAPTURE(k);
         Case<float> x{.shape = {17, 19, k}, .a_transpose = a, .b_transpose = b};
-        std::fill(x.a.begin(), x.a.end(), 0x1.03p0F);  // halfway: the even neighbour of both is 0x1.04p0
+        std::fill(x.a.begin(), x.a.end(), 0x1.03p0F);  // halfway: the even one of both is 0x1.04p0
         std::fill(x.b.begin(), x.b.end(), 0x1.05p0F);
         auto const as_they_are = product(x, 1), rounded = product(x, 1, &lockstep::kernel::bfloat16_products);
         auto const steps = static_cast<float>(k);
@@ -184,7 +184,7 @@ TEST_CASE("factors are rounded to nearest where they may be and the processor mu
   }
 }
 
-TEST_CASE("a product of factors that may be rounded keeps what is no number") {
+TEST_CASE("a product of factors that may be rounded propagates NaN and infinity") {
   Case<float> x{.shape = {8, 40, 70}, .b_transpose = Transpose::yes};
   x.a[3 * 70 + 5] = std::numeric_limits<float>::infinity();
   x.b[7 * 70 + 69] = std::numeric_limits<float>::quiet_NaN();

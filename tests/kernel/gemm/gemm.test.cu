@@ -35,7 +35,7 @@ std::vector<T> product(lockstep::memory::CudaStream const& stream, Case<T> const
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("products on CUDA equal their definition, whatever lies transposed", T, float, double) {
+TEST_CASE_TEMPLATE("products on CUDA equal their definition, for every transposition", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   lockstep::memory::CudaStream const stream;
   for (auto shape : shapes)
@@ -63,12 +63,12 @@ TEST_CASE_TEMPLATE("a bias on CUDA is added to every row", T, float, double) {
   }
 }
 
-// A sum S of terms t is exact here to within (k + 4) * 2^-23 * sum |t|: see Case::worst_error, doubled because a tensor
-// core may cut off where others round. A bfloat16 result is rounded by at most 2^-8 of its magnitude. Near zero, terms
+// A sum S of terms t is exact here within (k + 4) * 2^-23 * sum |t|: see Case::worst_error, doubled because a tensor
+// core may truncate where others round. A bfloat16 result is rounded by at most 2^-8 of its magnitude. Near zero, terms
 // cancel, and an error of an intermediate sum is larger than the result: on an H100, with beta and bias, errors of up
 // to 0.6 of the result had the size of a rounding of the sum before the bias. Both rounded sums have at most the
 // magnitude sum |t|, the result has that of S: error <= (k + 4) * 2^-23 * sum |t| + 2^-8 * (sum |t| + |S|).
-TEST_CASE("products on CUDA of factors in bfloat16 are summed in float, and rounded at most twice or not at all") {
+TEST_CASE("products on CUDA of bfloat16 factors are summed in float, and rounded at most twice or not at all") {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   using lockstep::bfloat16;
   lockstep::memory::CudaStream const stream;
@@ -95,7 +95,7 @@ TEST_CASE("products on CUDA of factors in bfloat16 are summed in float, and roun
         };
         multiply(wide.view(shape.m, shape.n), static_cast<float const*>(nullptr));
         multiply(low.view(shape.m, shape.n), with_bias ? added.view(shape.n).data : nullptr);
-        CHECK(x.worst_error(wide.values()) <= 2);  // a tensor core may cut off where others round
+        CHECK(x.worst_error(wide.values()) <= 2);  // a tensor core may truncate where others round
         auto const got = low.values();
         double worst = 0, largest = 0;
         for (Index i = 0; i < shape.m; ++i)
@@ -124,7 +124,8 @@ TEST_CASE("products on CUDA in TF32 round only their factors, and only if it is 
   auto const exact = product(stream, x);
   Gemm<CudaSpace>::allow_tf32(stream.view(), true);
   auto const rounded = product(stream, x);
-  // Each factor is rounded by at most 2^-10 of itself (cut off, or 2^-11 if rounded): 2^-9 of each term, and a little.
+  // Each factor is rounded by at most 2^-10 of itself (truncated, or 2^-11 if rounded): 2^-9 of each term, and a
+  // little.
   CHECK(x.worst_error(rounded) <= 1.01 * 0x1p-9 / (static_cast<double>(x.shape.k + 4) * 0x1p-24));
   auto const choices = Gemm<CudaSpace>::choose_by_time(stream.view());
   CHECK(choices.find(" tf32\n") != std::string::npos);
@@ -136,7 +137,7 @@ TEST_CASE("products on CUDA in TF32 round only their factors, and only if it is 
   CHECK(x.worst_error(exact) <= 1);
 }
 
-TEST_CASE("products on CUDA of matrices that begin anywhere") {
+TEST_CASE("products on CUDA of matrices at any address") {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   lockstep::memory::CudaStream const stream;
   Case<float> const x{.shape = {33, 20, 17}};
@@ -149,7 +150,7 @@ TEST_CASE("products on CUDA of matrices that begin anywhere") {
 }
 
 TEST_CASE(
-    "products whose algorithm was chosen by time equal their definition, and other streams' that take the choice") {
+    "products with an algorithm chosen by time equal their definition, and so do other streams' with that choice") {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   lockstep::memory::CudaStream const first, second;
   Case<float> const cases[]{{.shape = {33, 20, 17}, .alpha = 0.5F, .beta = 1},
@@ -173,7 +174,7 @@ TEST_CASE(
   CHECK(Gemm<CudaSpace>::choose_by_time(lockstep::memory::CudaStream().view()).find('\n') == choices.find('\n'));
 }
 
-TEST_CASE("choices of products from elsewhere are left alone, damaged ones refused with their line") {
+TEST_CASE("choices of GEMM algorithms from another machine are ignored, damaged ones refused with their line") {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   lockstep::memory::CudaStream const stream, other;
   Case<float> const x{.shape = {33, 20, 17}};
@@ -188,7 +189,7 @@ TEST_CASE("choices of products from elsewhere are left alone, damaged ones refus
       lockstep::DataError);
   choices.replace(choices.size() - 3, 2, "zz");
   CHECK_THROWS_AS(take(choices), lockstep::DataError);
-  // An algorithm that there is not: the library refuses it, and its heuristics decide.
+  // An algorithm that does not exist: the library refuses it, and its heuristics decide.
   choices.replace(choices.rfind(' ') + 1, std::string::npos, std::string(2 * sizeof(cublasLtMatmulAlgo_t), 'f') + "\n");
   take(choices);
   CHECK(x.worst_error(product(other, x)) <= 1);

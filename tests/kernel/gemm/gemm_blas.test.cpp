@@ -28,7 +28,7 @@ std::vector<T> product(Case<T> const& x) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the linked BLAS computes the same products", T, float, double) {
+TEST_CASE_TEMPLATE("the linked BLAS computes equal products", T, float, double) {
   for (auto shape : shapes)
     for (auto const& x : kinds<T>(shape)) {
       CAPTURE(shape.m);
@@ -40,7 +40,7 @@ TEST_CASE_TEMPLATE("the linked BLAS computes the same products", T, float, doubl
 
 namespace {
 
-/// How many of `rounds` products of each shape by each of four callers at once differ from what one gets alone.
+/// Returns how many of `rounds` products of each shape, by four concurrent callers, differ from a single caller's.
 template <class T>
 std::vector<int> wrong_products(std::vector<Shape> const& shapes_tried, int rounds) {
   std::vector<Case<T>> cases;
@@ -67,13 +67,12 @@ std::vector<int> wrong_products(std::vector<Shape> const& shapes_tried, int roun
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("callers on several threads get the bits that one gets alone", T, float, double) {
+TEST_CASE_TEMPLATE("concurrent callers get a single caller's bits", T, float, double) {
   for (int wrong : wrong_products<T>({{256, 128, 128}, {32, 4, 128}, {256, 256, 512}, {130, 64, 513}}, 30))
     CHECK(wrong == 0);
 }
 
-// Small products are over so soon that callers meet in the library's own bookkeeping: without our lock some are
-// wrong.
-TEST_CASE("callers on several threads do not meet inside the library") {
+// Small products are so short that callers collide in the library's bookkeeping: without our lock some are wrong.
+TEST_CASE("concurrent callers do not enter the library at once") {
   for (int wrong : wrong_products<float>({{33, 33, 16}}, 50'000)) CHECK(wrong == 0);
 }

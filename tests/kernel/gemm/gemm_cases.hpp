@@ -9,7 +9,7 @@
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
 
-/// Products of all kinds beside their definition in double.
+/// Products of all kinds and their definition in double.
 namespace gemm_cases {
 using lockstep::Index;
 using lockstep::kernel::Transpose;
@@ -17,7 +17,7 @@ using lockstep::kernel::Transpose;
 struct Shape {
   Index m, n, k;
 };
-/// Empty, one, around every tile and block size, and the text classifier's own.
+/// Empty, one, near every tile and block size, and the text classifier's own.
 inline std::vector<Shape> const shapes{{0, 3, 4},       {3, 0, 4},       {3, 4, 0},     {1, 1, 1},      {1, 33, 7},
                                        {7, 5, 3},       {8, 32, 31},     {9, 33, 32},   {31, 31, 33},   {48, 128, 256},
                                        {49, 129, 257},  {257, 260, 40},  {32, 4, 128},  {128, 128, 32}, {130, 64, 513},
@@ -48,8 +48,10 @@ struct Case {
   }
 
   /// The largest error of `result` in units of its bound. Every one of the k products and additions, the scaling by
-  /// alpha and the adding of beta * c and of partial sums rounds once, by at most half an epsilon of a sum that never
-  /// exceeds the sum of the terms' magnitudes: error <= (k + 4 + k / 256) * epsilon / 2 * sum |terms|.
+  /// alpha and the addition of beta * c and of partial sums rounds once, by at most half an epsilon of a sum that never
+  /// exceeds the sum of the terms' magnitudes: error <= (k + 4 + k
+  /// 256) * epsilon
+  /// 2 * sum |terms|.
   [[nodiscard]] double worst_error(std::vector<T> const& result) const {
     double worst = 0;
     for (Index i = 0; i < shape.m; ++i) {
@@ -62,7 +64,7 @@ struct Case {
           sum += term;
           magnitude += std::abs(term);
         }
-        // In double the oracle itself rounds as often as what it judges.
+        // In double the oracle itself rounds as often as the tested product.
         auto const roundings = static_cast<double>((shape.k + 4 + shape.k / 256) * (sizeof(T) == 8 ? 2 : 1));
         double const bound = roundings * static_cast<double>(std::numeric_limits<T>::epsilon()) / 2 * magnitude;
         double const error = std::abs(static_cast<double>(result[at]) - sum);
@@ -74,7 +76,7 @@ struct Case {
   }
 };
 
-/// All four ways of lying, with and without what C held before.
+/// All four transpositions, with and without C's old values.
 template <class T>
 [[nodiscard]] std::vector<Case<T>> kinds(Shape shape) {
   std::vector<Case<T>> out;

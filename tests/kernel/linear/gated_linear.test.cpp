@@ -46,7 +46,7 @@ Results<T> run(Case<T> const& c, int threads) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("forward lies within its bound of the definition", T, float, double) {
+TEST_CASE_TEMPLATE("forward is within its bound of the definition", T, float, double) {
   // A unit of rounding; for double, the reference rounds as well.
   double const u = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2 * (sizeof(T) == 8 ? 2 : 1);
   for (auto const& shape : {std::array<Index, 3>{0, 3, 5}, {1, 1, 1}, {31, 33, 32}, {257, 7, 65}, {3, 300, 260}})
@@ -77,7 +77,7 @@ TEST_CASE_TEMPLATE("forward lies within its bound of the definition", T, float, 
     }
 }
 
-TEST_CASE("without slopes the output is the same") {
+TEST_CASE("without slopes the output is equal") {
   Case<float> const c{.rows = 40, .inputs = 33, .outputs = 70};
   std::vector<float> y(c.gate.size());
   ThreadPool pool(1);
@@ -95,7 +95,7 @@ TEST_CASE("backward multiplies both factors") {
   CHECK(slope == std::vector<double>{-4, 0, 12});
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("bits are equal for any number of threads") {
   Case<float> const c{.rows = 1000, .inputs = 64, .outputs = 300};
   auto const one = run(c, 1);
   for (int threads : {2, 3, 4}) CHECK(run(c, threads) == one);

@@ -15,7 +15,7 @@ using lockstep_test::OnDevice;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("a gated linear map on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("a gated linear map on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::GatedLinear<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);

@@ -46,7 +46,7 @@ bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
 
 }  // namespace
 
-TEST_CASE("float results lie within their bound of the definition") {
+TEST_CASE("float results are within their bound of the definition") {
   for (auto const& shape : {std::tuple<Index, Index, Index>{0, 3, 4},
                             {1, 1, 1},
                             {33, 31, 32},
@@ -106,7 +106,7 @@ TEST_CASE("float results lie within their bound of the definition") {
   }
 }
 
-TEST_CASE("what gelu made, made again chunk by chunk, leaves the bits of what was kept") {
+TEST_CASE("gelu's output, recomputed chunk by chunk, gives the bits of the saved one") {
   using Kernel = Linear<HostSpace>;
   using lockstep::kernel::Activation;
   struct Shape {
@@ -127,7 +127,7 @@ TEST_CASE("what gelu made, made again chunk by chunk, leaves the bits of what wa
         auto const start = [&](Index size) {
           return write == Write::add ? std::vector<float>(static_cast<std::size_t>(size), 1.0F) : unset(size);
         };
-        // h is a layer's output of its own, made of `outputs` columns.
+        // h is another layer's output with `outputs` columns.
         auto const below = view(c.dy, rows, outputs), weight_below = view(c.weight, outputs, inputs);
         std::vector<float> const to_h = values<float>(inputs * outputs, 6);
         lockstep::TensorView<float const, 1, HostSpace> const none;  // no bias
@@ -167,7 +167,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   }
 }
 
-TEST_CASE("the activation in passing is the one apart") {
+TEST_CASE("the fused activation equals the separate one") {
   using lockstep::kernel::Activation;
   LinearCase<float> const c{.rows = 70, .inputs = 12, .outputs = 300};
   ThreadPool pool(2);
@@ -217,7 +217,7 @@ TEST_CASE("the activation in passing is the one apart") {
   }
 }
 
-TEST_CASE("backward through a rectifier: the gradient of what was positive, scaled") {
+TEST_CASE("backward through a rectifier: the gradient of positive values, scaled") {
   LinearCase<float> c{.rows = 61, .inputs = 9, .outputs = 20};
   for (auto i = 0U; i < c.x.size(); i += 3) c.x[i] = i % 2 == 0 ? 0 : -c.x[i];
   c.x[4] = std::numeric_limits<float>::quiet_NaN();

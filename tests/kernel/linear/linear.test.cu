@@ -43,8 +43,8 @@ typename LinearCase<T>::Results on_device(memory::CudaStream const& stream, Line
   return {y.values(), dx.values(), dweight.values(), dbias.values()};
 }
 
-/// Every element lies within terms * epsilon of the sum of its terms' magnitudes: as many roundings, each of at most
-/// half an epsilon of that sum, and as many again in the double that it is compared with.
+/// Every element is within terms * epsilon of the sum of its terms' magnitudes: as many roundings, each of at most half
+/// an epsilon of that sum, and as many again in the double reference.
 template <class T>
 bool agrees(std::vector<T> const& got, std::vector<double> const& exact, std::vector<double> const& magnitude,
             Index terms) {
@@ -65,7 +65,7 @@ LinearCase<double> with_magnitudes(LinearCase<double> c) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("linear on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("linear on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
   memory::CudaStream const stream;
   struct Shape {
@@ -184,7 +184,7 @@ TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distan
         }
 }
 
-TEST_CASE("what gelu made, made again on CUDA, leaves the bits of what was kept") {
+TEST_CASE("gelu's output, recomputed on CUDA, gives the bits of the saved one") {
   if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
   using Kernel = kernel::Linear<CudaSpace>;
   memory::CudaStream const stream;
@@ -217,7 +217,7 @@ TEST_CASE("what gelu made, made again on CUDA, leaves the bits of what was kept"
     }
 }
 
-TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host", T, float, double) {
+TEST_CASE_TEMPLATE("the activation and its dropout on CUDA equal the host's", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
   memory::CudaStream const stream;
   ThreadPool pool(1);
@@ -245,8 +245,8 @@ TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host
               activation, {mask, kernel::SequenceLayout<HostSpace>::padded(35, {}, view(positions, 2))},
               view(y, 70, outputs), with_slope ? view(slope, 70, outputs) : TensorView<T, 2, HostSpace>{});
           auto const got = device_y.values(), got_slope = device_slope.values();
-          // |h| < 13 in sums of 13 terms, each rounded 13 times on either side; gelu and its slope are steeper nowhere
-          // than 1.13 and 0.8, and add the roundings of their own test. Dropped elements agree exactly.
+          // |h| < 13 in sums of 13 terms, each rounded 13 times on either side; gelu and its slope have slopes of at
+          // most 1.13 and 0.8, and add the roundings of their own test. Dropped elements agree exactly.
           double const bound = unit * (13 * 13 + 13 * 13) * 2;
           auto const near = [&](std::vector<T> const& a, std::vector<T> const& b) {
             for (std::size_t i = 0; i < a.size(); ++i) {

@@ -12,7 +12,7 @@
 
 namespace lockstep_test {
 
-/// Rows, a layer, and what its outputs and its gradients are on the host.
+/// Rows, a layer, and its outputs and gradients on the host.
 template <class T>
 struct LinearCase {
   lockstep::Index rows, inputs, outputs;
@@ -23,7 +23,7 @@ struct LinearCase {
     std::vector<T> y, dx, dweight, dbias;
     bool operator==(Results const&) const = default;
   };
-  /// What is overwritten is none of the results before.
+  /// Overwritten memory contains no earlier results.
   [[nodiscard]] Results before(lockstep::Write write) const {
     auto const filled = [start = write == lockstep::Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()](
                             auto const& like) { return std::vector<T>(like.size(), start); };

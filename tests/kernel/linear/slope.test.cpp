@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a slope is given by its factors or by that of positive inputs") {
+TEST_CASE("a slope is given by its factors, or by a factor of positive inputs") {
   using Slope = kernel::Slope<float, HostSpace>;
   float const factor = 0;
   CHECK_FALSE(Slope{}.given());

@@ -36,9 +36,9 @@ constexpr double roundings = 16 + 16 + 4 + 2;
 template <class T>
 void check(CrossEntropyCase<T> const& batch, typename CrossEntropyCase<T>::Results const& result) {
   // A row's loss is total * log(sum of exp z) - label_part * z[label] - each * sum of w z, with z = logits - most.
-  // Rounding z moves an exponential by |z| halves of a unit, relatively; the logarithm then moves by the mean of that
-  // over the softmax, plus the roundings of the sum, and by 4 of its own halves when it is taken in T. The other terms
-  // err by the rounding of z and those of a sum. The double reference rounds in the same way.
+  // Rounding of z changes an exponential by |z| halves of a unit, relatively. The logarithm then changes by the mean of
+  // that over the softmax, plus the roundings of the sum, and by 4 of its own halves if it is computed in T. The other
+  // terms have the rounding of z and of a sum. The double reference rounds equally.
   double const unit = std::numeric_limits<T>::epsilon() / 2 * (sizeof(T) == 8 ? 2 : 1) + 0x1p-50;
   double const tiniest = std::numeric_limits<T>::min();  // exponentials below it are 0
   auto const& options = batch.options;
@@ -88,7 +88,7 @@ void check(CrossEntropyCase<T> const& batch, typename CrossEntropyCase<T>::Resul
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("losses and gradients are those of the definition", T, float, double) {
+TEST_CASE_TEMPLATE("losses and gradients equal the definition's", T, float, double) {
   for (Index rows : {0, 1, 5, 33})
     for (Index classes : {1, 2, 4, 7, 8, 9, 15, 16, 17, 255, 256, 257, 1000})
       for (float scale : {0.1f, 5.0f, 80.0f}) {
@@ -133,7 +133,7 @@ TEST_CASE_TEMPLATE("class weights, label smoothing, an ignored label and a facto
   }
 }
 
-TEST_CASE_TEMPLATE("rows have factors of either sign, or none, which leave weights alone", T, float, double) {
+TEST_CASE_TEMPLATE("rows have factors of either sign or none, which do not change weights", T, float, double) {
   for (Index classes : {3, 300})
     for (Options const& options : {Options{}, Options{.label_smoothing = 0.25, .ignored = 1, .factor = 2}}) {
       CrossEntropyCase<T> batch(70, classes, 5, options);
@@ -157,7 +157,7 @@ TEST_CASE_TEMPLATE("rows have factors of either sign, or none, which leave weigh
                        ShapeError);
 }
 
-TEST_CASE_TEMPLATE("ignored labels may lie outside the classes, and padding is not looked at", T, float, double) {
+TEST_CASE_TEMPLATE("ignored labels may be outside the classes, and padding is not read", T, float, double) {
   std::vector<std::int32_t> const lengths{2, 0, 3};
   std::vector<Index> const positions{0, 1, 2};
   for (Index classes : {4, 40}) {
@@ -172,7 +172,7 @@ TEST_CASE_TEMPLATE("ignored labels may lie outside the classes, and padding is n
   }
 }
 
-TEST_CASE_TEMPLATE("nan logits give a nan loss, wherever they stand", T, float, double) {
+TEST_CASE_TEMPLATE("NaN logits give a NaN loss, at any class", T, float, double) {
   for (std::size_t at : {0u, 1u, 4u, 16u, 19u}) {
     CrossEntropyCase<T> batch(1, at == 4 ? 5 : 20, 1);
     batch.logits[at] = std::numeric_limits<T>::quiet_NaN();
@@ -181,12 +181,12 @@ TEST_CASE_TEMPLATE("nan logits give a nan loss, wherever they stand", T, float, 
   }
 }
 
-TEST_CASE_TEMPLATE("the gradient may take the logits' place, or be added", T, float, double) {
+TEST_CASE_TEMPLATE("the gradient may replace the logits, or be added", T, float, double) {
   for (Index classes : {5, 300}) {
     CrossEntropyCase<T> batch(9, classes, 4, {.label_smoothing = 0.1});
     auto const expected = batch.on_host(1), added = batch.on_host(1, Write::add);
     for (std::size_t i = 0; i < expected.gradient.size(); ++i) {
-      // T{2} + p rounds once, and once for each of the two that are taken from it.
+      // T{2} + p rounds once, and once for each of the two subtractions.
       CHECK(std::abs(added.gradient[i] - (T{2} + expected.gradient[i])) <= 3 * std::numeric_limits<T>::epsilon());
     }
     CHECK(added.losses == expected.losses);
@@ -197,7 +197,7 @@ TEST_CASE_TEMPLATE("the gradient may take the logits' place, or be added", T, fl
   }
 }
 
-TEST_CASE("the same bits for any number of threads, and wherever a row stands") {
+TEST_CASE("bits are equal for any number of threads and at any row") {
   for (Index classes : {3, 300}) {
     CrossEntropyCase<float> const batch(70, classes, 4, {.label_smoothing = 0.1});
     auto const one = batch.on_host(1);
@@ -234,7 +234,7 @@ TEST_CASE("labels outside the classes are refused with row, label and range") {
                        DataError);
 }
 
-TEST_CASE("a label per row and a weight per class are needed") {
+TEST_CASE("a label per row and a weight per class are required") {
   CrossEntropyCase<float> batch(6, 4, 1);
   std::vector<float> const weights{1, 2, 3};
   ThreadPool pool(1);

@@ -39,10 +39,10 @@ Results<T> on_device(memory::CudaStream const& stream, TwinLayout const& twin, C
   return {losses.values(), weights.values(), gradient.values()};
 }
 
-/// Logits lie in [-5, 5]. A rounded x - max moves an exponential by at most 10 halves of a unit, the exponential itself
-/// by 3, and a thread's sum rounds once per 32nd or 256th class, the tree's 8 times, the host's in double as often: the
-/// logarithm of the total is off by `roundings` halves, z by 10, probabilities by as much relatively, and what is added
-/// to 2 by a unit of 4.
+/// Logits are in [-5, 5]. A rounded x - max changes an exponential by at most 10 halves of a unit, and the exponential
+/// itself by 3. A thread's sum rounds once per 32nd or 256th class, the tree's 8 times, the host's in double as often.
+/// So the logarithm of the total has an error of `roundings` halves, z of 10, probabilities of as much relatively, and
+/// a term added to 2 of a unit of 4.
 template <class T>
 void check(CrossEntropyCase<T> const& batch, Results<T> const& got, Results<double> const& exact) {
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
@@ -60,7 +60,7 @@ void check(CrossEntropyCase<T> const& batch, Results<T> const& got, Results<doub
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("cross entropy on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (auto const& lengths : {std::vector<std::int32_t>{}, {1}, {5, 0, 1, 3}})
@@ -83,7 +83,7 @@ TEST_CASE_TEMPLATE("cross entropy on CUDA is the host's, but for roundings", T, 
       }
 }
 
-TEST_CASE_TEMPLATE("cross entropy on CUDA: rows have factors of their own", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy on CUDA: rows have their own factors", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
   memory::CudaStream const stream;
   TwinLayout const twin(TwinLayout::Kind::ragged, {5, 0, 1, 3});
@@ -94,14 +94,14 @@ TEST_CASE_TEMPLATE("cross entropy on CUDA: rows have factors of their own", T, f
     exact.factors = batch.factors;
     for (auto write : {Write::overwrite, Write::add}) {
       auto const got = on_device(stream, twin, batch, write);
-      batch.options.factor = 2;  // the largest factor there is, for the bound
+      batch.options.factor = 2;  // the largest factor, for the bound
       check(batch, got, exact.on_host(1, write));
       batch.options.factor = 1;
     }
   }
 }
 
-TEST_CASE("cross entropy on CUDA: without a gradient, in place, and the same bits again") {
+TEST_CASE("cross entropy on CUDA: without a gradient, in place, and with equal bits on repetition") {
   if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
   memory::CudaStream const stream;
   TwinLayout const twin(TwinLayout::Kind::padded, {4, 2});
@@ -122,7 +122,7 @@ TEST_CASE("cross entropy on CUDA: without a gradient, in place, and the same bit
   }
 }
 
-TEST_CASE("cross entropy on CUDA: a label outside the classes makes its own row nan") {
+TEST_CASE("cross entropy on CUDA: a label outside the classes makes only its row NaN") {
   if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
   memory::CudaStream const stream;
   TwinLayout const twin(TwinLayout::Kind::ragged, {3});
@@ -137,7 +137,7 @@ TEST_CASE("cross entropy on CUDA: a label outside the classes makes its own row 
 
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
-TEST_CASE("class weights come to the device while another thread records a stream of it") {
+TEST_CASE("class weights are copied to the device while another thread captures a stream of it") {
   std::vector<float> const weights{1, 2};
   memory::CudaStream const recorded, other;
   memory::CudaGraph const graph(recorded.view(), [&] {

@@ -13,7 +13,7 @@
 
 namespace lockstep_test {
 
-/// Rows of logits with a label each, and what their losses and gradients are on the host.
+/// Rows of logits with a label each, and their losses and gradients on the host.
 template <class T>
 struct CrossEntropyCase {
   using Layout = lockstep::kernel::SequenceLayout<lockstep::HostSpace>;

@@ -15,7 +15,7 @@ TEST_CASE("no options, and options that fit, are accepted") {
   CHECK_NOTHROW((CrossEntropyOptions{.class_weights = weights, .label_smoothing = 1, .ignored = -100}.check(2)));
 }
 
-TEST_CASE("another number of class weights than classes is refused") {
+TEST_CASE("a wrong number of class weights is refused") {
   std::vector<float> const weights{1, 2};
   CHECK_THROWS_WITH_AS((CrossEntropyOptions{.class_weights = weights}.check(3)),
                        doctest::Contains("there are 3 classes and 2 class weights"), ShapeError);

@@ -22,7 +22,7 @@ using Kernel = kernel::Ctc<HostSpace>;
 
 namespace {
 
-/// Sequences end to end, or each with room for as many as the longest has, and two more.
+/// Sequences that are concatenated, or padded to the longest plus two.
 struct Sequences {
   std::vector<std::int32_t> lengths;
   std::vector<Index> offsets{0}, positions;
@@ -70,7 +70,7 @@ Outcome run(CtcCase<float> const& c, Layout const& layout, std::vector<float> lo
 
 }  // namespace
 
-TEST_CASE("bits are the same padded and ragged, in place or not, and for any number of threads") {
+TEST_CASE("bits are equal padded and ragged, in place or not, and for any number of threads") {
   for (auto const& each : CtcCase<float>::some()) {
     Sequences const tokens(each.tokens);
     auto const ragged = tokens.ragged(), padded = tokens.padded();
@@ -97,7 +97,7 @@ TEST_CASE("bits are the same padded and ragged, in place or not, and for any num
   }
 }
 
-TEST_CASE("a path's states are labels between blanks, which differ where one is passed over") {
+TEST_CASE("a path's states are labels between blanks, and skipped blanks are between different labels") {
   std::vector<std::int32_t> const labels{3, 3, 5};
   kernel::detail::CtcPath<std::int32_t> const path{labels.data(), 3, 0};
   CHECK(path.states() == 7);
@@ -111,13 +111,13 @@ TEST_CASE("a path's states are labels between blanks, which differ where one is 
   CHECK(path.skips(5));
 }
 
-TEST_CASE("logits of minus infinity are never taken, and are no nan; a nan is seen") {
+TEST_CASE("logits of minus infinity are never used and are not NaN; NaN is propagated") {
   CtcCase<float> const c{{4}, {1}, {1}, 3};
   Sequences const tokens(c.tokens);
   auto const layout = tokens.ragged();
   auto const never = -std::numeric_limits<float>::infinity();
   std::vector<float> logits{0, 0, never, never, 0, never, 0, 0, never, 0, never, never};
-  // The first and the third token are the blank or the label, in equal parts: all four ways read the label.
+  // The first and the third token are the blank or the label with equal probability: all four paths read the label.
   auto const out = run(c, layout, logits, 1);
   CHECK(std::abs(out.losses[0]) < 1e-5);
   for (float const each : out.gradient) CHECK(std::isfinite(each));

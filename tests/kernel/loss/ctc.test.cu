@@ -59,14 +59,14 @@ void check(CtcCase<T> const& c, TwinLayout::Kind kind, kernel::Impossible imposs
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("CTC on CUDA is the host's but for roundings, padded and ragged", T, float, double) {
+TEST_CASE_TEMPLATE("CTC on CUDA equals the host's within rounding, padded and ragged", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Ctc<CudaSpace>")) return;
   for (auto const& each : CtcCase<T>::some())
     for (auto const kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
       check<T>(each, kind, kernel::Impossible::leave_out);
 }
 
-TEST_CASE("on CUDA a sequence that is too short has an infinite loss, a label that is no class none") {
+TEST_CASE("on CUDA a sequence that is too short has an infinite loss, and a label outside the classes a NaN loss") {
   if (!lockstep_test::has_gpu("kernel::Ctc<CudaSpace>")) return;
   TwinLayout const tokens(TwinLayout::Kind::ragged, {2, 2, 2}), labels(TwinLayout::Kind::ragged, {2, 1, 1});
   OnDevice<float> const logits(values<float>(6 * 3, 1)), gradient(std::vector<float>(18, 7)),

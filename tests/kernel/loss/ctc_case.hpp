@@ -7,7 +7,7 @@
 
 namespace lockstep_test {
 
-/// Sequences of tokens and of labels, and logits of their own.
+/// Sequences of tokens and of labels, with their logits.
 template <class T>
 struct CtcCase {
   std::vector<std::int32_t> tokens, counts, labels;

@@ -35,7 +35,7 @@ struct Result {
   }
 };
 
-/// Predictions in [-4, 4] and targets in [0, 1], which every rule takes.
+/// Predictions in [-4, 4] and targets in [0, 1], which every rule accepts.
 template <class T, class Rule = kernel::SquaredError>
 struct Pair {
   Layout layout;
@@ -58,7 +58,7 @@ struct Pair {
                                    view(out.gradient, layout.slots, width), write);
     return out;
   }
-  /// Gradients are the rule's slopes. The sum of a block of 256 values, none negative, adds 32 roundings and that of
+  /// Gradients are the rule's slopes. The sum of a block of 256 values, none negative, has 32 roundings and the sum of
   /// the blocks one each, in double.
   [[nodiscard]] bool agrees(Result<T> const& result) const {
     long double sum = 0;
@@ -90,7 +90,7 @@ Layout padded(Index length) { return Layout::padded(length, view(lengths, 4), vi
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("loss, weight and gradient are those of the rule", T, float, double) {
+TEST_CASE_TEMPLATE("loss, weight and gradient equal the rule's", T, float, double) {
   auto const check = [](auto rule) {
     using Checked = Pair<T, decltype(rule)>;
     for (Index rows : {0, 1, 31, 32, 33, 300})
@@ -114,7 +114,7 @@ TEST_CASE_TEMPLATE("loss, weight and gradient are those of the rule", T, float, 
   check(kernel::BinaryCrossEntropy{3});
 }
 
-TEST_CASE_TEMPLATE("a rule gets the number of each element's column", T, float, double) {
+TEST_CASE_TEMPLATE("a rule gets the column number of each element", T, float, double) {
   for (Index width : {1, 5, 33, 256, 257, 600}) {
     CAPTURE(width);
     auto const weights = values<float>(width, 7, 4);
@@ -130,7 +130,7 @@ TEST_CASE_TEMPLATE("a rule gets the number of each element's column", T, float, 
   }
 }
 
-TEST_CASE("a target that the rule does not take is named with its place, but not in padding") {
+TEST_CASE("an invalid target is named with its place, except in padding") {
   Pair<float, kernel::BinaryCrossEntropy> pair(padded(5), 3);
   pair.target[12] = 7;  // of row 0, which has 3 of 5 tokens
   CHECK(pair.agrees(pair.run(1)));
@@ -148,14 +148,14 @@ TEST_CASE("a target that the rule does not take is named with its place, but not
   }
 }
 
-TEST_CASE("what stands in padding is not read") {
+TEST_CASE("padding is not read") {
   Pair<float> pair(padded(5), 3);
   for (Index i = 0; i < 60; ++i)
     if (!pair.layout.is_token(i / 3)) pair.target[static_cast<std::size_t>(i)] = std::nanf("");
   CHECK(pair.agrees(pair.run(1)));
 }
 
-TEST_CASE_TEMPLATE("the factor scales loss and gradient, and the gradient may be added", T, float, double) {
+TEST_CASE_TEMPLATE("the factor scales loss and gradient, and the gradient can be added", T, float, double) {
   Pair<T> const pair(padded(6), 40);
   auto const plain = pair.run(1), half = pair.run(1, T{0.5}), added = pair.run(1, T{1}, Write::add);
   CHECK(half.loss() == plain.loss() / 2);
@@ -170,7 +170,7 @@ TEST_CASE_TEMPLATE("the factor scales loss and gradient, and the gradient may be
   CHECK(sums);
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("bits are equal for any number of threads") {
   Pair<float> const pair(Layout::vectors(700), 33);
   auto const one = pair.run(1);
   for (int threads : {2, 3, 4}) CHECK(pair.run(threads) == one);

@@ -18,7 +18,7 @@ using lockstep_test::view;
 
 namespace {
 
-/// The rule's losses and gradients on both; `exact` where slopes have the host's bits, and nothing is contracted.
+/// The rule's losses and gradients on both; `exact` if slopes have the host's bits, and nothing is contracted.
 template <class T, class Rule>
 void check_losses(Rule rule, bool exact, std::vector<Index> const& widths = {1, 33, 700}) {
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
@@ -68,7 +68,7 @@ void check_losses(Rule rule, bool exact, std::vector<Index> const& widths = {1, 
             worst = std::max(worst, std::abs(static_cast<double>(slopes[i]) - static_cast<double>(gradient[i])));
           CHECK(worst <= (exact ? 0 : 24 * unit));
           auto const got = device_losses.values();
-          // Each value is at most 4 and rounds up to 8 times; the host adds up at most 256 of them in T, then all in
+          // Each value is at most 4 and rounds up to 8 times; the host adds at most 256 of them in T, then all in
           // double.
           for (std::size_t i = 0; i < got.size(); ++i)
             CHECK(std::abs(got[i] - losses[i]) <=
@@ -78,7 +78,7 @@ void check_losses(Rule rule, bool exact, std::vector<Index> const& widths = {1, 
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("losses of single elements on CUDA are the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("elementwise losses on CUDA equal the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::ElementwiseLoss<CudaSpace>")) return;
   check_losses<T>(kernel::SquaredError{}, true);
   check_losses<T>(kernel::AbsoluteError{}, true);
@@ -91,7 +91,7 @@ TEST_CASE_TEMPLATE("losses of single elements on CUDA are the host's, but for ro
   check_losses<T>(kernel::BinaryCrossEntropyByColumn{others}, false, {5});
 }
 
-TEST_CASE("a target that the rule does not take makes loss and gradient nan on CUDA") {
+TEST_CASE("an invalid target makes loss and gradient NaN on CUDA") {
   if (!lockstep_test::has_gpu("kernel::ElementwiseLoss<CudaSpace>")) return;
   memory::CudaStream const stream;
   std::vector<float> const target{1, 1.5f, 0}, zeros(3);

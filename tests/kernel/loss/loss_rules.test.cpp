@@ -12,8 +12,8 @@ using kernel::LossAt;
 
 namespace {
 
-/// How far a rule is from its definition, the largest over predictions and targets, in units in the last place of what
-/// `scale` says for either; `of(x, t)` gives the definition in long double.
+/// Returns a rule's largest error over predictions and targets, in units in the last place of `scale` for each; `of(x,
+/// t)` gives the definition in long double.
 template <class T, class Rule, class Definition>
 LossAt<double> worst_of(Rule rule, std::vector<double> const& targets, Definition of) {
   double const unit = std::numeric_limits<T>::epsilon() / 2;
@@ -70,8 +70,8 @@ TEST_CASE_TEMPLATE("binary cross entropy: relative errors of a few roundings for
       return LossAt<long double>{weight * t * softplus(-x) + (1 - t) * softplus(x),
                                  (1 - t) * sigmoid(x) - weight * t * sigmoid(-x)};
     };
-    // The exponential, the logarithm and the quotient that mends it: 2 units each, 4 of 2^-24, and a few products; in
-    // float, the exponential's argument is exact, as it is x.
+    // The exponential, the logarithm and the correcting quotient: 2 units each, 4 of 2^-24, and a few products; in
+    // float, the exponential's argument is exact, because it is x.
     auto const labels = worst_of<T>(kernel::BinaryCrossEntropy{weight}, {0, 1}, of);
     CHECK(labels.value <= 14);
     CHECK(labels.slope <= 8);
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("binary cross entropy: relative errors of a few roundings for
   CHECK(plain(T{200}, T{0}).slope == T(1));
 }
 
-TEST_CASE_TEMPLATE("what is no number stays none", T, float, double) {
+TEST_CASE_TEMPLATE("NaN stays NaN", T, float, double) {
   T const nan = std::numeric_limits<T>::quiet_NaN();
   auto const check = [nan](auto rule) {
     CHECK(std::isnan(rule(nan, T{1}).value));

@@ -52,7 +52,7 @@ struct Batch {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the definition, in double, overwriting and adding", T, float, double) {
+TEST_CASE_TEMPLATE("results equal the definition in double, overwriting and adding", T, float, double) {
   for (Index classes : {1, 3, 16, 17, 255, 600})
     for (auto write : {Write::overwrite, Write::add}) {
       CAPTURE(classes);
@@ -82,7 +82,7 @@ TEST_CASE_TEMPLATE("the definition, in double, overwriting and adding", T, float
           auto const q = share(c);
           all += q, loss -= by * q * (static_cast<double>(batch.logits[at(c)]) - std::log(total)), size += 45 * q;
         }
-        // Differences up to 40 and their exponentials are off by some units, sums by one for each term of a block.
+        // Differences up to 40 and their exponentials have errors of some units, sums of one for each term of a block.
         CHECK(std::abs(got.losses[static_cast<std::size_t>(r)] - loss) <= 270 * unit * (1 + std::abs(by) * size));
         CHECK(got.weights[static_cast<std::size_t>(r)] == 1);
         bool near = true;
@@ -97,7 +97,7 @@ TEST_CASE_TEMPLATE("the definition, in double, overwriting and adding", T, float
     }
 }
 
-TEST_CASE("a label is a share of 1, and padding has neither loss nor weight nor gradient") {
+TEST_CASE("a label equals a share of 1, and padding has neither loss nor weight nor gradient") {
   Batch<double> batch(6, 5);
   std::vector<std::int32_t> const lengths{2, 1, 2}, labels{4, 1, 0, 0, 2, 3};
   std::vector<Index> const positions{0, 1, 2};
@@ -117,7 +117,7 @@ TEST_CASE("a label is a share of 1, and padding has neither loss nor weight nor 
   for (std::size_t c = 15; c < 20; ++c) CHECK(got.gradient[c] == 0);
 }
 
-TEST_CASE("smoothing and class weights do to a share of 1 what they do to a label, but for the weight") {
+TEST_CASE("smoothing and class weights treat a share of 1 like a label, except for the weight") {
   Batch<double> batch(4, 5);
   std::vector<std::int32_t> const labels{4, 1, 0, 2};
   std::vector<float> const weighs{1, 0.5f, 2, 0, 3};
@@ -135,7 +135,7 @@ TEST_CASE("smoothing and class weights do to a share of 1 what they do to a labe
   for (std::size_t i = 0; i < 20; ++i) CHECK(std::abs(got.gradient[i] - expected.gradient[i]) <= 1e-14);
 }
 
-TEST_CASE("in place, without a gradient, and the same bits for any number of threads") {
+TEST_CASE("in place, without a gradient, and with equal bits for any number of threads") {
   Batch<float> const batch(300, 33);
   auto const one = batch.run(1);
   CHECK(batch.run(4) == one);
@@ -155,7 +155,7 @@ TEST_CASE("in place, without a gradient, and the same bits for any number of thr
   CHECK(in_place == one.gradient);
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("invalid inputs are refused") {
   Batch<float> batch(2, 3);
   batch.shares.pop_back();
   CHECK_THROWS_WITH_AS(batch.run(1), doctest::Contains("there are 5 class shares; each logit needs one"), ShapeError);

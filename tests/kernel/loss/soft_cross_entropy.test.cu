@@ -18,7 +18,7 @@ using lockstep_test::view;
 
 namespace soft_cross_entropy_on_cuda {
 
-TEST_CASE_TEMPLATE("cross entropy of shares on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy of shares on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::SoftCrossEntropy<CudaSpace>")) return;
   memory::CudaStream const stream;
   ThreadPool pool(1);

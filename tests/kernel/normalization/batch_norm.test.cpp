@@ -43,7 +43,7 @@ lockstep_test::BatchNormResults<T> run(BatchNormCase<T> const& c, Activation act
   return r;
 }
 
-/// Sequences of so many tokens.
+/// Sequences with these numbers of tokens.
 struct Lengths {
   std::vector<std::int32_t> lengths;
   std::vector<Index> positions{std::vector<Index>(lengths.size())};
@@ -59,7 +59,7 @@ struct Sequences : private Lengths, lockstep_test::BatchNormSequences<T> {
       : Lengths{std::move(of)}, lockstep_test::BatchNormSequences<T>(layout(length), width) {}
 };
 
-/// Whether two runs have the same results, but for a bound; where that is zero, bit for bit.
+/// Whether two runs have results equal within a bound; with a bound of zero, bit-identical.
 template <class T>
 bool near(std::vector<T> const& a, std::vector<T> const& b, double bound) {
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
@@ -71,7 +71,7 @@ bool near(std::vector<T> const& a, std::vector<T> const& b, double bound) {
 TEST_CASE_TEMPLATE("statistics, values and gradients follow their definitions", T, float, double) {
   // A channel's chunk sums at most 16384 terms of size one to four in T, the rest is double: relative to the largest
   // intermediate, of size 1/sqrt(epsilon) = 32 at most after the reciprocal, (n + 16) epsilon holds for the mean and
-  // what follows from it. n is the rows of one chunk.
+  // its dependents. n is the rows of one chunk.
   for (Index width : {1, 15, 16, 17, 33}) {
     Index const chunk = 16384 / width;
     for (Index rows : {Index{1}, Index{2}, Index{31}, chunk, chunk + 1, chunk + chunk / 3}) {
@@ -122,7 +122,7 @@ TEST_CASE("no rows: sums of zero, statistics of zero") {
   }
 }
 
-TEST_CASE_TEMPLATE("rows that lie on several replicas count as one", T, float, double) {
+TEST_CASE_TEMPLATE("rows on several replicas count as one batch", T, float, double) {
   for (auto activation : {Activation::none, Activation::relu})
     for (Index width : {1, 17}) {
       BatchNormCase<T> const k{700, width};
@@ -154,7 +154,7 @@ TEST_CASE_TEMPLATE("rows that lie on several replicas count as one", T, float, d
       for (Index r = 0; r < replicas; ++r)
         Kernel::input_gradient<T>(stream, part(k.dy, r), part(k.x, r), s, view(k.bias, width), activation, means.data(),
                                   part(dx, r), Write::add);
-      // As many roundings as in the first case, of sums in other pieces.
+      // As many roundings as in the first case, of sums divided differently.
       double const bound = (700 + 16) * static_cast<double>(std::numeric_limits<T>::epsilon()) * 32;
       CHECK(near(mean, whole.mean, bound));
       CHECK(near(scale, whole.scale, bound));
@@ -165,8 +165,8 @@ TEST_CASE_TEMPLATE("rows that lie on several replicas count as one", T, float, d
     }
 }
 
-TEST_CASE_TEMPLATE("sequences give what the matrix of their tokens gives, and nothing in padding", T, float, double) {
-  std::vector<std::int32_t> many;  // over several chunks, some of which are padding altogether
+TEST_CASE_TEMPLATE("sequences give the results of the matrix of their tokens, and zeros in padding", T, float, double) {
+  std::vector<std::int32_t> many;  // over several chunks, some of which are entirely padding
   for (int i = 0; i < 20; ++i) many.push_back(i % 5 == 4 ? 1100 : i * 7 % 40);
   for (auto const& of :
        {std::pair{std::vector<std::int32_t>{5, 0, 1, 9, 3}, Index{9}}, {{0, 0, 2, 0}, 3}, {{1}, 4}, {many, 1100}})
@@ -177,7 +177,7 @@ TEST_CASE_TEMPLATE("sequences give what the matrix of their tokens gives, and no
           CAPTURE(width);
           Sequences<T> const k(of.first, of.second, width);
           auto const got = run(k.padded, activation, how), expected = run(k.tokens, activation, how);
-          // Within one chunk the sums have the same terms in the same order; of several, those of the first case.
+          // Within one chunk the sums have equal terms in equal order; over several, the bound of the first case.
           bool const one = k.padded.rows * width <= 16384;
           double const terms = static_cast<double>(std::min<Index>(k.tokens.rows, 16384 / width)),
                        bound = one ? 0 : (terms + 16) * static_cast<double>(std::numeric_limits<T>::epsilon()) * 32;
@@ -208,7 +208,7 @@ TEST_CASE_TEMPLATE("sequences without padding have a matrix's bits", T, float, d
   }
 }
 
-TEST_CASE("no tokens at all: sums and outputs of zero") {
+TEST_CASE("without tokens, sums and outputs are zero") {
   Sequences<float> const k({0, 0, 0}, 4, 5);
   auto const got = run(k.padded, Activation::relu, Write::overwrite);
   std::vector<float> const zeros(5), everywhere(60);
@@ -221,7 +221,7 @@ TEST_CASE("no tokens at all: sums and outputs of zero") {
   CHECK(got.dx == everywhere);
 }
 
-TEST_CASE_TEMPLATE("tokens on several replicas count as one, whatever their padding", T, float, double) {
+TEST_CASE_TEMPLATE("tokens on several replicas count as one batch, whatever their padding", T, float, double) {
   Index const width = 17;
   std::vector<Sequences<T>> replicas;  // the third has no tokens, the fourth no sequences
   replicas.emplace_back(std::vector<std::int32_t>{5, 0, 3}, 7, width);
@@ -298,7 +298,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
   }
 }
 
-TEST_CASE("evaluation recalls the running averages") {
+TEST_CASE("evaluation uses the running averages") {
   ThreadPool pool(1);
   std::vector<double> mean{2}, variance{3}, weight{5}, m(1), r(1), s(1);
   Kernel::recall<double>(memory::Stream<HostSpace>(pool), {view(mean, 1), view(variance, 1)},
@@ -308,7 +308,7 @@ TEST_CASE("evaluation recalls the running averages") {
   CHECK(s[0] == 2.5);
 }
 
-TEST_CASE("a large mean hides no deviation: the sum's roundings are taken out again") {
+TEST_CASE("a large mean does not hide the deviation: the sum's roundings are corrected") {
   constexpr Index rows = 16384, width = 3;
   struct Kind {
     double mean, deviation;

@@ -59,7 +59,7 @@ struct Padded : TwinLayout, lockstep_test::BatchNormSequences<T> {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("batch norm on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("batch norm on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::BatchNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (Index rows : {0, 1, 2, 31, 64, 65, 600, 2113})
@@ -71,8 +71,9 @@ TEST_CASE_TEMPLATE("batch norm on CUDA is the host's, but for roundings", T, flo
           auto const got = on_device(stream, BatchNormCase<T>{rows, width}, activation, write);
           auto const exact = batch_norm_defined({rows, width}, activation, write);
           // Sums of at most `rows` terms up to 1 (the squares and z up to 4), rounded as often, scaled by reciprocals
-          // of deviations (1 / 0.3 for more than a few rows, at most 32 for one), which in dx enter squared. An
-          // element that rounds over the activation's edge would differ by dy: none of these does.
+          // of deviations (1
+          // 0.3 for more than a few rows, at most 32 for one), which dx contains squared. An element that rounds across
+          // the activation's edge would differ by dy: none of these does.
           double const reciprocal = *std::max_element(exact.reciprocal.begin(), exact.reciprocal.end());
           double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
           double const bound = unit * 4 * static_cast<double>(rows + 16) * std::max(1.0, reciprocal * reciprocal);
@@ -88,10 +89,10 @@ TEST_CASE_TEMPLATE("batch norm on CUDA is the host's, but for roundings", T, flo
         }
 }
 
-TEST_CASE_TEMPLATE("sequences on CUDA give what the matrix of their tokens gives", T, float, double) {
+TEST_CASE_TEMPLATE("sequences on CUDA give the results of the matrix of their tokens", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::BatchNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
-  std::vector<std::int32_t> many;  // over several chunks, some of which are padding altogether
+  std::vector<std::int32_t> many;  // over several chunks, some of which are entirely padding
   for (int i = 0; i < 20; ++i) many.push_back(i % 5 == 4 ? 150 : i * 7 % 40);
   auto cases = lockstep_test::some_lengths;
   cases.insert(cases.end(), {many, std::vector<std::int32_t>(9, 40), {0, 0, 2}});
@@ -106,7 +107,7 @@ TEST_CASE_TEMPLATE("sequences on CUDA give what the matrix of their tokens gives
           auto expected = on_device(stream, k.tokens, activation, write);
           got.y = k.of_tokens(got.y, 0);
           got.dx = k.of_tokens(got.dx, write == Write::add ? 1 : 0);
-          bool const full = k.padded.rows == k.tokens.rows;  // then rows are added in the same order
+          bool const full = k.padded.rows == k.tokens.rows;  // then rows are added in equal order
           double largest = 1;
           for (T r : expected.reciprocal) largest = std::max(largest, static_cast<double>(r));
           double const unit = static_cast<double>(std::numeric_limits<T>::epsilon()),  // of both as in the first case
@@ -123,7 +124,7 @@ TEST_CASE_TEMPLATE("sequences on CUDA give what the matrix of their tokens gives
         }
 }
 
-TEST_CASE("tokens on several replicas count as one on CUDA, whatever their padding") {
+TEST_CASE("tokens on several replicas count as one batch on CUDA, whatever their padding") {
   if (!lockstep_test::has_gpu("kernel::BatchNorm<CudaSpace>")) return;
   using Kernel = kernel::BatchNorm<CudaSpace>;
   memory::CudaStream const stream;

@@ -11,13 +11,13 @@
 
 namespace lockstep_test {
 
-/// All that is computed from one.
+/// All results for one case.
 template <class T>
 struct BatchNormResults {
   std::vector<T> running_mean, running_variance, mean, reciprocal, scale, y, dx, dweight, dbias;
   std::vector<T> recalled;  // the scale in evaluation
 
-  /// f(name, its own, other's) of each.
+  /// Calls f(name, its own, other's) for each.
   template <class U>
   void each(BatchNormResults<U> const& other, auto&& f) const {
     f("running mean", running_mean, other.running_mean);
@@ -28,7 +28,7 @@ struct BatchNormResults {
   }
 };
 
-/// The biases are such that no value lies near the rectifier's edge, over which a rounding could bring it.
+/// The biases are such that no value is near the rectifier's edge, which a rounding could cross.
 template <class T>
 struct BatchNormCase {
   static constexpr double epsilon = 1e-3, momentum = 0.25;
@@ -41,7 +41,7 @@ struct BatchNormCase {
                    return out;
                  }();
 
-  /// What is overwritten is none of the results before.
+  /// Overwritten memory contains no earlier results.
   [[nodiscard]] BatchNormResults<T> before(lockstep::Write write) const {
     auto const none = std::numeric_limits<T>::quiet_NaN(), start = write == lockstep::Write::add ? T(1) : none;
     std::vector<T> const nothing(weight.size(), none), sums(weight.size(), start);
@@ -58,7 +58,7 @@ struct BatchNormCase {
   }
 };
 
-/// The definition in double, one channel after the other.
+/// The definition in double, channel by channel.
 inline BatchNormResults<double> batch_norm_defined(BatchNormCase<double> const& c,
                                                    lockstep::kernel::Activation activation, lockstep::Write write) {
   using lockstep::Index;
@@ -96,7 +96,7 @@ inline BatchNormResults<double> batch_norm_defined(BatchNormCase<double> const& 
   return r;
 }
 
-/// Sequences with nan in their padding; and their tokens alone, as a matrix.
+/// Sequences with NaN in their padding; and their tokens alone, as a matrix.
 template <class T>
 struct BatchNormSequences {
   BatchNormCase<T> padded, tokens;
@@ -108,7 +108,7 @@ struct BatchNormSequences {
     put(tokens.x, padded.x);
     put(tokens.dy, padded.dy);
   }
-  /// What stands in tokens; in padding there is `expected` alone.
+  /// The tokens' values; padding contains only `expected`.
   [[nodiscard]] std::vector<T> of_tokens(std::vector<T> const& all, T expected) const {
     std::vector<T> out;
     for (std::size_t i = 0; i < all.size(); ++i)

@@ -12,8 +12,8 @@
 using namespace lockstep;
 using Kernel = kernel::GroupNorm<HostSpace>;
 
-TEST_CASE_TEMPLATE("values and gradients are those of the definition, at any size and for any number of threads", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("values and gradients equal the definition's, at any size and for any number of threads", T, float,
+                   double) {
   for (auto const& c : lockstep_test::GroupNormCase<T>::some()) {
     auto const& s = c.shape;
     std::vector<std::vector<T>> first;

@@ -12,7 +12,7 @@ using namespace lockstep;
 using lockstep_test::OnDevice;
 using Kernel = kernel::GroupNorm<CudaSpace>;
 
-TEST_CASE_TEMPLATE("group normalisation on CUDA is that of the definition", T, float, double) {
+TEST_CASE_TEMPLATE("group normalization on CUDA equals its definition", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::GroupNorm<CudaSpace>")) return;
   for (auto const& c : lockstep_test::GroupNormCase<T>::some()) {
     auto const& s = c.shape;

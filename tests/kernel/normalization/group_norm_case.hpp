@@ -11,7 +11,7 @@
 
 namespace lockstep_test {
 
-/// Samples, and what their normalisation and its gradients are by definition, in double.
+/// Samples, and their normalization and its gradients by definition, in double.
 template <class T>
 struct GroupNormCase {
   lockstep::kernel::GroupNormShape shape;
@@ -59,16 +59,16 @@ struct GroupNormCase {
     if (write == lockstep::Write::add)
       for (std::size_t c = 0; c < weight.size(); ++c) dweight[c] += 1, dbias[c] += 1;
   }
-  /// What the parameters' gradients are before backward.
+  /// The parameters' gradients before backward.
   [[nodiscard]] std::vector<T> gradient_before() const {
     return std::vector<T>(weight.size(), write == lockstep::Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN());
   }
-  /// How far numbers are from those of the definition, in roundings of sums over so many.
+  /// Returns the distance of numbers from the definition's, in roundings of sums over this many terms.
   [[nodiscard]] double off(std::vector<T> const& found, std::vector<double> const& wanted) const {
     double most = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
       auto const difference = std::abs(static_cast<double>(found[i]) - wanted[i]);
-      if (!(difference <= most)) most = difference;  // a nan is far off
+      if (!(difference <= most)) most = difference;  // NaN is far off
     }
     auto const terms = static_cast<double>(1 + shape.rows * shape.group_size());
     return most / (static_cast<double>(std::numeric_limits<T>::epsilon()) * terms);

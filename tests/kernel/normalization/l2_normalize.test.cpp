@@ -24,7 +24,7 @@ struct Normalized {
   bool operator==(Normalized const&) const = default;
 };
 
-/// Forward and backward of `rows` rows, whose gradient starts as `before`.
+/// Forward and backward of `rows` rows, whose gradient begins as `before`.
 template <class T>
 Normalized<T> normalized(std::vector<T> const& x, std::vector<T> const& dy, std::vector<T> const& before, Index rows,
                          Index width, T epsilon, Write write, int threads) {
@@ -40,7 +40,7 @@ Normalized<T> normalized(std::vector<T> const& x, std::vector<T> const& dy, std:
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rows of length 1, and the gradient across them", T, float, double) {
+TEST_CASE_TEMPLATE("rows get length 1, and the gradient is orthogonal to them", T, float, double) {
   double const unit = std::numeric_limits<T>::epsilon() / 2;
   for (Index rows : {0, 1, 63, 65})
     for (Index width : {1, 2, 31, 33, 300}) {
@@ -81,7 +81,7 @@ TEST_CASE_TEMPLATE("rows of length 1, and the gradient across them", T, float, d
     }
 }
 
-TEST_CASE_TEMPLATE("a row that is shorter than epsilon is divided by it, and so is its gradient", T, float, double) {
+TEST_CASE_TEMPLATE("a row shorter than epsilon is divided by epsilon, and so is its gradient", T, float, double) {
   std::vector<T> const x{0, 0, T(0.25), 0, 3, 4}, dy{1, 2, 1, 2, 1, 0};
   auto const got = normalized<T>(x, dy, x, 3, 2, T(0.5), Write::overwrite, 1);
   CHECK(got.reciprocals == std::vector<T>{2, 2, T(1) / 5});

@@ -15,8 +15,8 @@ using lockstep_test::OnDevice;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("normalised rows and their gradient on CUDA are the host's, but for the order of sums", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("normalized rows and their gradient on CUDA equal the host's, except for the order of sums", T,
+                   float, double) {
   if (!lockstep_test::has_gpu("kernel::L2Normalize<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
@@ -24,7 +24,7 @@ TEST_CASE_TEMPLATE("normalised rows and their gradient on CUDA are the host's, b
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   for (Index rows : {0, 1, 31, 65})
     for (Index width : {1, 33, 200})
-      for (T epsilon : {T(1e-12), T(4)}) {  // of rows of 33, some are longer
+      for (T epsilon : {T(1e-12), T(4)}) {  // some of the rows of 33 are longer
         auto const x = values<T>(rows * width, 1), dy = values<T>(rows * width, 2);
         auto y = x, dx = values<T>(rows * width, 3);
         std::vector<T> reciprocals(static_cast<std::size_t>(rows));
@@ -33,8 +33,8 @@ TEST_CASE_TEMPLATE("normalised rows and their gradient on CUDA are the host's, b
                                                    view(y, rows, width));
         kernel::L2Normalize<CudaSpace>::forward<T>(stream.view(), device_x.view(rows, width), epsilon,
                                                    device_reciprocals.view(rows), device_y.view(rows, width));
-        // Sums of 200 terms, each of which rounds some 10 times on either, in different orders; what they are
-        // multiplied with is at most `largest`.
+        // Sums of 200 terms, each of which rounds some 10 times on either, in different orders; their factors are at
+        // most `largest`.
         double largest = 1;
         for (T r : reciprocals) largest = std::max(largest, static_cast<double>(r));
         auto const near = [&](std::vector<T> const& a, std::vector<T> const& b, double scale) {

@@ -21,7 +21,7 @@ using lockstep::memory::Stream;
 using lockstep_test::LayerNormCase;
 using lockstep_test::view;
 
-TEST_CASE("float results lie within their bound of the definition") {
+TEST_CASE("float results are within their bound of the definition") {
   for (auto const& shape :
        {std::pair<Index, Index>{0, 8}, {1, 1}, {1, 2}, {3, 31}, {127, 32}, {129, 33}, {5, 128}, {2, 1000}}) {
     Index const rows = std::get<0>(shape);
@@ -44,8 +44,7 @@ TEST_CASE("float results lie within their bound of the definition") {
         }
         for (double e : s) variance += (e - mean) * (e - mean) / n;
         double const reciprocal = 1 / std::sqrt(variance + c.epsilon);
-        // A centred element is off by the rounding of its sum, the mean's n + 1 and the subtraction's: (n + 4) u *
-        // most.
+        // A centered element has the rounding of its sum, the mean's n + 1 and the subtraction's: (n + 4) u * most.
         double most = magnitude;
         for (double e : s) most = std::max(most, std::abs(e));
         double const centred = (n + 4) * u * most * 2;
@@ -112,7 +111,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   }
 }
 
-TEST_CASE_TEMPLATE("a row has the same bits among others as alone", T, float, double) {
+TEST_CASE_TEMPLATE("a row has equal bits among others and alone", T, float, double) {
   for (Index const width : {5, 32, 133, 256, 300}) {  // short rows are summed several at once, long ones alone
     Index const rows = 7;
     LayerNormCase<T> const all{.rows = rows, .width = width};
@@ -134,7 +133,7 @@ TEST_CASE_TEMPLATE("a row has the same bits among others as alone", T, float, do
   }
 }
 
-TEST_CASE_TEMPLATE("without a residual the input itself serves backward, bit for bit", T, float, double) {
+TEST_CASE_TEMPLATE("without a residual the input itself serves backward, bit-identically", T, float, double) {
   LayerNormCase<T> c{.rows = 130, .width = 37};
   std::fill(c.added.begin(), c.added.end(), T(0));
   auto const joined = c.on_host(Write::overwrite);

@@ -45,14 +45,14 @@ Results<T> on_device(memory::CudaStream const& stream, LayerNormCase<T> const& c
   return r;
 }
 
-/// `exact` comes from the same numbers in double. Roundings of at most u each, to first order:
-///   A centred element is off by e <= 2 (n + 4) u most, where `most` bounds |s|: its own sum's, the mean's and the
-///   subtraction's. So is the deviation, and its square root's and quotient's roundings add (n + 8) u: relatively, the
-///   reciprocal r is off by e r + (n + 8) u, and a normalized element by `off` = (1 + |x|) (e r + (n + 8) u).
-///   y multiplies and adds: |w| off + 2 u (|w x| + |b|).
-///   ds = r (g - mean g - x mean gx), |g| <= 1: its parts are off by u, (n + 3) u and off + |x| (off + (n + 4) u), and
-///   it is scaled by an r that is off: r (off (1 + |x|) + (2 n + 12) u (1 + |x|)) (1 + |x|), dropout at most doubling
-///   it. The parameters' gradients add up over the rows: |dy| off, and (rows + 2) u of the terms' magnitudes.
+/// `exact` is computed from equal numbers in double. Roundings of at most u each, to first order:
+/// A centered element has an error e <= 2 (n + 4) u most, where `most` bounds |s|: its own sum's, the mean's and the
+/// subtraction's. So has the deviation, and its square root's and quotient's roundings add (n + 8) u: relatively, the
+/// reciprocal r has an error of e r + (n + 8) u, and a normalized element of `off` = (1 + |x|) (e r + (n + 8) u).
+/// y multiplies and adds: |w| off + 2 u (|w x| + |b|).
+/// ds = r (g - mean g - x mean gx), |g| <= 1: its parts have errors of u, (n + 3) u and off + |x| (off + (n + 4) u),
+/// and it is scaled by an inexact r: r (off (1 + |x|) + (2 n + 12) u (1 + |x|)) (1 + |x|), dropout at most doubling it.
+/// The parameters' gradients add up over the rows: |dy| off, and (rows + 2) u of the terms' magnitudes.
 /// A 16-bit result is rounded once more, by `stored` of its magnitude.
 template <class T>
 bool agrees(LayerNormCase<T> const& c, Results<T> const& got, Results<double> const& exact, double stored = 0) {
@@ -111,7 +111,7 @@ Results<float> of_16_bits(memory::CudaStream const& stream, LayerNormCase<float>
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("layer norm on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("layer norm on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
@@ -130,7 +130,7 @@ TEST_CASE_TEMPLATE("layer norm on CUDA is the host's, but for roundings", T, flo
           }
 }
 
-TEST_CASE("layer norm on CUDA: every division of rows among threads, equal bits on repetition") {
+TEST_CASE("layer norm on CUDA: every division of rows among threads, with equal bits on repetition") {
   if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
   // Teams of a part of a warp, a warp, a block; rows too long for registers only backward, and in both directions.
@@ -201,7 +201,7 @@ TEST_CASE("layer norm on CUDA: a row's bits depend neither on its address nor on
   }
 }
 
-TEST_CASE("layer norm on CUDA without a residual, and without what only backward needs") {
+TEST_CASE("layer norm on CUDA without a residual, and without values that only backward needs") {
   if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
   LayerNormCase<float> const c{5, 40};

@@ -12,7 +12,7 @@
 
 namespace lockstep_test {
 
-/// Rows, what is added to them, and what their normalisation and its gradients are on the host.
+/// Rows, optional residuals, and their normalization and its gradients on the host.
 template <class T>
 struct LayerNormCase {
   static constexpr double epsilon = 1e-5;
@@ -24,7 +24,7 @@ struct LayerNormCase {
     std::vector<T> sum, moments, y, dx, dadded, dweight, dbias;
     bool operator==(Results const&) const = default;
   };
-  /// What is overwritten is none of the results before.
+  /// Overwritten memory contains no earlier results.
   [[nodiscard]] Results before(lockstep::Write write) const {
     auto const start = write == lockstep::Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
     std::vector<T> const matrix(x.size(), start), vector(weight.size(), start);

@@ -5,7 +5,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("residual: by default nothing joins and nothing is dropped") {
+TEST_CASE("residual: by default there is no residual and no dropout") {
   kernel::Residual<float, HostSpace> const nothing;
   CHECK(nothing.value.data == nullptr);
   CHECK_FALSE(nothing.dropout.mask.active());

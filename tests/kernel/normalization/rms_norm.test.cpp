@@ -16,8 +16,8 @@ using lockstep_test::RMSNormCase;
 using lockstep_test::view;
 using Kernel = kernel::RMSNorm<HostSpace>;
 
-TEST_CASE_TEMPLATE("results lie within their bound of the definition", T, float, double) {
-  // A unit of rounding; for double, the reference rounds as well, and without care for it.
+TEST_CASE_TEMPLATE("results are within their bound of the definition", T, float, double) {
+  // A unit of rounding; for double, the reference rounds as well, and less carefully.
   double const u = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2 * (sizeof(T) == 8 ? 4 : 1);
   for (auto const& shape :
        {std::array<Index, 2>{0, 8}, {1, 1}, {1, 2}, {3, 31}, {127, 32}, {129, 33}, {5, 128}, {2, 1000}})
@@ -39,7 +39,7 @@ TEST_CASE_TEMPLATE("results lie within their bound of the definition", T, float,
             square += s[i] * s[i] / n;
           }
           double const reciprocal = 1 / std::sqrt(square + static_cast<double>(c.epsilon));
-          // The mean square's n + 2 roundings count half behind the root; root and division round once each.
+          // The mean square's n + 2 roundings count half after the root; root and division round once each.
           double const off = u * ((n + 2) / 2 + 2);
           for (std::size_t i = 0; i < s.size(); ++i) {
             double const w = static_cast<double>(c.weight[i]), d = static_cast<double>(c.dy[at + i]);
@@ -74,7 +74,7 @@ TEST_CASE_TEMPLATE("results lie within their bound of the definition", T, float,
       }
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("bits are equal for any number of threads") {
   RMSNormCase<float> const c{.rows = 1000, .width = 40, .joins = true};
   auto const one = c.on_host(Write::add);
   for (int threads : {2, 3, 4}) CHECK(c.on_host(Write::add, threads) == one);

@@ -40,7 +40,7 @@ typename RMSNormCase<T>::Results on_device(memory::CudaStream const& stream, RMS
   return r;
 }
 
-/// The largest error, in units of epsilon; nan agrees with nan.
+/// The largest error, in units of epsilon; NaN equals NaN.
 template <class T>
 double worst(std::vector<T> const& got, std::vector<double> const& exact) {
   double most = 0;
@@ -54,7 +54,7 @@ double worst(std::vector<T> const& got, std::vector<double> const& exact) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("RMS norm on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("RMS norm on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::RMSNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (auto const& lengths : {std::vector<std::int32_t>{}, {1}, {3, 0, 5, 1}, {200, 100}})
@@ -69,8 +69,9 @@ TEST_CASE_TEMPLATE("RMS norm on CUDA is the host's, but for roundings", T, float
           RMSNormCase<T> const c{twin.slots(), width, joins};
           auto const got = on_device(stream, c, {mask, twin.device()}, write);
           auto const exact = RMSNormCase<double>{twin.slots(), width, joins}.on_host(write, 1, {mask, twin.host()});
-          // A root rounds once per term and enters as its reciprocal, at most 1 / |x|, and 316 for a row of zeros: all
-          // of a row's results carry its (width + 8) roundings, times the reciprocal once more in gradients.
+          // A root rounds once per term and is used as its reciprocal, at most 1
+          // |x|, and 316 for a row of zeros: all of a row's results have its (width + 8) roundings, times the
+          // reciprocal once more in gradients.
           double reciprocal = 1;
           for (double r : exact.reciprocals) reciprocal = std::max(reciprocal, r);
           double const roundings = static_cast<double>(width + 8) * reciprocal;

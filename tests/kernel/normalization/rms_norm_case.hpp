@@ -12,7 +12,7 @@
 
 namespace lockstep_test {
 
-/// Rows, to which others are added where it `joins`, and what their normalisation and its gradients are on the host.
+/// Rows, with added rows if it `joins`, and their normalization and its gradients on the host.
 template <class T>
 struct RMSNormCase {
   static constexpr float epsilon = 1e-5f;
@@ -25,7 +25,7 @@ struct RMSNormCase {
     std::vector<T> sum, reciprocals, y, dx, dadded, dweight;
     bool operator==(Results const&) const = default;
   };
-  /// What is overwritten is none of the results before, but the sum where there is none.
+  /// Overwritten memory contains no earlier results, except the sum if there is none.
   [[nodiscard]] Results before(lockstep::Write write) const {
     auto const start = write == lockstep::Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
     std::vector<T> const matrix(x.size(), start);

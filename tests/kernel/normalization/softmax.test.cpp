@@ -16,7 +16,7 @@ using lockstep_test::values;
 using lockstep_test::view;
 using Kernel = kernel::Softmax<HostSpace>;
 
-TEST_CASE_TEMPLATE("shares of exponentials, however large the numbers are", T, float, double) {
+TEST_CASE_TEMPLATE("shares of exponentials are exact for numbers of any size", T, float, double) {
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   for (Index rows : {0, 1, 65})
     for (Index width : {1, 7, 33, 200})

@@ -13,7 +13,7 @@ using lockstep_test::same_sums;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("softmax on CUDA is the host's, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("softmax on CUDA equals the host's within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Softmax<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);

@@ -35,7 +35,7 @@ struct Count {
 Count count_visits(Scalars const&) { return {}; }
 }  // namespace
 
-TEST_CASE("the rule sees every element once, with its own gradient and states, in blocks") {
+TEST_CASE("the rule visits every element once, with its gradient and states, in blocks") {
   for (Index count : {0, 1, 31, 32, 33, 255, 256, 257, 16383, 16384, 16385}) {
     for (int threads : {1, 3}) {
       lockstep::ThreadPool pool(threads);
@@ -53,7 +53,7 @@ TEST_CASE("the rule sees every element once, with its own gradient and states, i
   }
 }
 
-TEST_CASE("an inactive step touches nothing and asks for no rule") {
+TEST_CASE("an inactive step writes nothing and does not call the rule") {
   lockstep::ThreadPool pool;
   std::vector<float> values(10), gradients(10), state(10);
   float* const states[] = {state.data(), state.data()};
@@ -68,7 +68,7 @@ TEST_CASE("an inactive step touches nothing and asks for no rule") {
   CHECK(values == std::vector<float>(10));
 }
 
-TEST_CASE("gradients of untouched rows are zeros, whatever lies there and wherever the slice begins") {
+TEST_CASE("gradients of untouched rows count as zero, whatever the memory and wherever the slice begins") {
   for (Index width : {1, 7, 128, 300}) {
     constexpr Index rows = 200, offset = 32;
     auto const count = rows * width;

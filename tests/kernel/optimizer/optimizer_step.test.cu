@@ -21,7 +21,7 @@ using lockstep_test::values;
 
 namespace {
 
-/// Either type is some optimizer's: double's is float16.
+/// Some optimizer has each type: double's is float16.
 template <class T>
 using Low = std::conditional_t<std::is_same_v<T, double>, float16, bfloat16>;
 
@@ -47,8 +47,9 @@ void step_host(Optimizer const& optimizer, Arenas<T>& a, int step, bool skip) {
   optimizer.step(memory::Stream<HostSpace>(pool), slice, &scalars);
 }
 
-/// Three steps, of which the second is skipped. A step adds at most some 12 roundings of terms up to 1 to values up to
-/// 1.1, and moments carry theirs over; divisions by roots of 1e-3 and more enlarge them by rate / 1e-3 = 20 at most.
+/// Three steps, the second of which is skipped. A step adds at most some 12 roundings of terms up to 1 to values up to
+/// 1.1, and moments accumulate theirs; divisions by roots of 1e-3 and more enlarge them by at most rate
+/// 1e-3 = 20.
 template <class T, class Optimizer>
 void compare(Optimizer const& optimizer) {
   memory::CudaStream const stream;
@@ -84,7 +85,7 @@ void compare(Optimizer const& optimizer) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, but for roundings", T, float, double) {
+TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, within rounding", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::OptimizerStep<CudaSpace>")) return;
   compare<T>(optim::SGD{.weight_decay = 0.1});
   compare<T>(optim::SGD{.momentum = 0.9, .weight_decay = 0.1});
@@ -94,7 +95,7 @@ TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, but for roundings", 
   compare<T>(optim::Averaged{optim::SGD{.momentum = 0.9, .weight_decay = 0.1}, 0.5});
 }
 
-TEST_CASE("on CUDA a step's scalars know the loss scale, which moves on there as on the host") {
+TEST_CASE("on CUDA a step's scalars have the loss scale, which is updated as on the host") {
   if (!lockstep_test::has_gpu("kernel::OptimizerStep<CudaSpace>")) return;
   using Scalars = optim::StepScalars<CudaSpace>;
   using State = optim::LossScaler::State;
@@ -121,7 +122,7 @@ TEST_CASE("on CUDA a step's scalars know the loss scale, which moves on there as
     CHECK(state.values()[0] == expected);
   }
   CHECK(expected == State{512, 1, 5});
-  OnDevice<double> const zero({0.0});  // nobody had a sample
+  OnDevice<double> const zero({0.0});  // no rank had a sample
   kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, none.view(2).data, 0, zero.view(1).data, scaler,
                                              state.view(1).data, scalars.view(1).data);
   CHECK(state.values()[0] == expected);

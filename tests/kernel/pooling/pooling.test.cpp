@@ -17,7 +17,7 @@ using Kernel = kernel::Pooling<HostSpace>;
 
 namespace {
 
-/// Lengths 0, 1, all and some; what stands in padding would poison any sum.
+/// Lengths 0, 1, all and some; padding would make any sum wrong.
 template <class T>
 struct Batch {
   Index rows, length, width;
@@ -57,7 +57,7 @@ struct Batch {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the mean is that of the tokens; no tokens give zeros", T, float, double) {
+TEST_CASE_TEMPLATE("the mean is over the tokens; a sequence without tokens gives zeros", T, float, double) {
   for (Index rows : {0, 1, 4, 5})
     for (Index length : {1, 2, 31, 32, 33})
       for (Index width : {1, 7, 16, 17, 65}) {
@@ -72,8 +72,8 @@ TEST_CASE_TEMPLATE("the mean is that of the tokens; no tokens give zeros", T, fl
               sum += e;
               terms += std::abs(e);
             }
-            // n - 1 additions and a division round once each, every time to at most half a unit of the terms so far;
-            // the reference itself rounds as often in double.
+            // n - 1 additions and a division round once each, by at most half a unit of the terms so far; the reference
+            // itself rounds as often in double.
             double const unit = std::numeric_limits<T>::epsilon() / 2 + (sizeof(T) == 8 ? 0x1p-53 : 0);
             double const bound = n == 0 ? 0 : unit * n * terms / n;
             auto const got = static_cast<double>(y[static_cast<std::size_t>(r * width + c)]);
@@ -130,7 +130,7 @@ TEST_CASE_TEMPLATE("the first or the last token, and its gradient", T, float, do
       }
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("bits are equal for any number of threads") {
   Batch<float> const batch(9, 40, 24);
   auto const y = batch.mean(1), dx = batch.backward(1, Write::add);
   for (int threads : {2, 3, 4}) {

@@ -17,7 +17,7 @@ using lockstep_test::view;
 
 namespace {
 
-/// What stands in padding would poison any sum.
+/// Padding would make any sum wrong.
 template <class T>
 void poison_padding(TwinLayout const& twin, Index width, std::vector<T>& x) {
   for (Index slot = 0; slot < twin.slots(); ++slot)
@@ -43,7 +43,7 @@ constexpr Index width_of_many_slots = 68;
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("pooling on CUDA is the host's, padded and ragged", T, float, double) {
+TEST_CASE_TEMPLATE("pooling on CUDA equals the host's, padded and ragged", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Pooling<CudaSpace>")) return;
   using Host = kernel::Pooling<HostSpace>;
   using Cuda = kernel::Pooling<CudaSpace>;

@@ -50,7 +50,7 @@ Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double b
 using Numbers = std::vector<double>;
 }  // namespace
 
-TEST_CASE("the largest of each window: ties go to the first, padding never wins, overlaps add up") {
+TEST_CASE("the maximum of each window: ties go to the first, padding never wins, overlaps add up") {
   // two channels over five places: 3 1 4 4 2 and -1 -5 -9 -2 -6
   Numbers const x{3, -1, 1, -5, 4, -9, 4, -2, 2, -6};
   ConvolutionShape const s{
@@ -97,7 +97,7 @@ TEST_CASE("windows in three dimensions, of several samples and channels, follow 
   CHECK(mean.dx == expected_mean_dx);
 }
 
-TEST_CASE("a nan is seen, and minus infinity alone is a value") {
+TEST_CASE("NaN is propagated, and a window of only minus infinity has that value") {
   ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}};
   auto const p =
       largest(s, {not_a_number, 7, -std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()},
@@ -118,7 +118,7 @@ TEST_CASE("two samples in three dimensions, place by place") {
   CHECK(p.dx == Numbers{1.25, 1.25, 1.5, 1.5, 1.25, 1.25, 1.5, 1.5, 1.75, 1.75, 2, 2, 1.75, 1.75, 2, 2});
 }
 
-TEST_CASE("averages count the zeros of the padding, as PyTorch does") {
+TEST_CASE("averages count the zeros of the padding, as in PyTorch") {
   ConvolutionShape const s{
       .rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}, .padding = {0, 0, 1}};
   auto const p = average(s, {4, 6, 10}, not_a_number, Write::overwrite);  // avg_pool1d([[4, 6, 10]], 2, 2, padding=1)
@@ -130,13 +130,13 @@ TEST_CASE("sizes that disagree are refused") {
   CHECK_THROWS_WITH_AS(largest({.rows = 1, .inputs = 1, .extent = {1, 1, 0}, .kernel = {1, 1, 2}, .padding = {0, 0, 1}},
                                {}, 0, Write::overwrite),
                        doctest::Contains("the output must not be empty"),
-                       ShapeError);  // a window that lies in the padding
+                       ShapeError);  // a window inside the padding
   ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}};
   CHECK_THROWS_WITH_AS(average(s, {1, 2, 3, 4}, 0, Write::add),
                        "pooling: x and y have 4 and 2 elements; the shape needs 3 and 2", ShapeError);
 }
 
-TEST_CASE("the mean of very many places is as exact as that of a few") {
+TEST_CASE("the mean of many places is as exact as the mean of a few") {
   ThreadPool pool(2);
   for (auto const& shape :
        {ConvolutionShape{.rows = 2, .inputs = 3, .extent = {64, 64, 64}, .kernel = {64, 64, 64}},

@@ -29,7 +29,7 @@ std::vector<ConvolutionShape> shapes() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("pooling over space on CUDA has the host's bits", T, float, double) {
+TEST_CASE_TEMPLATE("spatial pooling on CUDA has the host's bits", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::SpacePooling<CudaSpace>")) return;
   using Host = kernel::SpacePooling<HostSpace>;
   using Cuda = kernel::SpacePooling<CudaSpace>;
@@ -42,7 +42,7 @@ TEST_CASE_TEMPLATE("pooling over space on CUDA has the host's bits", T, float, d
       CAPTURE(s.inputs);
       auto const in = s.rows * s.input_size(), out = s.rows * s.output_places() * s.inputs;
       auto x = values<T>(in, 1);
-      if (in > 40) x[37] = std::numeric_limits<T>::quiet_NaN();  // wins wherever it is seen
+      if (in > 40) x[37] = std::numeric_limits<T>::quiet_NaN();  // wins in every window
       auto const dy = values<T>(out, 2);
       auto dx = values<T>(in, 3), average_dx = dx;
       std::vector<T> y(static_cast<std::size_t>(out)), average(y);

@@ -75,7 +75,7 @@ TEST_CASE("without lengths every slot is a token") {
   CHECK(full.apply(mask, 1) == none.apply(mask, 1));
 }
 
-TEST_CASE("add adds on tokens and leaves padding alone") {
+TEST_CASE("adding writes change tokens and leave padding unchanged") {
   auto const mask = DropoutMask::of(1, 0.5);
   Batch<double> const batch(3, 10, 6);
   auto const fresh = batch.apply(mask, 1);
@@ -83,7 +83,7 @@ TEST_CASE("add adds on tokens and leaves padding alone") {
   for (std::size_t i = 0; i < fresh.size(); ++i) CHECK(added[i] == fresh[i] + 100);
 }
 
-TEST_CASE("in place gives the same") {
+TEST_CASE("in-place calls give equal results") {
   auto const mask = DropoutMask::of(8, 0.4);
   Batch<float> batch(4, 33, 10);
   auto const expected = batch.apply(mask, 1);
@@ -93,7 +93,7 @@ TEST_CASE("in place gives the same") {
   CHECK(batch.x == expected);
 }
 
-TEST_CASE("the same bits for any number of threads, in any row, with any padding") {
+TEST_CASE("bits are equal for any number of threads, in any row, with any padding") {
   auto const mask = DropoutMask::of(3, 0.1);
   Batch<float> const batch(5, 47, 24);
   auto const one = batch.apply(mask, 1);

@@ -34,7 +34,7 @@ void check(Layout const& layout, Index width) {
     bool const kept = half.keeps(static_cast<std::uint64_t>(position), 0);
     fresh.push_back(kept ? x[at] * 2 : T{0});
     if (kept) sum[at] += x[at] * 2;
-    if (!kept) x[at] = std::numeric_limits<T>::quiet_NaN();  // which nobody reads
+    if (!kept) x[at] = std::numeric_limits<T>::quiet_NaN();  // which is not read
   }
   for (int threads : {1, 3}) {
     ThreadPool pool(threads);
@@ -50,7 +50,7 @@ void check(Layout const& layout, Index width) {
 }  // namespace
 
 TEST_CASE_TEMPLATE(
-    "all of a sample is x * scale or 0 by its first element of the mask, padding included, in place "
+    "all of a sample is x * scale or 0 by its first mask element, including padding, in place "
     "and added",
     T, float, double) {
   std::vector<Index> const positions{3, 4, Index{1} << 40, 0, 9, 11, 12};

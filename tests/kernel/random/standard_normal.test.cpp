@@ -49,7 +49,7 @@ TEST_CASE_TEMPLATE("element e of a sample is the quantile at word e % 4 of its b
     }
 }
 
-TEST_CASE("bits do not depend on threads, and every key has numbers of its own") {
+TEST_CASE("bits do not depend on threads, and every key has its own numbers") {
   std::vector<Index> const positions{5, 1, 9, 2};
   auto const layout = Layout::padded(100, {}, view(positions, 4));
   auto const one = numbers<float>(layout, 33, 1);

@@ -12,7 +12,7 @@ using namespace lockstep;
 using lockstep_test::OnDevice;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("normal numbers on CUDA are the host's but for roundings, with and without padding", T, float,
+TEST_CASE_TEMPLATE("normal numbers on CUDA equal the host's within rounding, with and without padding", T, float,
                    double) {
   if (!lockstep_test::has_gpu("kernel::StandardNormal<CudaSpace>")) return;
   ThreadPool pool;

@@ -5,7 +5,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a mask's key is made of the step's key and the operation's number") {
+TEST_CASE("a mask's key is made from the step's key and the operation's number") {
   ThreadPool pool(1);
   kernel::StepKey<HostSpace> key;
   for (std::uint64_t step : {0u, 1u, 99u})
@@ -18,7 +18,7 @@ TEST_CASE("a mask's key is made of the step's key and the operation's number") {
     }
 }
 
-TEST_CASE("a mask whose key is not made yet keeps what the finished one keeps") {
+TEST_CASE("a mask with a pending key equals the mask with the finished key") {
   std::uint64_t step = 5;
   kernel::DropoutMask const unfinished{3, 20'000, &step};
   for (std::uint64_t value : {5u, 6u}) {

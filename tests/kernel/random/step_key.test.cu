@@ -13,7 +13,7 @@ using namespace lockstep;
 using lockstep_test::OnDevice;
 using lockstep_test::view;
 
-TEST_CASE("a mask that was recorded follows the micro-batch's key, with the host's bits") {
+TEST_CASE("a recorded mask follows the micro-batch's key, with the host's bits") {
   if (!lockstep_test::has_gpu("kernel::StepKey<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::CudaStream const stream;

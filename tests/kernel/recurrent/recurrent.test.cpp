@@ -25,7 +25,7 @@ struct Layouts {
 
 }  // namespace
 
-TEST_CASE("tokens are read in either order, each with the state of the one before; padding stays apart") {
+TEST_CASE("tokens are read in either order, each with the previous token's state; padding is ignored") {
   Layouts const layouts;
   kernel::RecurrentPass<float, HostSpace> pass{layouts.padded, Direction::forward, {}, {}};
   CHECK(pass.slot(0, 0) == 0);

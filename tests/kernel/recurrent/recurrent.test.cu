@@ -47,7 +47,7 @@ void check(TwinLayout const& twin, Direction direction, Index width) {
       kernel::Move<CudaSpace>::run(stream.view(), between.view(rows, width).data, dstate.view(rows, width).data,
                                    rows * width);
   }
-  // A step rounds some 30 times, of numbers up to 4, and what it makes goes through those that follow.
+  // A step rounds some 30 times, of numbers up to 4, and its results are inputs of the following steps.
   double const bound = 30 * 4 * static_cast<double>(1 + pass.layout.length) * std::numeric_limits<T>::epsilon();
   auto const same = [&](OnDevice<T> const& on_device, std::vector<T> const& on_host) {
     auto const values = on_device.values();
@@ -63,7 +63,7 @@ void check(TwinLayout const& twin, Direction direction, Index width) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("recurrent steps on CUDA are the host's but for roundings, padded and ragged", T, float, double) {
+TEST_CASE_TEMPLATE("recurrent steps on CUDA equal the host's within rounding, padded and ragged", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Recurrent<CudaSpace>")) return;
   for (auto const kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
     for (auto const& lengths : lockstep_test::some_lengths)

@@ -14,7 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-/// A cell's inputs, one after the other: x, r, what the step before kept, the state before.
+/// A cell's concatenated inputs: x, r, the previous step's saved values, the previous state.
 template <class Cell, class T>
 struct Inputs {
   static constexpr auto gates = static_cast<std::size_t>(Cell::gates);
@@ -30,7 +30,7 @@ struct Inputs {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("gradients are the differences of values", Cell, kernel::LstmCell, kernel::GruCell) {
+TEST_CASE_TEMPLATE("gradients equal the differences of values", Cell, kernel::LstmCell, kernel::GruCell) {
   using Case = Inputs<Cell, double>;
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
     Case const at{lockstep_test::values<double>(2 * Cell::gates + 2, seed, 3)};
@@ -56,7 +56,7 @@ TEST_CASE_TEMPLATE("gradients are the differences of values", Cell, kernel::Lstm
   }
 }
 
-TEST_CASE_TEMPLATE("floats are within a few roundings of doubles, however large the inputs", Cell, kernel::LstmCell,
+TEST_CASE_TEMPLATE("floats are within a few roundings of doubles, also for large inputs", Cell, kernel::LstmCell,
                    kernel::GruCell) {
   for (double const size : {1.0, 30.0, 1e6})
     for (std::uint64_t seed = 1; seed < 20; ++seed) {
@@ -66,7 +66,7 @@ TEST_CASE_TEMPLATE("floats are within a few roundings of doubles, however large 
       for (auto& number : exact.all) low.all.push_back(static_cast<float>(number)), number = low.all.back();
       auto const a = exact.forward();
       auto const b = low.forward();
-      // What a gate is of is rounded twice, and it may be as steep as 1; then there are four roundings more.
+      // A gate's argument is rounded twice, and its slope is at most 1; four more roundings follow.
       CHECK(std::abs(a.state - static_cast<double>(b.state)) <= 0x1p-24 * (16 + 8 * size));
       CHECK(std::isfinite(b.state));
     }

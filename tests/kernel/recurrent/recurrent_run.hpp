@@ -12,22 +12,21 @@
 
 namespace lockstep_test {
 
-/// All steps of a recurrent layer on the host, forward and backward. In place of products with a weight there are
-/// numbers that depend on sequence and channel alone.
+/// All steps of a recurrent layer on the host, forward and backward. Numbers that depend only on sequence and channel
+/// replace products with a weight.
 template <class Cell, class T>
 struct RecurrentRun {
   using Index = lockstep::Index;
   lockstep::kernel::SequenceLayout<lockstep::HostSpace> layout;
   Index width, all = Cell::gates * width;
   std::vector<T> gates, kept, y, before, state, product, bias, dy, dstate, dkept, dproduct, dparts;
-  std::vector<T> dstate_between;  // of a cell whose state goes on by the product alone, in place of it
+  std::vector<T> dstate_between;  // for cells whose state gradient passes only through the product
 
   RecurrentRun(lockstep::kernel::SequenceLayout<lockstep::HostSpace> const& of, Index channels)
       : layout(of), width(channels) {
     fill();
   }
-  /// The input's part of the gates and the outputs' gradients are those of the token, wherever it lies; padding has
-  /// other numbers.
+  /// The input's part of the gates and the outputs' gradients are the token's, at any place; padding has other numbers.
   void fill() {
     gates.assign(size(layout.slots * all), T{55}), dy.assign(size(layout.slots * width), T{66});
     for (Index row = 0; row < layout.rows; ++row)

@@ -16,7 +16,7 @@ using lockstep_test::values;
 using lockstep_test::view;
 using Kernel = kernel::DotByRow<HostSpace>;
 
-TEST_CASE_TEMPLATE("each row meets the same row of the other side", T, float, double) {
+TEST_CASE_TEMPLATE("each row is multiplied by the corresponding row of the other side", T, float, double) {
   for (Index rows : {0, 1, 65})
     for (Index width : {0, 1, 33, 200}) {
       auto const a = values<T>(rows * width, 1), b = values<T>(rows * width, 2), dz = values<T>(rows, 3);

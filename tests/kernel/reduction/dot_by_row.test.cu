@@ -13,7 +13,7 @@ using lockstep_test::same_sums;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("products row by row on CUDA are the host's, but for the order of sums", T, float, double) {
+TEST_CASE_TEMPLATE("row-wise dot products on CUDA equal the host's, except for the order of sums", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::DotByRow<CudaSpace>")) return;
   using Host = kernel::DotByRow<HostSpace>;
   using Cuda = kernel::DotByRow<CudaSpace>;

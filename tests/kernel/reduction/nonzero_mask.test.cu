@@ -9,7 +9,7 @@
 
 using namespace lockstep;
 
-TEST_CASE_TEMPLATE("what is not 0 becomes 1", T, std::int64_t, std::uint8_t) {
+TEST_CASE_TEMPLATE("values other than 0 become 1", T, std::int64_t, std::uint8_t) {
   if (!lockstep_test::has_gpu("kernel::truth")) return;
   memory::CudaStream const stream;
   for (Index n : {0, 1, 31, 255, 256, 257}) {

@@ -10,7 +10,7 @@
 using namespace lockstep;
 using lockstep_test::view;
 
-TEST_CASE("a total is the sum in order; of nothing it is zero") {
+TEST_CASE("a reduction is the sum in order; an empty one is zero") {
   ThreadPool pool(1);
   memory::Stream<HostSpace> const stream(pool);
   std::vector<double> const x{1e16, 1, -1e16, 1};

@@ -10,7 +10,7 @@
 using namespace lockstep;
 using lockstep_test::OnDevice;
 
-TEST_CASE("totals on CUDA count every element once") {
+TEST_CASE("reductions on CUDA count every element once") {
   if (!lockstep_test::has_gpu("kernel::Total<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (Index n : {0, 1, 31, 255, 256, 257, 5000}) {

@@ -11,7 +11,8 @@
 using namespace lockstep;
 using lockstep_test::OnDevice;
 
-TEST_CASE_TEMPLATE("several arrays are summed with the host's bits, and but for the first one stay", T, float, double) {
+TEST_CASE_TEMPLATE("several arrays are summed with the host's bits, and all but the first are unchanged", T, float,
+                   double) {
   if (!lockstep_test::has_gpu("kernel::sum_into_first")) return;
   memory::CudaStream const stream;
   for (int count : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 33})
@@ -21,7 +22,7 @@ TEST_CASE_TEMPLATE("several arrays are summed with the host's bits, and but for 
       std::vector<std::vector<T>> host;
       std::vector<OnDevice<T>> device;
       std::vector<T*> on_host, on_device;
-      for (int k = 0; k < count; ++k) {  // magnitudes apart, so that another order has other bits
+      for (int k = 0; k < count; ++k) {  // of different magnitudes, so that another order has other bits
         host.push_back(lockstep_test::values<T>(n, static_cast<std::uint64_t>(k + 1), std::ldexp(1.0f, k % 5)));
         device.emplace_back(host.back());
       }

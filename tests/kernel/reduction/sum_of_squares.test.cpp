@@ -11,7 +11,7 @@
 using lockstep::HostSpace;
 using lockstep::Index;
 
-TEST_CASE("integers are summed exactly, whatever the size and the number of threads") {
+TEST_CASE("integers are summed exactly, at any size and with any number of threads") {
   for (Index count : {0, 1, 31, 32, 33, 4095, 4096, 4097, 1'100'000}) {
     std::vector<float> x(static_cast<std::size_t>(count));
     double expected = 0;
@@ -27,7 +27,7 @@ TEST_CASE("integers are summed exactly, whatever the size and the number of thre
   }
 }
 
-TEST_CASE("rows listed as untouched and rows full of zeros give the same bits") {
+TEST_CASE("rows listed as untouched and rows full of zeros give equal bits") {
   for (Index width : {1, 5, 31, 32, 33, 128}) {
     constexpr Index rows = 4000, offset = 48;
     std::vector<float> x(static_cast<std::size_t>(offset + rows * width + 40));
@@ -54,7 +54,7 @@ TEST_CASE("rows listed as untouched and rows full of zeros give the same bits") 
   }
 }
 
-TEST_CASE("blocks that are summed apart, in any parts, give the bits of the whole") {
+TEST_CASE("separately summed blocks, divided in any way, give the bits of the whole") {
   using Squares = lockstep::kernel::SumOfSquares<HostSpace>;
   for (Index count : {0, 1, 1023, 1024, 1025, 5000, 1'101'000}) {  // the last in 215 chunks of 5 blocks and one of 1
     CAPTURE(count);

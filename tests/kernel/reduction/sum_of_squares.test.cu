@@ -14,7 +14,7 @@ using namespace lockstep;
 using lockstep_test::OnDevice;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("the sum of squares on CUDA is the host's, but for the order", T, float, double) {
+TEST_CASE_TEMPLATE("the sum of squares on CUDA equals the host's, except for the order", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::SumOfSquares<CudaSpace>")) return;
   ThreadPool pool(1);
   memory::CudaStream const stream;
@@ -30,7 +30,7 @@ TEST_CASE_TEMPLATE("the sum of squares on CUDA is the host's, but for the order"
   }
 }
 
-TEST_CASE("an element that is not finite shows in the sum of squares on CUDA") {
+TEST_CASE("a non-finite element shows in the sum of squares on CUDA") {
   if (!lockstep_test::has_gpu("kernel::SumOfSquares<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {

@@ -15,7 +15,7 @@ using lockstep_test::view;
 using lockstep_test::attention::Side;
 using Kernel = kernel::ClearPadding<HostSpace>;
 
-TEST_CASE_TEMPLATE("tokens stay, padding is cleared, or left alone by what adds", T, float, double) {
+TEST_CASE_TEMPLATE("tokens stay, and padding is cleared, or left unchanged by adding writes", T, float, double) {
   for (bool ragged : {false, true})
     for (Index width : {1, 33}) {
       Side const side(6, 9, 0, ragged);
@@ -36,7 +36,7 @@ TEST_CASE_TEMPLATE("tokens stay, padding is cleared, or left alone by what adds"
     }
 }
 
-TEST_CASE("a window has as many places as it fits") {
+TEST_CASE("a window has as many places as fit") {
   CHECK(Kernel::places(10, 3, 1, 2, 100) == 10);
   CHECK(Kernel::places(10, 5, 2, 4, 100) == 5);
   CHECK(Kernel::places(1, 5, 2, 4, 100) == 1);

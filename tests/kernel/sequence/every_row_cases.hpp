@@ -8,9 +8,9 @@
 
 #include "kernel/values.hpp"
 
-/// What every backend's rows must satisfy. A backend has
+/// Cases that every backend's rows must satisfy. A backend has
 ///   std::vector<T> forward(std::vector<T> x, Index rows, Index width, Index stride, Index first);
-///   std::vector<T> backward(std::vector<T> dy, the same, std::vector<T> dx, Write);
+///   std::vector<T> backward(std::vector<T> dy, rows, width, stride, first, std::vector<T> dx, Write);
 namespace lockstep_test {
 
 template <class T, class Backend>

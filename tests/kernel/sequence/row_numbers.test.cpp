@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("consecutive numbers from any on") {
+TEST_CASE("consecutive numbers begin anywhere") {
   ThreadPool pool(1);
   std::vector<std::int32_t> numbers(4, 9);
   kernel::RowNumbers<HostSpace>::fill(memory::Stream<HostSpace>(pool), 7, lockstep_test::view(numbers, 3));

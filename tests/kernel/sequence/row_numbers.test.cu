@@ -12,7 +12,7 @@
 using namespace lockstep;
 using lockstep_test::OnDevice;
 
-TEST_CASE("consecutive numbers on CUDA are the host's") {
+TEST_CASE("consecutive numbers on CUDA equal the host's") {
   if (!lockstep_test::has_gpu("kernel::RowNumbers<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (Index rows : {0, 1, 33, 1000}) {

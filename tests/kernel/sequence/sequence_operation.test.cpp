@@ -27,7 +27,7 @@ void check(Layout const& layout, Index width, int threads) {
   auto const x = values<T>(slots * width, 1), by = values<T>(rows * width, 2), before = values<T>(slots * width, 3),
              other = values<T>(rows * width, 5);
   auto dz = values<T>(slots * width, 4);
-  for (Index i = 0; i < slots * width; ++i)  // what stands in padding would poison any sum
+  for (Index i = 0; i < slots * width; ++i)  // padding would make any sum wrong
     if (!layout.is_token(i / width)) dz[static_cast<std::size_t>(i)] = std::numeric_limits<T>::quiet_NaN();
   auto z = x, sum = before, gradient = other, added = other;
   auto const run = [&](std::vector<T> const& from, std::vector<T>& to, Write write) {
@@ -60,7 +60,7 @@ void check(Layout const& layout, Index width, int threads) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("tokens plus or times the numbers of their sequence, and gradients, padded and ragged", T, float,
+TEST_CASE_TEMPLATE("tokens plus or times their sequence's numbers, and gradients, padded and ragged", T, float,
                    double) {
   std::vector<std::int32_t> const lengths{3, 0, 5, 1};
   std::vector<Index> const offsets{0, 3, 3, 8, 9}, positions{1, 2, 3, 4};

@@ -44,8 +44,9 @@ void check(TwinLayout const& twin, Index width) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("numbers of sequences on CUDA have the host's bits, and their gradients its sums, padded and ragged",
-                   T, float, double) {
+TEST_CASE_TEMPLATE(
+    "sequence operations on CUDA have the host's bits, and so have their gradients' sums, padded and ragged", T, float,
+    double) {
   if (!lockstep_test::has_gpu("kernel::SequenceOperation<CudaSpace>")) return;
   for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
     for (auto const& lengths : lockstep_test::some_lengths)

@@ -23,7 +23,7 @@ Lookup in(Variables const& variables) {
           &variables};
 }
 
-/// "RANK=0 WORLD_SIZE=2" as variables.
+/// Parses "RANK=0 WORLD_SIZE=2" into variables.
 Variables read(std::string const& text) {
   Variables out;
   for (std::size_t at = 0; at < text.size();) {
@@ -41,7 +41,7 @@ Variables const own{{"LOCKSTEP_RANK", "1"},
                     {"LOCKSTEP_JOB", "18446744073709551615"},
                     {"LOCKSTEP_RESTARTS", "2"}};
 
-// What launchers were seen to set, cut to what matters.
+// Variables that launchers were seen to set, reduced to the relevant ones.
 std::string const torchrun =
     "GROUP_RANK=0 GROUP_WORLD_SIZE=1 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=36245 RANK=1 "
     "ROLE_RANK=1 ROLE_WORLD_SIZE=2 TORCHELASTIC_MAX_RESTARTS=0 TORCHELASTIC_RESTART_COUNT=0 "
@@ -86,7 +86,7 @@ struct Refused {
 
 }  // namespace
 
-TEST_CASE("recorded environments are understood") {
+TEST_CASE("recorded environments are parsed") {
   std::vector<Found> const cases{
       {"nothing", "", {}},
       {"a login shell", "HOME=/root LOCKSTEP_DEBUG=info", {}},
@@ -156,7 +156,7 @@ TEST_CASE("recorded environments are understood") {
   }
 }
 
-TEST_CASE("what told a rank its place is kept, in the launcher's words") {
+TEST_CASE("the source of a rank's place is kept, with the launcher's variable names") {
   auto const told = [](std::string const& text) {
     auto const variables = read(text);
     return detect(in(variables)).told;
@@ -165,7 +165,7 @@ TEST_CASE("what told a rank its place is kept, in the launcher's words") {
   CHECK(told(step + "PMIX_RANK=2") == "PMIX_RANK=2");
 }
 
-TEST_CASE("environments that contradict themselves are refused, with the variables") {
+TEST_CASE("contradictory environments are refused, with the variables") {
   auto const tasks = [](int rank) {
     return "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) +
            " OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1";
@@ -234,7 +234,7 @@ TEST_CASE("environments that contradict themselves are refused, with the variabl
   }
 }
 
-TEST_CASE("Slurm's list of tasks") {
+TEST_CASE("Slurm's list of tasks is parsed") {
   using detail::slurm_tasks_of;
   CHECK(slurm_tasks_of("4", 0) == 4);
   CHECK(slurm_tasks_of("4(x2),3", 1) == 4);
@@ -243,7 +243,7 @@ TEST_CASE("Slurm's list of tasks") {
     CHECK(slurm_tasks_of(wrong, 2) == -1);
 }
 
-TEST_CASE("a rank of a supervisor finds its place, whoever started the supervisor") {
+TEST_CASE("a rank of a supervisor finds its place, whatever started the supervisor") {
   for (auto const& around : {std::string(), step, torchrun, openmpi_4}) {
     auto variables = read(around);
     variables.insert(own.begin(), own.end());
@@ -263,7 +263,7 @@ TEST_CASE("a rank of a supervisor finds its place, whoever started the superviso
   CHECK(written == own);
 }
 
-TEST_CASE("a part of a supervisor's variables is refused, with those that are missing") {
+TEST_CASE("incomplete variables of a supervisor are refused, with the missing ones") {
   for (auto const& [name, value] : own) {
     auto part = own;
     part.erase(name);
@@ -273,7 +273,7 @@ TEST_CASE("a part of a supervisor's variables is refused, with those that are mi
   }
 }
 
-TEST_CASE("a supervisor's values that cannot be are refused by name") {
+TEST_CASE("invalid values of a supervisor are refused by name") {
   for (auto const& [name, value] : std::multimap<std::string, std::string>{{"LOCKSTEP_RANK", "4"},
                                                                            {"LOCKSTEP_RANK", "-1"},
                                                                            {"LOCKSTEP_WORLD_SIZE", "0"},

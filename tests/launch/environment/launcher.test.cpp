@@ -7,7 +7,7 @@
 
 using namespace lockstep::launch;
 
-TEST_CASE("launchers have the names that users call them by") {
+TEST_CASE("launchers have their usual names") {
   CHECK(std::string(name(Launcher::lockstep)) == "--nproc");
   CHECK(std::string(name(Launcher::torchrun)) == "torchrun");
   CHECK(std::string(name(Launcher::openmpi)) == "Open MPI's mpirun");

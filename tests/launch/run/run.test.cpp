@@ -28,7 +28,7 @@ using namespace lockstep_test;
 using launch::World;
 using lockstep::ConfigError;
 
-TEST_CASE("one rank runs here") {
+TEST_CASE("one rank runs in this process") {
   auto const here = std::this_thread::get_id();
   std::string warned;
   launch::Options const options{.limits = {.warn_seconds = 7, .stall_seconds = 9},
@@ -64,7 +64,7 @@ TEST_CASE("thread ranks share one world, and the first is the caller") {
   CHECK(callers == 4);
 }
 
-TEST_CASE("a thread for signals, or of a rank, that the system refuses is an error that says what to do") {
+TEST_CASE("if the system refuses a thread for signals or a rank, the error names a remedy") {
   lockstep_test::NoThreads const refused;
   auto const train = [](World&) { return 0; };
   CHECK_THROWS_WITH_AS(launch::run({.on_signal = launch::OnSignal::ask}, train),
@@ -73,7 +73,7 @@ TEST_CASE("a thread for signals, or of a rank, that the system refuses is an err
   CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("; ask for fewer, or raise"), ConfigError);
 }
 
-TEST_CASE("the first exception of a thread rank comes out, when all ranks have ended") {
+TEST_CASE("the first exception of a thread rank is thrown, after all ranks have ended") {
   std::atomic<int> ended{0};
   auto const train = [&](World& world) -> int {
     if (world.rank == 2) throw std::domain_error("the first");
@@ -87,7 +87,7 @@ TEST_CASE("the first exception of a thread rank comes out, when all ranks have e
   CHECK_THROWS_AS(launch::run({.threads = 2}, [](World&) -> int { throw 3; }), int);
 }
 
-TEST_CASE("the exit code of thread ranks is that of the first which failed") {
+TEST_CASE("the exit code of thread ranks is the first failed rank's") {
   auto const train = [](World& world) {
     if (world.rank == 1) return 4;
     while (world.segment->control().first_failure() < 0) std::this_thread::yield();
@@ -96,7 +96,7 @@ TEST_CASE("the exit code of thread ranks is that of the first which failed") {
   CHECK(launch::run({.threads = 3}, train) == 4);
 }
 
-TEST_CASE("a signal asks the ranks of this process to end, where that is wished") {
+TEST_CASE("a signal requests a stop of this process's ranks, if that is enabled") {
   auto* const before = ::signal(SIGHUP, SIG_DFL);  // whatever started the tests
   for (int const threads : {1, 2})
     for (int const signal : {SIGTERM, SIGUSR1, SIGHUP}) {
@@ -127,7 +127,7 @@ TEST_CASE("a signal asks the ranks of this process to end, where that is wished"
   ::signal(SIGHUP, before);
 }
 
-TEST_CASE("a thread that was there before the run, or a program that the run starts, changes nothing about signals") {
+TEST_CASE("threads that exist before the run, and programs that the run starts, keep their signal handling") {
   std::atomic<bool> over = false;
   std::thread earlier([&] {
     while (!over) ::usleep(1000);
@@ -167,7 +167,7 @@ TEST_CASE("a thread that was there before the run, or a program that the run sta
   }
 }
 
-TEST_CASE("a process that was started without standard streams gives their numbers to no other file") {
+TEST_CASE("a process started without standard streams uses their numbers for no other file") {
   int const kept = ::fcntl(0, F_DUPFD_CLOEXEC, 10);
   REQUIRE(kept >= 10);
   ::close(0);
@@ -181,7 +181,7 @@ TEST_CASE("a process that was started without standard streams gives their numbe
   ::close(kept);
 }
 
-TEST_CASE("a thread rank that ends because it was asked hides no failure of another") {
+TEST_CASE("a thread rank that stopped on request hides no failure of another") {
   launch::Options options;
   options.threads = 2;
   options.on_signal = launch::OnSignal::ask;
@@ -200,7 +200,7 @@ TEST_CASE("a thread rank that ends because it was asked hides no failure of anot
   CHECK(run([] { return 0; }) == 128 + SIGTERM);
 }
 
-TEST_CASE("numbers of ranks that cannot be are refused") {
+TEST_CASE("invalid rank numbers are refused") {
   auto const never = [](World&) -> int {
     FAIL("started");
     return 0;

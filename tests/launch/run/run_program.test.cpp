@@ -26,7 +26,7 @@ Ran run(std::string const& script) {
 
 }  // namespace
 
-TEST_CASE("each line of a program's output is passed on, and its end is told") {
+TEST_CASE("each line of a program's output is passed on, and its end is reported") {
   auto const ran = run("echo one; printf 'two\\r\\nthree'; exit 3");
   CHECK(ran.lines == std::vector<std::string>{"1 one", "1 two", "1 three"});
   CHECK(ran.end.exit_code == 3);
@@ -42,7 +42,9 @@ TEST_CASE("the last line of standard error is kept") {
   CHECK(ran.lines.size() == 3);
 }
 
-TEST_CASE("a signal ends a program with 128 and its number") { CHECK(run("kill -TERM $$").end.exit_code == 143); }
+TEST_CASE("a program ended by a signal has exit code 128 plus its number") {
+  CHECK(run("kill -TERM $$").end.exit_code == 143);
+}
 
 TEST_CASE("a long output is read to its end, and standard input is empty") {
   auto const ran = run("cat; i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done");
@@ -50,7 +52,7 @@ TEST_CASE("a long output is read to its end, and standard input is empty") {
   CHECK(ran.lines.back() == "1 line 19999");
 }
 
-TEST_CASE("a process that a program leaves behind is not waited for") {
+TEST_CASE("remaining child processes of a program are not waited for") {
   auto const began = Clock::seconds();
   CHECK(run("sleep 30 & echo done").end.exit_code == 0);
   CHECK(Clock::seconds() - began < 20);

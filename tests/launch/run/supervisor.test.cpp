@@ -20,7 +20,7 @@ using launch::World;
 
 namespace {
 
-/// What a survivor without a communicator does: waits until it learns that someone has failed.
+/// A survivor without a communicator: waits until it learns of a failure.
 int await_failure(World& world) {
   while (world.segment->control().first_failure() < 0) ::usleep(500);
   return 1;
@@ -30,7 +30,7 @@ int await_failure(World& world) {
   for (;;) ::pause();
 }
 
-/// Starts this program anew with one hidden case, that is itself a supervisor.
+/// Restarts this program with one hidden case, which is itself a supervisor.
 pid_t start_case(std::string const& name) {
   std::string const filter = "--test-case=" + name;
   char const* const arguments[] = {"/proc/self/exe", filter.c_str(), "--no-skip=true", nullptr};
@@ -49,7 +49,7 @@ TEST_CASE("rank: succeeds" * doctest::skip()) {
   be_rank([](World&) { return 0; });
 }
 
-TEST_CASE("ranks that succeed are a success, and nothing is reported") {
+TEST_CASE("if all ranks succeed, the run succeeds and reports nothing") {
   NothingLeft const nothing_left;
   for (int const n : {2, 3, 8}) {
     auto const outcome = run_processes(n, "rank: succeeds");
@@ -62,7 +62,7 @@ TEST_CASE("rank: ends with 3" * doctest::skip()) {
   be_rank([](World& world) { return world.rank == 1 ? 3 : await_failure(world); });
 }
 
-TEST_CASE("the exit code is that of the first rank that failed") {
+TEST_CASE("the exit code is the first failed rank's") {
   NothingLeft const nothing_left;
   auto const outcome = run_processes(3, "rank: ends with 3");
   CHECK(outcome.code == 3);
@@ -77,7 +77,7 @@ TEST_CASE("rank: throws" * doctest::skip()) {
   });
 }
 
-TEST_CASE("what a rank throws is reported once, with the exit code of its kind") {
+TEST_CASE("an exception of a rank is reported once, with the exit code of its type") {
   NothingLeft const nothing_left;
   auto const outcome = run_processes(4, "rank: throws");
   CHECK(outcome.code == 2);
@@ -96,17 +96,17 @@ TEST_CASE("a rank that exits before it joins has failed") {
   CHECK(outcome.report.ends_with("ended with exit code 9"));
 }
 
-TEST_CASE("rank: ends as if it was asked to" * doctest::skip()) {
+TEST_CASE("rank: exits as after a stop request" * doctest::skip()) {
   be_rank([](World& world) { return world.rank == 1 ? 128 + SIGTERM : await_failure(world); });
 }
 
-TEST_CASE("an exit code that answers a signal is a failure where ranks are not asked to end") {
-  auto const outcome = run_processes(2, "rank: ends as if it was asked to");
+TEST_CASE("the exit code of a stopped rank is a failure if no stop was requested") {
+  auto const outcome = run_processes(2, "rank: exits as after a stop request");
   CHECK(outcome.code == 128 + SIGTERM);
   CHECK(outcome.report.ends_with(") ended with exit code 143"));
 }
 
-TEST_CASE("rank: ends by itself as if it was asked to" * doctest::skip()) {
+TEST_CASE("rank: exits by itself as after a stop request" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) std::_Exit(143);
     auto const limit = lockstep::deadline_in(30);
@@ -115,11 +115,11 @@ TEST_CASE("rank: ends by itself as if it was asked to" * doctest::skip()) {
     return 0;
   });
 }
-TEST_CASE("a rank that answers a signal by itself is over for those who wait for it") {
+TEST_CASE("a rank that stops by itself after a signal has ended for ranks that wait for it") {
   Scratch const scratch;
   launch::Options options;
   options.on_signal = launch::OnSignal::ask;
-  CHECK(run_processes(2, "rank: ends by itself as if it was asked to", options).code == 143);
+  CHECK(run_processes(2, "rank: exits by itself as after a stop request", options).code == 143);
   CHECK(Scratch::read("seen") == "over");
 }
 
@@ -143,11 +143,11 @@ TEST_CASE("rank: crashes after it returned" * doctest::skip()) {
   ::raise(SIGKILL);
 }
 
-TEST_CASE("a rank that crashes after its work has failed all the same") {
+TEST_CASE("a rank that crashes after its work has failed anyway") {
   CHECK(run_processes(2, "rank: crashes after it returned").code == 128 + SIGKILL);
 }
 
-TEST_CASE("rank: deaf" * doctest::skip()) {
+TEST_CASE("rank: ignores signals" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) return 5;
     if (world.rank == 2) ::signal(SIGTERM, SIG_IGN);
@@ -156,11 +156,11 @@ TEST_CASE("rank: deaf" * doctest::skip()) {
   });
 }
 
-TEST_CASE("who does not end by itself is terminated, then killed, even stopped") {
+TEST_CASE("a rank that does not end is terminated, then killed, even if it is stopped") {
   NothingLeft const nothing_left;
   launch::Options options;
   options.grace_seconds = 0.1;
-  CHECK(run_processes(4, "rank: deaf", options).code == 5);
+  CHECK(run_processes(4, "rank: ignores signals", options).code == 5);
 }
 
 TEST_CASE("rank: tidies up" * doctest::skip()) {
@@ -173,7 +173,7 @@ TEST_CASE("rank: tidies up" * doctest::skip()) {
   });
 }
 
-TEST_CASE("who ends by itself gets the time to") {
+TEST_CASE("a rank that ends by itself gets time to do so") {
   Scratch const scratch;
   CHECK(run_processes(2, "rank: tidies up").code == 5);
   CHECK(Scratch::read("tidy") == "yes");
@@ -185,7 +185,7 @@ TEST_CASE("rank: tidies up when it is terminated" * doctest::skip()) {
     static std::string const tidy = Scratch::path("tidy");
     ::signal(SIGTERM, [](int) {
       ::usleep(100'000);
-      auto const file = ::open(tidy.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);  // nothing that allocates
+      auto const file = ::open(tidy.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);  // no allocations
       static_cast<void>(::write(file, "terminated", 10) == 10);
       std::_Exit(1);
     });
@@ -193,7 +193,7 @@ TEST_CASE("rank: tidies up when it is terminated" * doctest::skip()) {
   });
 }
 
-TEST_CASE("who is terminated gets a moment before it is killed") {
+TEST_CASE("a terminated rank gets a moment before it is killed") {
   Scratch const scratch;
   launch::Options options;
   options.grace_seconds = 1;
@@ -201,7 +201,7 @@ TEST_CASE("who is terminated gets a moment before it is killed") {
   CHECK(Scratch::read("tidy") == "terminated");
 }
 
-TEST_CASE("rank: notes what it inherited" * doctest::skip()) {
+TEST_CASE("rank: records its inheritance" * doctest::skip()) {
   be_rank([](World& world) {
     std::string files;
     for (auto const& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -216,10 +216,10 @@ TEST_CASE("rank: notes what it inherited" * doctest::skip()) {
   });
 }
 
-TEST_CASE("a rank inherits the shared memory and nothing else of the supervisor's") {
+TEST_CASE("a rank inherits only the shared memory from the supervisor") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  CHECK(run_processes(3, "rank: notes what it inherited").code == 0);
+  CHECK(run_processes(3, "rank: records its inheritance").code == 0);
   for (int const rank : {0, 1, 2}) {
     auto const text = Scratch::read("rank" + std::to_string(rank));
     CAPTURE(text);
@@ -234,7 +234,7 @@ TEST_CASE("a rank inherits the shared memory and nothing else of the supervisor'
   CHECK(::sigismember(&blocked, SIGINT) == 0);
 }
 
-TEST_CASE("when the system refuses, the ranks that have started are ended") {
+TEST_CASE("if the system refuses a process, the started ranks are ended") {
   NothingLeft const nothing_left;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -245,7 +245,7 @@ TEST_CASE("when the system refuses, the ranks that have started are ended") {
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
   launch::Options options;
   options.nproc = 4;
-  options.arguments = {"/proc/self/exe", "--test-case=rank: deaf", "--no-skip=true"};
+  options.arguments = {"/proc/self/exe", "--test-case=rank: ignores signals", "--no-skip=true"};
   std::string message;
   try {
     (void)launch::run(options, [](World&) { return 0; });
@@ -287,7 +287,7 @@ TEST_CASE("signals to the supervisor reach the ranks") {
   }
 }
 
-TEST_CASE("supervisor: asks" * doctest::skip()) {
+TEST_CASE("supervisor: stops on request" * doctest::skip()) {
   launch::Options options;
   options.on_signal = launch::OnSignal::ask;
   options.grace_seconds = 0.05;
@@ -305,13 +305,13 @@ TEST_CASE("supervisor: asks" * doctest::skip()) {
         return 128 + world.stop_request->signal();
       },
       options);
-  auto const outcome = run_processes(2, "supervisor: asks", options);
+  auto const outcome = run_processes(2, "supervisor: stops on request", options);
   Scratch::write("report", outcome.report);
   std::_Exit(outcome.code);
 }
 
 TEST_CASE(
-    "ranks that are asked to end have the time they need, and are not restarted; a second signal ends them at once") {
+    "ranks have the time they need to stop on request, and are not restarted; a second signal ends them at once") {
   NothingLeft const nothing_left;
   struct Case {
     int first, second, code;
@@ -322,7 +322,7 @@ TEST_CASE(
     CAPTURE(c.second);
     Scratch const scratch;
     if (c.second != 0) Scratch::write("deaf", "yes");
-    auto const supervisor = start_case("supervisor: asks");
+    auto const supervisor = start_case("supervisor: stops on request");
     await_file("ready0");
     await_file("ready1");
     ::kill(supervisor, c.first);
@@ -341,7 +341,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("supervisor: writes to a pipe that nobody reads" * doctest::skip()) {
+TEST_CASE("supervisor: writes to a full pipe" * doctest::skip()) {
   be_rank([](World& world) -> int {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     for (std::string const line(1000, 'x');;) std::fprintf(stderr, "%s\n", line.c_str());
@@ -355,7 +355,7 @@ TEST_CASE("supervisor: writes to a pipe that nobody reads" * doctest::skip()) {
   launch::Options options;
   options.grace_seconds = 0.2;
   options.nproc = 2;
-  options.arguments = {"test", "--test-case=supervisor: writes to a pipe that nobody reads", "--no-skip=true"};
+  options.arguments = {"test", "--test-case=supervisor: writes to a full pipe", "--no-skip=true"};
   options.line = [&](int, int, std::string const& line) {
     Scratch::write("line", "yes");
     static_cast<void>(write(line));
@@ -364,13 +364,13 @@ TEST_CASE("supervisor: writes to a pipe that nobody reads" * doctest::skip()) {
   std::_Exit(launch::run(options, [](World&) { return 99; }));
 }
 
-TEST_CASE("a supervisor of whose output nobody reads more hears signals, and ends") {
+TEST_CASE("a supervisor with a full output pipe still receives signals, and ends") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  auto const supervisor = start_case("supervisor: writes to a pipe that nobody reads");
+  auto const supervisor = start_case("supervisor: writes to a full pipe");
   await_file("ready1");
   await_file("line");
-  ::usleep(200'000);  // in which the pipe is full
+  ::usleep(200'000);  // in which the pipe fills up
   ::kill(supervisor, SIGTERM);
   int status = 0;
   auto const limit = lockstep::deadline_in(20);
@@ -382,8 +382,8 @@ TEST_CASE("a supervisor of whose output nobody reads more hears signals, and end
   CHECK(WTERMSIG(status) == SIGTERM);
 }
 
-TEST_CASE("supervisor: of one that fails when it is asked to end" * doctest::skip()) {
-  auto const name = "supervisor: of one that fails when it is asked to end";
+TEST_CASE("supervisor: has a rank that fails on a stop request" * doctest::skip()) {
+  auto const name = "supervisor: has a rank that fails on a stop request";
   be_rank([](World& world) -> int {
     if (world.rank == 1) ::signal(SIGTERM, [](int) { std::_Exit(4); });
     if (world.rank == 0) ::signal(SIGTERM, SIG_IGN);
@@ -395,9 +395,9 @@ TEST_CASE("supervisor: of one that fails when it is asked to end" * doctest::ski
   std::_Exit(outcome.code);
 }
 
-TEST_CASE("a rank that fails when it is asked to end is told as failed, not as interrupted") {
+TEST_CASE("a rank that fails while it stops on request is reported as failed, not as interrupted") {
   Scratch const scratch;
-  auto const supervisor = start_case("supervisor: of one that fails when it is asked to end");
+  auto const supervisor = start_case("supervisor: has a rank that fails on a stop request");
   await_file("ready0");
   await_file("ready1");
   ::kill(supervisor, SIGTERM);
@@ -407,10 +407,10 @@ TEST_CASE("a rank that fails when it is asked to end is told as failed, not as i
   CHECK(Scratch::read("report").ends_with(") ended with exit code 4"));
 }
 
-TEST_CASE("ranks die with a supervisor that is killed") {
+TEST_CASE("ranks end with a killed supervisor") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans come to this process, which can then wait for their end
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process, which can then wait for their end
   auto const supervisor = start_case("supervisor: waits");
   await_file("ready0");
   await_file("ready1");
@@ -425,22 +425,22 @@ TEST_CASE("ranks die with a supervisor that is killed") {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-TEST_CASE("supervisor: ignores its children" * doctest::skip()) {
+TEST_CASE("supervisor: ignores SIGCHLD" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_RANK") == nullptr) ::signal(SIGCHLD, SIG_IGN);
   be_rank([](World& world) {
     if (Scratch::read("all is well") == "yes") return 0;
     if (world.rank == 1) ::raise(SIGKILL);
     return await_failure(world);
   });
-  auto const outcome = run_processes(3, "supervisor: ignores its children");
+  auto const outcome = run_processes(3, "supervisor: ignores SIGCHLD");
   Scratch::write("report", outcome.report);
   std::_Exit(outcome.code);
 }
 
-TEST_CASE("a supervisor whose children nobody waits for learns at least that they ended") {
+TEST_CASE("a supervisor that ignores SIGCHLD learns at least that its children ended") {
   NothingLeft const nothing_left;
   Scratch const scratch;
-  auto const supervisor = start_case("supervisor: ignores its children");
+  auto const supervisor = start_case("supervisor: ignores SIGCHLD");
   int status = 0;
   REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
   CHECK(WIFEXITED(status));
@@ -448,13 +448,13 @@ TEST_CASE("a supervisor whose children nobody waits for learns at least that the
   CHECK(contains(Scratch::read("report"), "rank 1 (pid "));
   CHECK(contains(Scratch::read("report"), "ignores SIGCHLD"));
   Scratch::write("all is well", "yes");
-  auto const second = start_case("supervisor: ignores its children");
+  auto const second = start_case("supervisor: ignores SIGCHLD");
   REQUIRE(::waitpid(second, &status, 0) == second);
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(Scratch::read("report").empty());
 }
 
-TEST_CASE("supervisor: starts one after the end of another whose group is gone" * doctest::skip()) {
+TEST_CASE("supervisor: starts a rank after another's process group is gone" * doctest::skip()) {
   ::signal(SIGCHLD, SIG_IGN);
   launch::Options const options;
   launch::detail::RankOutput output(options);
@@ -468,8 +468,8 @@ TEST_CASE("supervisor: starts one after the end of another whose group is gone" 
   std::_Exit(55);
 }
 
-TEST_CASE("where SIGCHLD is ignored ranks start although the first has ended") {
-  auto const supervisor = start_case("supervisor: starts one after the end of another whose group is gone");
+TEST_CASE("if SIGCHLD is ignored, ranks start although the first has ended") {
+  auto const supervisor = start_case("supervisor: starts a rank after another's process group is gone");
   int status = 0;
   REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
   CHECK(WEXITSTATUS(status) == 55);
@@ -486,14 +486,14 @@ TEST_CASE("rank: leaves a child" * doctest::skip()) {
   });
 }
 
-TEST_CASE("what a failed rank left behind ends too") {
+TEST_CASE("child processes of a failed rank end too") {
   NothingLeft const nothing_left;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   launch::Options options;
   std::string lines;
   options.line = [&](int rank, int, std::string const& line) { lines += rank == 0 ? line : ""; };
   CHECK(run_processes(2, "rank: leaves a child", options).code == 5);
-  CHECK(lines == "last words");  // although the child could still add to them
+  CHECK(lines == "last words");  // although the child could still write to them
   int status = 0;
   CHECK(::wait(&status) > 0);
   CHECK(WIFSIGNALED(status));
@@ -508,7 +508,7 @@ TEST_CASE("rank: fails twice" * doctest::skip()) {
   });
 }
 
-TEST_CASE("all ranks are restarted as often as may be") {
+TEST_CASE("all ranks are restarted up to the limit") {
   NothingLeft const nothing_left;
   launch::Options options;
   options.max_restarts = 1;
@@ -522,7 +522,7 @@ TEST_CASE("all ranks are restarted as often as may be") {
   CHECK_FALSE(contains(outcome.report, "3 of 5"));
 }
 
-TEST_CASE("what is wrong with the input is not tried again") {
+TEST_CASE("invalid input is not retried") {
   launch::Options options;
   options.max_restarts = 5;
   auto const outcome = run_processes(2, "rank: throws", options);
@@ -546,7 +546,7 @@ TEST_CASE("rank: writes" * doctest::skip()) {
   });
 }
 
-TEST_CASE("rank: writes on and on" * doctest::skip()) {
+TEST_CASE("rank: never stops writing" * doctest::skip()) {
   be_rank([](World& world) -> int {
     auto const line = std::string(1023, 'x') + "\n";
     while (world.rank == 1) (void)!::write(1, line.data(), line.size());
@@ -555,7 +555,7 @@ TEST_CASE("rank: writes on and on" * doctest::skip()) {
   });
 }
 
-TEST_CASE("a rank that never stops writing keeps nobody from ending the run") {
+TEST_CASE("a rank that never stops writing does not keep the run from ending") {
   NothingLeft const nothing_left;
   launch::Options options;
   options.grace_seconds = 0.1;
@@ -564,11 +564,11 @@ TEST_CASE("a rank that never stops writing keeps nobody from ending the run") {
     ++lines;
     ::usleep(100);  // it writes faster than it is read
   };
-  CHECK(run_processes(2, "rank: writes on and on", options).code == 5);
+  CHECK(run_processes(2, "rank: never stops writing", options).code == 5);
   CHECK(lines > 0);
 }
 
-TEST_CASE("lines of ranks arrive whole, with the rank and the stream; the first rank's own stream 1 stays its own") {
+TEST_CASE("ranks' lines arrive whole, with rank and stream; the first rank's stdout is unchanged") {
   NothingLeft const nothing_left;
   Scratch const scratch;
   launch::Options options;
@@ -591,7 +591,7 @@ TEST_CASE("rank: writes without an end of line" * doctest::skip()) {
   });
 }
 
-TEST_CASE("what has no end of line arrives in parts, while it is written") {
+TEST_CASE("a line without an end arrives in parts, while it is written") {
   std::size_t bytes = 0, parts = 0;
   launch::Options options;
   options.line = [&](int, int, std::string const& line) {
@@ -603,7 +603,7 @@ TEST_CASE("what has no end of line arrives in parts, while it is written") {
   CHECK((parts >= 4 && parts < 20));
 }
 
-TEST_CASE("own arguments are those that the program was started with") {
+TEST_CASE("a program's own arguments are those of its start") {
   auto const arguments = launch::detail::own_arguments();
   REQUIRE_FALSE(arguments.empty());
   CHECK(contains(arguments[0], "test.launch."));

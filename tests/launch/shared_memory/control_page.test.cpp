@@ -10,7 +10,7 @@
 
 using namespace lockstep::launch;
 
-TEST_CASE("memory of zeros is a page on which nobody has joined and nobody has failed") {
+TEST_CASE("zeroed memory is a page without ranks and failures") {
   auto const page = std::make_unique<ControlPage>();
   CHECK(page->first_failure() == -1);
   CHECK_FALSE(page->over(3));
@@ -28,7 +28,7 @@ TEST_CASE("a rank joins and ends") {
   CHECK(page->first_failure() == -1);
 }
 
-TEST_CASE("the first failure stays the first") {
+TEST_CASE("the first failure is kept") {
   auto const page = std::make_unique<ControlPage>();
   page->end(2, 0, SIGKILL);
   page->end(0, 1, 0, "its peer is gone");
@@ -41,8 +41,7 @@ TEST_CASE("the first failure stays the first") {
   for (int const rank : {1, 2, 3}) CHECK_FALSE(page->says_why(rank));
 }
 
-TEST_CASE(
-    "of two threads of a rank that say how it ends, the first is heard, and the other returns when it is written") {
+TEST_CASE("if two threads of a rank report its end, the first counts, and the second returns after it is written") {
   for (int round = 0; round < 200; ++round) {
     auto const page = std::make_unique<ControlPage>();
     page->join(1, 4242);
@@ -61,11 +60,11 @@ TEST_CASE(
   page->end_itself(0, 3);
   page->end_itself(0, 0, SIGTERM);
   CHECK(page->tell(0) == "rank 0 ended with exit code 3");
-  page->end(0, 0, SIGKILL);  // who started it has seen how it really ended
+  page->end(0, 0, SIGKILL);  // its parent has seen how it really ended
   CHECK(page->tell(0) == "rank 0 was killed by signal 9 (Killed)");
 }
 
-TEST_CASE("a rank whose process is gone is lost, unless it has said that its work is over") {
+TEST_CASE("a rank whose process is gone is lost, unless it has reported the end of its work") {
   auto const page = std::make_unique<ControlPage>();
   for (int const rank : {0, 1, 2, 3}) page->join(rank, 10 + rank);
   page->end(0, 0);
@@ -82,13 +81,13 @@ TEST_CASE("a rank whose process is gone is lost, unless it has said that its wor
   CHECK(page->tell(1) == "rank 1 (pid 11) ended with exit code 3");
 }
 
-TEST_CASE("a message that begins with the rank is not introduced again") {
+TEST_CASE("a message that begins with the rank gets no second prefix") {
   auto const page = std::make_unique<ControlPage>();
   page->end(0, 1, 0, "rank 0 has waited 600 s for rank 1");
   CHECK(page->tell(0) == "rank 0 has waited 600 s for rank 1");
 }
 
-TEST_CASE("a long message is cut, not written past") {
+TEST_CASE("a long message is truncated, and nothing is written beyond its place") {
   auto const page = std::make_unique<ControlPage>();
   page->join(1, 77);
   page->end(0, 1, 0, std::string(10000, 'x'));

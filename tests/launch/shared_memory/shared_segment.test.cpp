@@ -15,7 +15,7 @@ using lockstep::launch::SharedSegment;
 
 namespace {
 
-constexpr std::size_t page = 4096, place = 64 * page;  // behind the control page
+constexpr std::size_t page = 4096, place = 64 * page;  // after the control page
 
 void check_is_zeroed_and_forgets(SharedSegment& segment) {
   auto* const data = segment.data() + place;
@@ -25,10 +25,10 @@ void check_is_zeroed_and_forgets(SharedSegment& segment) {
   segment.forget(data, page);
   CHECK(data[5] == std::byte{0});
   CHECK(data[page] == std::byte{7});
-  segment.data()[segment.bytes() - 1] = std::byte{1};  // all of it is there
+  segment.data()[segment.bytes() - 1] = std::byte{1};  // all of it is present
 }
 
-/// What counts against RLIMIT_DATA so far.
+/// Memory that counts against RLIMIT_DATA so far.
 rlim_t bytes_of_data() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -38,7 +38,7 @@ rlim_t bytes_of_data() {
 
 }  // namespace
 
-TEST_CASE("memory between threads") {
+TEST_CASE("threads share memory") {
   auto const segment = SharedSegment::between_threads(2, 11);
   CHECK(segment->descriptor() == -1);
   CHECK(segment->control().head.job == 11);
@@ -46,7 +46,7 @@ TEST_CASE("memory between threads") {
   check_is_zeroed_and_forgets(*segment);
 }
 
-TEST_CASE("threads make do with small pages where the system refuses memory that is not in use") {
+TEST_CASE("threads use small pages if a limit refuses unused memory") {
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_DATA, &before) == 0);
   rlimit tight = before;
@@ -58,7 +58,7 @@ TEST_CASE("threads make do with small pages where the system refuses memory that
   check_is_zeroed_and_forgets(*segment);
 }
 
-TEST_CASE("memory between processes is the same wherever it is mapped, and closed on exec") {
+TEST_CASE("processes share memory at any mapping address, and it is closed on exec") {
   auto const segment = SharedSegment::between_processes(3, 12);
   check_is_zeroed_and_forgets(*segment);
   CHECK((::fcntl(segment->descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
@@ -70,11 +70,11 @@ TEST_CASE("memory between processes is the same wherever it is mapped, and close
   CHECK(other->data()[place] == std::byte{42});
 }
 
-TEST_CASE("what is not this run's memory is refused") {
+TEST_CASE("memory that does not belong to this run is refused") {
   CHECK_THROWS_WITH_AS(SharedSegment::attach(12345, 2, 1), doctest::Contains("file descriptor 12345"), ConfigError);
   int const file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   CHECK_THROWS_AS(SharedSegment::attach(file, 2, 1), ConfigError);
-  CHECK(::close(file) == 0);  // left alone
+  CHECK(::close(file) == 0);  // unchanged
   auto const segment = SharedSegment::between_processes(2, 1);
   CHECK_THROWS_AS(SharedSegment::attach(segment->descriptor(), 2, 99), ConfigError);
   CHECK_THROWS_AS(SharedSegment::attach(segment->descriptor(), 3, 1), ConfigError);

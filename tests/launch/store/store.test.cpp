@@ -35,7 +35,7 @@ launch::detail::File connected_to(StoreServer const& server) {
   return file;
 }
 
-/// Connects and writes these bytes; whether the server hangs up without a word.
+/// Connects and writes these bytes; returns whether the server closes the connection without an answer.
 bool is_hung_up_on(StoreServer const& server, std::string const& bytes) {
   auto const file = connected_to(server);
   REQUIRE(::send(file.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
@@ -53,7 +53,7 @@ std::string hello_of(std::uint64_t magic, std::uint32_t version, std::uint64_t j
   return {reinterpret_cast<char const*>(&hello), sizeof hello};
 }
 
-/// "1 ended, 2 lost, ": what a line for news brings until it tells of this rank.
+/// "1 ended, 2 lost, ": the content of a news line until it names this rank.
 std::string news_until(StoreLine& line, int rank) {
   std::string out;
   for (int last = -1; last != rank;) {
@@ -68,7 +68,7 @@ void end(StoreLine& line, int exit_code) {
   line.send(StoreCall::ended, {}, launch::detail::store_bytes(launch::detail::StoreEnd{exit_code, 0, "no disk"}));
 }
 
-/// Stands where a store might.
+/// Listens at a store's possible address.
 struct OtherServer {
   launch::detail::File door{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 
@@ -87,13 +87,13 @@ struct OtherServer {
   }
 };
 
-/// The descriptor of this process that a connection's other end has.
+/// The descriptor of this process that is the other end of a connection.
 int other_end_of(int file) {
   sockaddr_storage mine{}, theirs{};
   socklen_t bytes = sizeof mine;
   REQUIRE(::getsockname(file, reinterpret_cast<sockaddr*>(&mine), &bytes) == 0);
   auto const port_of = [](sockaddr_storage const& name) {
-    return reinterpret_cast<sockaddr_in6 const&>(name).sin6_port;  // where an IPv4 address has it too
+    return reinterpret_cast<sockaddr_in6 const&>(name).sin6_port;  // at the place of an IPv4 address, too
   };
   for (int other = 0; other < 1024; ++other) {
     bytes = sizeof theirs;
@@ -111,7 +111,7 @@ int option_of(int file, int level, int name) {
 
 }  // namespace
 
-TEST_CASE("what one rank sets the others get, also when they asked before") {
+TEST_CASE("a rank's value reaches all ranks, also those that requested it before") {
   StoreServer const server({.job = 7, .size = 3});
   std::string early;
   std::thread asks([&] { early = Store(to(server, 1, 3)).get("id"); });
@@ -131,7 +131,7 @@ TEST_CASE("what one rank sets the others get, also when they asked before") {
   CHECK_THROWS_WITH_AS(store.set("larger", large + "x"), doctest::Contains("at most 1048576"), ConfigError);
 }
 
-TEST_CASE("strangers are refused: another magic, version, run, place") {
+TEST_CASE("peers with another magic, version, run or rank are refused") {
   StoreServer const server({.job = 7, .size = 2, .silence_seconds = 0.2});
   constexpr auto magic = launch::detail::StoreHello::right_magic;
   CHECK(is_hung_up_on(server, "GET / HTTP/1.1\r\n\r\n"));
@@ -148,12 +148,12 @@ TEST_CASE("strangers are refused: another magic, version, run, place") {
   CHECK(Store(to(server, 1, 2)).get("still") == "here");
 }
 
-TEST_CASE("a rank that ends without a word is lost to all who wait; what is there stays") {
+TEST_CASE("a rank that disconnects without a message is lost to all that wait; its values remain") {
   StoreServer const server({.job = 7, .size = 3});
   Store store(to(server, 0, 3));
   store.set("there", "yes");
   { Store const leaves(to(server, 2, 3)); }
-  Store waits(to(server, 2, 3));  // its place is free again, and nobody was lost
+  Store waits(to(server, 2, 3));  // its place is free again, and no rank was lost
   std::string message;
   int lost = -1;
   std::thread waiting([&] {
@@ -178,7 +178,7 @@ TEST_CASE("a rank that ends without a word is lost to all who wait; what is ther
   CHECK(store.get("there") == "yes");
 }
 
-TEST_CASE("who waits already is told when a rank is lost") {
+TEST_CASE("waiting ranks are notified of a lost rank") {
   StoreServer const server({.job = 7, .size = 2});
   StoreLine waits(to(server, 0, 2), StoreLineKind::calls);
   waits.send(StoreCall::get, "never", {});
@@ -193,7 +193,7 @@ TEST_CASE("who waits already is told when a rank is lost") {
   CHECK(told->rank == 1);
 }
 
-TEST_CASE("who waits too long for a value, or for a server, says for what") {
+TEST_CASE("a timeout for a value or for a server names what was missing") {
   StoreServer const server({.job = 7, .size = 1});
   auto options = to(server, 0, 1);
   options.wait_seconds = 0.05;
@@ -211,7 +211,7 @@ TEST_CASE("a server that is gone is an error, not a wait") {
   CHECK_THROWS_WITH_AS((void)store.get("x"), doctest::Contains("has lost the store"), CommunicationError);
 }
 
-TEST_CASE("a server that takes nothing for a while is waited for, and not for ever") {
+TEST_CASE("a server that does not read for a while is waited for, up to a limit") {
   for (bool const reads : {true, false}) {
     CAPTURE(reads);
     OtherServer const other;
@@ -242,7 +242,7 @@ TEST_CASE("a server that takes nothing for a while is waited for, and not for ev
   }
 }
 
-TEST_CASE("a server that stands still does not say who is missing; what it says later answers nothing else") {
+TEST_CASE("a stopped server does not name missing ranks; its later messages answer no other request") {
   OtherServer const other;
   std::atomic<bool> goes_on{false};
   std::thread server([&] {
@@ -253,7 +253,7 @@ TEST_CASE("a server that stands still does not say who is missing; what it says 
     };
     say(StoreReply::done, {}, launch::detail::StoreHello::welcome());
     while (!goes_on) ::usleep(1000);
-    say(StoreReply::done, {}, std::string(sizeof(int), '\0'));  // to who is missing
+    say(StoreReply::done, {}, std::string(sizeof(int), '\0'));  // to the query for missing ranks
     say(StoreReply::gathered, "sum", {});
     say(StoreReply::done, {}, "value");
     char last = 0;
@@ -272,7 +272,7 @@ TEST_CASE("a server that stands still does not say who is missing; what it says 
   server.join();
 }
 
-TEST_CASE("a rank that is busy for longer than silence may last is not lost") {
+TEST_CASE("a rank that is busy for longer than the silence limit is not lost") {
   StoreServer const server({.job = 7, .size = 1, .silence_seconds = 0.2});
   Store busy(to(server, 0, 1));
   std::string const large(launch::detail::most_store_bytes, 'x');
@@ -286,7 +286,7 @@ TEST_CASE("a rank that is busy for longer than silence may last is not lost") {
   }
 }
 
-TEST_CASE("the system watches over the other host, at both ends; a line for news waits for no answer either") {
+TEST_CASE("the system's keep-alive watches the other host, at both ends, also on idle news lines") {
   StoreServer const server({.job = 7, .size = 1, .silence_seconds = 3});
   Store const calls(to(server, 0, 1));
   StoreLine const news(to(server, 0, 1), StoreLineKind::news);
@@ -303,7 +303,7 @@ TEST_CASE("the system watches over the other host, at both ends; a line for news
     }
 }
 
-TEST_CASE("of a host that may be away for long the system asks no more often than it can count") {
+TEST_CASE("for a long allowed absence the number of keep-alive probes stays within the system's limit") {
   StoreServer const server({.job = 7, .size = 3});
   int rank = 0;
   for (double const seconds : {2.0, 15.0, 3600.0}) {
@@ -318,25 +318,25 @@ TEST_CASE("of a host that may be away for long the system asks no more often tha
   }
 }
 
-TEST_CASE("news tell once of every rank that ended or is lost, also of what was before; not of oneself") {
+TEST_CASE("news name every rank that ended or is lost once, also earlier ones, but not the receiver") {
   StoreServer const server({.job = 7, .size = 4});
   {
     Store const calls(to(server, 1, 4));
     StoreLine line(to(server, 1, 4), StoreLineKind::news);
     end(line, 0);
-  }  // that its line ends afterwards is no news
+  }  // the later end of its line is not news
   StoreLine news(to(server, 0, 4), StoreLineKind::news);
   {
     auto options = to(server, 0, 4);
     options.wait_seconds = 0.05;
     CHECK_THROWS_WITH_AS((void)Store(options).get("never"), doctest::Contains("received no 'never' in time"),
                          CommunicationError);
-  }  // it is not lost to who waits, either
+  }  // it is not lost to waiting ranks, either
   CHECK_THROWS_WITH_AS(StoreLine(to(server, 0, 4), StoreLineKind::news), doctest::Contains("rank 0 has joined already"),
                        ConfigError);
   {
     StoreLine const both[] = {{to(server, 2, 4), StoreLineKind::news}, {to(server, 2, 4), StoreLineKind::calls}};
-  }  // lost twice, told once
+  }  // lost twice, reported once
   StoreLine last(to(server, 3, 4), StoreLineKind::news);
   end(news, 0);
   CHECK(news_until(last, 0) == "1 ended, 2 lost, 0 ended, ");
@@ -344,7 +344,7 @@ TEST_CASE("news tell once of every rank that ended or is lost, also of what was 
   CHECK(news_until(news, 3) == "1 ended, 2 lost, 3 ended, ");
 }
 
-TEST_CASE("nobody waits for the end of a rank of whose two lines one is known to be dead") {
+TEST_CASE("no rank waits for the end of a rank after one of its two lines has broken") {
   StoreServer const server({.job = 7, .size = 3});
   StoreLine const calls(to(server, 1, 3), StoreLineKind::calls);
   { StoreLine const news(to(server, 1, 3), StoreLineKind::news); }
@@ -356,7 +356,7 @@ TEST_CASE("nobody waits for the end of a rank of whose two lines one is known to
   CHECK(Clock::seconds() - begin < 10);
 }
 
-TEST_CASE("who waits for a value hears of the first rank that has failed") {
+TEST_CASE("a rank that waits for a value is notified of the first failed rank") {
   StoreServer const server({.job = 7, .size = 3});
   StoreLine first(to(server, 1, 3), StoreLineKind::news), second(to(server, 2, 3), StoreLineKind::news);
   StoreLine news(to(server, 0, 3), StoreLineKind::news);
@@ -369,7 +369,7 @@ TEST_CASE("who waits for a value hears of the first rank that has failed") {
                        doctest::Contains("rank 1 has failed: no disk; rank 0 was waiting for 'never'"), RankLost);
 }
 
-TEST_CASE("what ranks give under a name comes to them, by rank; then the name is free again") {
+TEST_CASE("values that ranks give under a name are gathered by rank; then the name is free again") {
   StoreServer const server({.job = 7, .size = 3});
   Store store(to(server, 0, 3)), other(to(server, 2, 3));
   StoreLine news(to(server, 0, 3), StoreLineKind::news);
@@ -391,7 +391,7 @@ TEST_CASE("what ranks give under a name comes to them, by rank; then the name is
   CHECK_FALSE(news.next());
 }
 
-TEST_CASE("what is too long, or no message, ends the connection") {
+TEST_CASE("too long messages and invalid ones close the connection") {
   StoreServer const server({.job = 7, .size = 2});
   StoreLine news(to(server, 0, 2), StoreLineKind::news);
   for (bool const known : {true, false}) {
@@ -406,7 +406,7 @@ TEST_CASE("what is too long, or no message, ends the connection") {
   CHECK(news_until(news, 1) == "1 lost, ");
 }
 
-TEST_CASE("a text that a rank sent without an end has one") {
+TEST_CASE("an unterminated text of a rank is terminated") {
   std::string const bytes(1000, 'x');
   CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes).message) ==
         std::string(sizeof(launch::detail::StoreEnd::message) - 1, 'x'));
@@ -415,13 +415,13 @@ TEST_CASE("a text that a rank sent without an end has one") {
   CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes.substr(0, 10)).message) == "xx");
 }
 
-TEST_CASE("what answers nothing is told apart from a store that nobody opened") {
+TEST_CASE("an address that does not answer is distinguished from a store that was never opened") {
   OtherServer const silent;
   CHECK_THROWS_WITH_AS(Store({"127.0.0.1", silent.port(), 7, 1, 2, 0.1, 5, 0.1}),
                        doctest::Contains("has not answered rank 1; it is another program"), ConfigError);
 }
 
-TEST_CASE("what answers as no store does is refused, and a name that nobody knows is told as such") {
+TEST_CASE("answers of another service are refused, and unknown host names are reported") {
   OtherServer const other;
   std::thread server([&] {
     launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));

@@ -14,7 +14,7 @@
 using namespace lockstep;
 using launch::StoreServer;
 
-TEST_CASE("a hundred servers at once find ports of their own") {
+TEST_CASE("a hundred servers at once get different ports") {
   std::vector<std::unique_ptr<StoreServer>> servers;
   std::set<int> ports;
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -25,7 +25,7 @@ TEST_CASE("a hundred servers at once find ports of their own") {
   CHECK_FALSE(ports.contains(0));
 }
 
-TEST_CASE("a port that is taken is refused by number, and free again afterwards") {
+TEST_CASE("a port in use is refused by number, and is free again afterwards") {
   auto first = std::make_unique<StoreServer>(StoreServer::Options{});
   StoreServer::Options const same{.port = first->port()};
   CHECK_THROWS_WITH_AS(StoreServer{same}, doctest::Contains(("port " + std::to_string(same.port)).c_str()),
@@ -34,7 +34,7 @@ TEST_CASE("a port that is taken is refused by number, and free again afterwards"
   CHECK(StoreServer(same).port() == same.port);
 }
 
-TEST_CASE("a port that another has for IPv6 alone is taken: who looks for the store there would find the other") {
+TEST_CASE("a port in use for IPv6 alone counts as in use: clients would find the other process") {
   launch::detail::File const other(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int const on = 1;
   sockaddr_in6 name{};
@@ -52,7 +52,7 @@ TEST_CASE("a port that another has for IPv6 alone is taken: who looks for the st
   CHECK_THROWS_WITH_AS(StoreServer{same}, doctest::Contains("is not available"), ConfigError);
 }
 
-TEST_CASE("a server without a free descriptor lets who comes stand at the door, and does not spin") {
+TEST_CASE("a server without a free descriptor leaves clients waiting, and does not spin") {
   StoreServer const server(StoreServer::Options{});
   launch::detail::File const guest(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in name{};
@@ -75,7 +75,7 @@ TEST_CASE("a server without a free descriptor lets who comes stand at the door, 
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(came);
   CHECK(used < 0.1);
-  std::string const stranger(8, 'x');  // to whom the server says nothing, once it has let him in
+  std::string const stranger(8, 'x');  // to which the server sends nothing after the handshake
   CHECK(::send(guest.get(), stranger.data(), stranger.size(), MSG_NOSIGNAL) == 8);
   char answer = 0;
   CHECK(::recv(guest.get(), &answer, 1, 0) <= 0);

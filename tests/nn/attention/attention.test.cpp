@@ -45,7 +45,7 @@ struct Model {
   }
 };
 
-/// Attention twice in a row to another learned sequence, in both with the same bias: what both layers share.
+/// Attention twice in sequence to another learned sequence, with one bias that both layers share.
 struct CrossModel {
   nn::Parameter x, memory;
   nn::MultiHeadAttention first, second;
@@ -81,7 +81,7 @@ TokenBatch const mixed_lengths({5, 0, 1, 9, 3}, 9, 11);
 
 }  // namespace
 
-TEST_CASE("attention layer: parameter names and start") {
+TEST_CASE("attention layer: parameter names and initial values") {
   Model model(mixed_lengths, 8, 2, 0);
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<std::string> names;
@@ -137,9 +137,9 @@ TEST_CASE("attention layer: gradients with rotary positions, and of heads that s
   CHECK(layout.entries()[3].shape == std::vector<Index>{4, 8});  // of the key
 }
 
-TEST_CASE("attention layer: rotary positions tell how far tokens are apart, not where they are") {
+TEST_CASE("attention layer: rotary positions encode relative, not absolute positions") {
   Index const width = 8, length = 6;
-  // What the second of two tokens becomes that lie so far apart, behind `skipped` tokens of zeros and before others.
+  // Returns the output of the second of two tokens at this distance, after `skipped` tokens of zeros and before others.
   auto const second_token = [&](Index skipped, Index apart, double base) {
     TokenBatch const batch({static_cast<std::int32_t>(length)}, length, 11);
     Trial<Model, double> trial(Model(batch, {.width = width, .heads = 2, .bias = nn::Bias::none, .rotary_base = base}));
@@ -223,7 +223,8 @@ TEST_CASE("attention layer: options change names and shapes") {
         "attention.output.weight[6,10] ");
 }
 
-TEST_CASE("attention layer: by default heads share the width, products are divided by its root, and all is seen") {
+TEST_CASE(
+    "attention layer: by default heads divide the width, scores are divided by its root, and all tokens are visible") {
   auto const loss = [](nn::MultiHeadAttention::Options const& options) {
     return Trial<Model, double>(Model(mixed_lengths, options)).step(mixed_lengths).sum;
   };
@@ -233,7 +234,7 @@ TEST_CASE("attention layer: by default heads share the width, products are divid
   CHECK(loss({.width = 6, .heads = 2}) != loss({.width = 6, .heads = 2, .scale = 2 * scale}));
 }
 
-TEST_CASE("attention layer: nothing to attend to gives the output's bias alone") {
+TEST_CASE("attention layer: with nothing to attend to, the output is its bias") {
   TokenBatch const queries({2}, 2, 11), nothing({0}, 3, 11);
   CrossModel model(queries.layout(), nothing.layout(), {.width = 4, .heads = 2});
   Trial<CrossModel, float> trial(model);
@@ -260,7 +261,7 @@ TEST_CASE("attention layer: batches without rows or tokens") {
   }
 }
 
-TEST_CASE("attention layer: what stands in padding changes neither tokens nor gradients") {
+TEST_CASE("attention layer: values in padding change neither tokens nor gradients") {
   Trial<Model, float> one(Model(mixed_lengths, 6, 2, 0.2)), other(Model(mixed_lengths, 6, 2, 0.2));
   auto const& x = other.layout.entries()[0];
   for (Index i = 0; i < x.size; ++i)
@@ -277,7 +278,7 @@ TEST_CASE("attention layer: evaluation is the layer without dropout") {
   CHECK(with.step(mixed_lengths).sum != without.step(mixed_lengths).sum);
 }
 
-TEST_CASE("attention layer: the same bits for any number of threads") {
+TEST_CASE("attention layer: bits are equal for any number of threads") {
   Trial<Model, float> one(Model(mixed_lengths, 24, 3, 0.2), 1);
   auto const loss = one.step(mixed_lengths).sum;
   for (int threads : {2, 3, 4}) {
@@ -346,7 +347,7 @@ struct Bare : Model {
 };
 }  // namespace
 
-TEST_CASE("attention layer: sequences without positions are attended to, where nothing is dropped") {
+TEST_CASE("attention layer: without dropout, sequences without positions can be attended to") {
   TokenBatch const batch({4, 2}, 4, 5);
   Trial<Model, double> with(Model(batch, 6, 2, 0));
   Trial<Bare, double> without(Bare(batch, 6, 2, 0));

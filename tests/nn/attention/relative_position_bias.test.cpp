@@ -13,7 +13,7 @@ namespace {
 auto const apply = [](auto& context, nn::RelativePositionBias const& layer, auto const& x) {
   return layer.forward(context, x);
 };
-/// The loss looks at rows of the input, so the bias is given as many.
+/// The loss reads rows of the input, so the bias is expanded to as many.
 Batch batch_of(Index heads, Index length) { return {.rows = 1, .length = std::max(heads, length)}; }
 }  // namespace
 
@@ -50,14 +50,14 @@ TEST_CASE("gradients of the table") {
     }
 }
 
-TEST_CASE("a second micro-batch adds") {
+TEST_CASE("a second micro-batch accumulates") {
   nn::RelativePositionBias const layer({.heads = 2});
   auto const once = run<float>(layer, 2, batch_of(2, 20), apply, 1),
              twice = run<float>(layer, 2, batch_of(2, 20), apply, 1, 2);
   for (std::size_t i = 0; i < once.gradients.size(); ++i) CHECK(twice.gradients[i] == 2 * once.gradients[i]);
 }
 
-TEST_CASE("as in T5 there are 32 buckets, and one for all distances from 128 on, unless told otherwise") {
+TEST_CASE("by default there are 32 buckets, and one for all distances from 128 on, as in T5") {
   auto const of = [](nn::RelativePositionBias::Options const& options) {
     return run<float>(nn::RelativePositionBias(options), 2, batch_of(1, 200), apply, 1);
   };
@@ -66,7 +66,7 @@ TEST_CASE("as in T5 there are 32 buckets, and one for all distances from 128 on,
   CHECK(usual != of({.heads = 1, .farthest = 100}));
 }
 
-TEST_CASE("what cannot be is refused with the numbers") {
+TEST_CASE("invalid sizes are refused with the numbers") {
   CHECK_THROWS_AS(nn::RelativePositionBias({.heads = 0}), lockstep::ConfigError);
   CHECK_THROWS_WITH_AS(nn::RelativePositionBias({.heads = 2, .buckets = 7}), doctest::Contains("7 buckets"),
                        lockstep::ConfigError);

@@ -32,7 +32,7 @@ struct Twice {
 };
 }  // namespace
 
-TEST_CASE("buffers are named by their path and lie in an arena of their own, in forward order") {
+TEST_CASE("buffers are named by their path and are in their own arena, in forward order") {
   Model model;
   auto const layout = nn::ParameterLayout::of(model);
   REQUIRE(layout.buffers().size() == 4);
@@ -47,7 +47,7 @@ TEST_CASE("buffers are named by their path and lie in an arena of their own, in 
   CHECK(layout.size() == 32);
 }
 
-TEST_CASE("they start as they say, and a context gives them to be read and written") {
+TEST_CASE("they have their initial values, and a context lets layers read and write them") {
   Model model;
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<float> buffers(static_cast<std::size_t>(layout.buffer_size()), -1.0f);

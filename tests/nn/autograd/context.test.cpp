@@ -41,7 +41,7 @@ struct Pair {
 }  // namespace
 
 // With s = scale, prediction (s^2 + s) x, loss sum (s^2 + s)^2 x^2, derivative 2 (s^2 + s)(2 s + 1) sum x^2.
-TEST_CASE("a parameter that is used twice gets the sum of both gradients") {
+TEST_CASE("the gradient of a parameter that is used twice is the sum of both") {
   Fixture f;
   f.context.begin_step();
   CHECK(f.loss() == doctest::Approx(0.75 * 0.75 * 5));
@@ -49,7 +49,7 @@ TEST_CASE("a parameter that is used twice gets the sum of both gradients") {
   CHECK(f.scale_gradient() == doctest::Approx(2 * 0.75 * 2 * 5));
 }
 
-TEST_CASE("micro-batches of a step add up, and a new step overwrites") {
+TEST_CASE("micro-batches of a step accumulate, and a new step overwrites") {
   Fixture f;
   for (int step = 0; step < 2; ++step) {
     f.context.begin_step();
@@ -61,7 +61,7 @@ TEST_CASE("micro-batches of a step add up, and a new step overwrites") {
   }
 }
 
-TEST_CASE("the sink hears of a parameter once, after its last use, and never of one that nobody used") {
+TEST_CASE("the sink is called once per parameter, after its last use, and never for an unused one") {
   Fixture f;
   struct Heard {
     Fixture* f;
@@ -84,7 +84,7 @@ TEST_CASE("the sink hears of a parameter once, after its last use, and never of 
   CHECK_FALSE(f.context.written(0));
 }
 
-TEST_CASE("a forward pass that was given up leaves no use behind that backward would wait for") {
+TEST_CASE("an aborted forward pass leaves no uses that backward would wait for") {
   Fixture f;
   int told = 0;
   f.context.begin_step();
@@ -94,7 +94,7 @@ TEST_CASE("a forward pass that was given up leaves no use behind that backward w
   CHECK(told == 1);
 }
 
-TEST_CASE("only while recompute repeats a pass it is a repetition, also after one that failed") {
+TEST_CASE("a pass is marked as a repetition only while recompute repeats it, also after a failed one") {
   Fixture f;
   for (bool fails : {false, true}) {
     int replays = 0;
@@ -121,7 +121,7 @@ TEST_CASE("only while recompute repeats a pass it is a repetition, also after on
   CHECK_FALSE(f.context.replaying());
 }
 
-TEST_CASE("a closure that names no parameters tells of each when its last use is over") {
+TEST_CASE("a closure without parameter names reports each parameter after its last use") {
   std::vector<double> values(32), gradients(32, -1);
   Pair pair;
   auto const layout = nn::ParameterLayout::of(pair);
@@ -154,7 +154,7 @@ TEST_CASE("a closure that names no parameters tells of each when its last use is
   CHECK(gradients[static_cast<std::size_t>(pair.second.offset)] == 3);
 }
 
-TEST_CASE("a layer whose output nobody used does not run backward") {
+TEST_CASE("a layer with an unused output does not run backward") {
   Fixture f;
   f.context.begin_step();
   f.context.begin_micro_batch(nn::Mode::training, 1);
@@ -165,7 +165,7 @@ TEST_CASE("a layer whose output nobody used does not run backward") {
   CHECK(f.scale_gradient() == -1);
 }
 
-TEST_CASE("evaluation records nothing and gives the same loss") {
+TEST_CASE("evaluation records nothing and gives an equal loss") {
   Fixture f;
   f.context.begin_step();
   double const training = f.loss();
@@ -174,7 +174,7 @@ TEST_CASE("evaluation records nothing and gives the same loss") {
   CHECK(f.scale_gradient() == -1);
 }
 
-TEST_CASE("random keys depend on the micro-batch's key and on the order of calls only") {
+TEST_CASE("random keys depend only on the micro-batch's key and on the order of calls") {
   Fixture f;
   auto keys = [&](std::uint64_t key) {
     f.context.begin_micro_batch(nn::Mode::training, key);
@@ -186,7 +186,7 @@ TEST_CASE("random keys depend on the micro-batch's key and on the order of calls
   CHECK(keys(1).first != keys(1).second);
 }
 
-TEST_CASE("from the second micro-batch on nothing is allocated") {
+TEST_CASE("from the second micro-batch on there are no allocations") {
   if (!lockstep_test::counts_mallocs) return;
   Fixture f;
   f.batch = {std::vector<double>(100'000, 0.5), std::vector<double>(100'000, 0)};
@@ -201,7 +201,7 @@ TEST_CASE("from the second micro-batch on nothing is allocated") {
   CHECK(lockstep_test::mallocs == before);
 }
 
-TEST_CASE("what a layer keeps is found again by owner and type, and ends with the context") {
+TEST_CASE("a layer's kept objects are found by owner and type, and end with the context") {
   struct Storage {
     std::vector<int> values;
   };
@@ -225,7 +225,7 @@ TEST_CASE("what a layer keeps is found again by owner and type, and ends with th
   CHECK(alive == 0);
 }
 
-TEST_CASE("a gradient made in place takes its source's memory, unless something was written or sizes differ") {
+TEST_CASE("an in-place gradient takes its source's memory, unless the source was written or sizes differ") {
   Fixture f;
   f.context.begin_micro_batch(nn::Mode::training, 1);
   auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3}), longer = f.context.variable<1>({4});
@@ -241,7 +241,7 @@ TEST_CASE("a gradient made in place takes its source's memory, unless something 
 }
 
 namespace {
-/// The gradients that a step of these micro-batches leaves, with zeros where nothing was touched.
+/// Returns the gradients of a step with these micro-batches, with zeros for untouched rows.
 std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_model::Batch> const& micro_batches) {
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
@@ -268,7 +268,7 @@ std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_mod
 }
 }  // namespace
 
-TEST_CASE("a gradient's memory serves again once all its producers have read it, and not before") {
+TEST_CASE("a gradient's memory is reused after all its producers have read it, and not before") {
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.bind(nullptr, nullptr, 0);
@@ -278,7 +278,7 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
     double value[12];
     int count = 0;
   } seen;
-  // Each layer has two inputs and two producers of y's gradient, as one that computes its output in two steps does.
+  // Each layer has two inputs and two producers of y's gradient, like a layer that computes its output in two steps.
   auto const join = [&](Variable x, Variable leaf) {
     auto const y = context.variable<1>({5});
     for (int part = 0; part < 2; ++part)
@@ -305,7 +305,7 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
     for (int i = 0; i < 12; ++i) CHECK(seen.value[i] == std::pow(3.0, i / 2));
     for (int i = 0; i < 12; i += 2) CHECK(seen.data[i] == seen.data[i + 1]);
     for (int i = 2; i < 12; i += 2) CHECK(seen.data[i] != seen.data[i - 2]);
-    // What the layers behind have left: the gradient of their output, or the output itself.
+    // Memory freed by the layers behind: the gradient of their output, or the output itself.
     for (int i = 2; i < 12; i += 2) {
       auto const* const taken = leaves[5 - i / 2].gradient().data;
       bool left = false;
@@ -313,14 +313,14 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
       CHECK(left);
       CHECK(taken != seen.data[i]);
     }
-    // A value that a layer still reads is nobody's gradient.
+    // The memory of a value that a layer still reads is not used for gradients.
     for (int i = 0; i < 12; i += 2)
       for (int j = i; j < 12; j += 2) CHECK(seen.data[i] != outputs[5 - j / 2].value.data);
     CHECK(input.gradient()(0) == std::pow(3.0, 6));
   }
 }
 
-TEST_CASE("what is released makes room, and what is set aside is made again when somebody reads it") {
+TEST_CASE("released memory is reused, and a discarded value is recomputed for its reader") {
   Fixture f;
   auto& context = f.context;
   std::array<Index, 1> const extent{40};
@@ -332,7 +332,7 @@ TEST_CASE("what is released makes room, and what is set aside is made again when
     auto const kept = context.variable<1>(extent), remade = context.variable<1>(extent);
     CHECK(kept.value.data == released.value.data);
     CHECK(remade.value.data != kept.value.data);
-    context.set_aside(kept);  // nothing makes it again: only evaluation does not need that
+    context.set_aside(kept);  // it is never recomputed, which only evaluation does not need
     CHECK((context.variable<1>(extent).value.data == kept.value.data) == (mode == nn::Mode::evaluation));
   }
 
@@ -359,7 +359,7 @@ TEST_CASE("what is released makes room, and what is set aside is made again when
   CHECK(context.gradient(over).write == Write::add);
 }
 
-TEST_CASE("what is recomputed makes room for itself only, until all of it is given back") {
+TEST_CASE("recomputation frees memory only for itself, until all of it is released") {
   Fixture f;
   f.context.begin_micro_batch(nn::Mode::training, 1);
   std::array<Index, 1> const extent{40};
@@ -377,12 +377,13 @@ TEST_CASE("what is recomputed makes room for itself only, until all of it is giv
   static_cast<void>(f.context.recompute(inside));
   CHECK(first == second);
   CHECK(first != before.value.data);
-  f.context.release(f.context.recompute([before](auto&) { return before; }, before));  // returns what it took
+  // returns the memory that it took
+  f.context.release(f.context.recompute([before](auto&) { return before; }, before));
   auto const next = f.context.variable<1>(extent);
   CHECK((next.value.data == before.value.data || next.value.data == first));
 }
 
-TEST_CASE("a gradient by rows is the dense one: over micro-batches, and with uses of the whole table") {
+TEST_CASE("a row-sparse gradient equals the dense one, over micro-batches and with uses of the whole table") {
   for (std::vector<table_model::Batch> const& batches : {std::vector<table_model::Batch>{{{3, 69, 3}}},
                                                          {{{3, 69}}, {{69, 0, 1, 2}}},
                                                          {{{3}}, {{}, true}, {{69, 5, 5}}},
@@ -391,7 +392,7 @@ TEST_CASE("a gradient by rows is the dense one: over micro-batches, and with use
     CHECK(table_gradients(nn::GradientForm::by_rows, batches) == table_gradients(nn::GradientForm::dense, batches));
 }
 
-TEST_CASE("a context that knows no layout has dense gradients") {
+TEST_CASE("a context without a layout has dense gradients") {
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   nn::Parameter table{.shape = {4, 2}, .initializer = {}, .gradient_form = nn::GradientForm::by_rows};
@@ -406,7 +407,7 @@ TEST_CASE("a context that knows no layout has dense gradients") {
   CHECK(second.write == Write::add);
 }
 
-TEST_CASE("a micro-batch that begins again, over the gradients of before, leaves the bits of one") {
+TEST_CASE("a restarted micro-batch, over the previous gradients, gives the bits of a single one") {
   Fixture f;
   auto const add_up = [&](bool again) {
     f.context.begin_step();
@@ -435,7 +436,7 @@ TEST_CASE("a micro-batch that begins again, over the gradients of before, leaves
   CHECK(f.context.memory_moves() > moves);
 }
 
-TEST_CASE("what visit does not name is refused by its shape, before anything is read there") {
+TEST_CASE("a parameter that visit does not name is refused by its shape, before it is read") {
   Fixture f;
   nn::Parameter const forgotten{{2, 3}, nn::Initializer::constant(0)};
   nn::Buffer const kept{{5}};
@@ -446,7 +447,7 @@ TEST_CASE("what visit does not name is refused by its shape, before anything is 
 
 namespace {
 
-/// A clock that is one further at each look.
+/// A clock that advances by one at each read.
 struct Ticks {
   double now = 0;
   static double next(void* self) { return static_cast<Ticks*>(self)->now++; }
@@ -461,13 +462,13 @@ std::vector<Span> of_kind(Timeline const& timeline, Span::Kind kind) {
 
 }  // namespace
 
-TEST_CASE("each operation's forward ends where its backward is registered, and both are written down") {
+TEST_CASE("each operation's forward ends at its registration of backward, and both are traced") {
   Fixture f;
   Timeline timeline(1000);
   Ticks ticks;
   f.context.trace(&timeline, &Ticks::next, &ticks);
   f.context.begin_step();
-  f.loss();  // scale x, scale of that, their sum
+  f.loss();  // scale x, its scale, their sum
   f.context.end_forward();
   std::vector<Index> told;
   f.context.backward({[](void* self, Index offset, Index count) {
@@ -517,7 +518,7 @@ TEST_CASE("each operation's forward ends where its backward is registered, and b
   CHECK(timeline.size() == written);
 }
 
-TEST_CASE("operations that register backward without having made anything in between are one") {
+TEST_CASE("registrations of backward without work in between are one operation") {
   Fixture f;
   Timeline timeline(1000), no_room(0);
   Ticks ticks;
@@ -547,7 +548,7 @@ TEST_CASE("operations that register backward without having made anything in bet
     }
 }
 
-TEST_CASE("what is computed again lies within the backward of what put it off") {
+TEST_CASE("recomputation is traced within the backward that needs it") {
   Fixture f;
   Timeline timeline(1000);
   Ticks ticks;

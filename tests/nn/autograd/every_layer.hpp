@@ -53,7 +53,7 @@
 
 namespace lockstep_test {
 
-/// Four sequences of ids with a number beside each, and a picture for each of them.
+/// Four sequences of ids with a number each, and an image for each of them.
 class Mixed {
  public:
   static constexpr Index rows = 4, length = 6, vocabulary = 12;
@@ -78,7 +78,7 @@ class Mixed {
     for (Index i = 0; i < rows * 30; ++i) bytes_.push_back(static_cast<std::uint8_t>(i * 37 % 256));
   }
 
-  /// The batch where `put(vector)` brings its numbers: it returns where they lie.
+  /// The batch with its numbers at the addresses that `put(vector)` returns.
   template <class Space, class Put>
   [[nodiscard]] Batch<Space> in(Put const& put) const {
     TensorView<std::int32_t const, 1, Space> const lengths(put(tokens_.lengths), {rows});
@@ -98,7 +98,7 @@ class Mixed {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// The layers that the golden files do not cover, and those that join others.
+/// The layers that the golden files do not cover, and layers that combine others.
 class Everything {
  public:
   void visit(auto&& each) {
@@ -170,17 +170,17 @@ class Everything {
   nn::Dropout dropout{0.1};
 };
 
-/// How far apart two models' gradients of one parameter may be where one of them stores activations as Low, as a part
-/// of their size. At most 63 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
-/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(63) times that.
+/// Largest difference of two models' gradients of one parameter if one of them stores activations as Low, as a fraction
+/// of their size. A gradient passes at most 63 rounded tensors, each number with an error of at most 2^-8 of itself,
+/// for float16 2^-11, in independent directions: their errors add up to sqrt(63) times that.
 template <class Low>
 inline double const rounded_apart = std::sqrt(63.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
 
-/// Checks that `low` is `exact` but for rounding, and not the same, for each parameter of the layout.
+/// Checks that `low` equals `exact` within rounding, and is not identical, for each parameter of the layout.
 template <class Low, class Gradients>
 void check_rounded(nn::ParameterLayout const& layout, Gradients const& exact, Gradients const& low) {
   for (auto const& entry : layout.entries()) {
-    // Softmax and BatchNorm take a constant away: these gradients are zero but for rounding in float, too.
+    // Softmax and BatchNorm remove a constant: these gradients are zero within rounding in float, too.
     if (entry.name == "attention.key.bias" || entry.name == "convolution.bias") continue;
     double off = 0, all = 0;
     for (auto i = static_cast<std::size_t>(entry.offset); i < static_cast<std::size_t>(entry.offset + entry.size);

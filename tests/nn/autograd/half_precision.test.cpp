@@ -17,8 +17,8 @@
 #include <lockstep/nn/pooling/pooling.hpp>
 #include <lockstep/nn/transformer/transformer_encoder_layer.hpp>
 
-#include "malloc_count.hpp"
 #include "every_layer.hpp"
+#include "malloc_count.hpp"
 #include "nn/sequence_model.hpp"
 
 using namespace lockstep;
@@ -74,7 +74,7 @@ std::pair<double, double> train(Model model) {
 
 }  // namespace
 
-TEST_CASE("activations are float unless a model says otherwise") {
+TEST_CASE("activations are float by default") {
   static_assert(std::is_same_v<nn::ActivationsOf<Classifier>, float>);
   static_assert(std::is_same_v<nn::ActivationsOf<Low>, bfloat16>);
   static_assert(std::is_same_v<nn::ActivationsOf<Half>, float16>);
@@ -88,7 +88,7 @@ TEST_CASE("activations are float unless a model says otherwise") {
   }
 }
 
-TEST_CASE("factors of products may be rounded where activations are bfloat16, and nowhere else") {
+TEST_CASE("GEMM factors may be rounded only if activations are bfloat16") {
   ThreadPool pool(1);
   memory::Stream<HostSpace> const stream(pool);
   CHECK(nn::Context<bfloat16, HostSpace>(stream).stream().rounded_products() == &kernel::bfloat16_products);
@@ -96,17 +96,17 @@ TEST_CASE("factors of products may be rounded where activations are bfloat16, an
   CHECK(nn::Context<float16, HostSpace>(stream).stream().rounded_products() == nullptr);
 }
 
-TEST_CASE_TEMPLATE("a classifier learns in 16 bits what it learns in float", Model, Low, Half) {
+TEST_CASE_TEMPLATE("a classifier learns in 16 bits as in float", Model, Low, Half) {
   auto const [first, last] = train(Classifier{});
   auto const [first_low, last_low] = train(Model{Classifier{}});
-  // Logits of at most 8 are rounded by 2^-8 of themselves at most, or 2^-11, the label's and the others'.
+  // Logits of at most 8 are rounded by at most 2^-8 of themselves, or 2^-11, the label's and the others'.
   double const bound = 2 * 8 * (std::is_same_v<Model, Half> ? 0x1p-11 : 0x1p-8);
   CHECK(last < first / 10);
   CHECK(std::abs(first_low - first) <= bound);
   CHECK(std::abs(last_low - last) <= bound);
 }
 
-TEST_CASE_TEMPLATE("gradients in 16 bits have the same bits for any number of threads, and a step allocates nothing",
+TEST_CASE_TEMPLATE("gradients in 16 bits have equal bits for any number of threads, and a step does not allocate",
                    Model, Low, Half) {
   auto const batch = some_batch();
   std::vector<float> expected;
@@ -115,14 +115,14 @@ TEST_CASE_TEMPLATE("gradients in 16 bits have the same bits for any number of th
     trial.step(batch, 3);
     if (expected.empty()) expected = trial.gradients;
     CHECK(std::memcmp(trial.gradients.data(), expected.data(), expected.size() * sizeof(float)) == 0);
-    trial.step(batch, 3);  // memory of several chunks has become one
+    trial.step(batch, 3);  // several chunks of memory have become one
     auto const before = lockstep_test::mallocs.load();
     trial.step(batch, 3);
     if (lockstep_test::counts_mallocs) CHECK(lockstep_test::mallocs.load() == before);
   }
 }
 
-TEST_CASE_TEMPLATE("every layer gives the gradients that it gives in float, but for rounding", Model,
+TEST_CASE_TEMPLATE("every layer's gradients in 16 bits equal float's within rounding", Model,
                    nn::InBfloat16<Everything>, nn::InFloat16<Everything>) {
   using Scalar = nn::ActivationsOf<Model>;
   lockstep_test::Mixed const mixed;
@@ -146,7 +146,7 @@ struct Faint : Everything {
 
 }  // namespace
 
-TEST_CASE("with a loss scale, gradients survive in float16 that are too small for it, in every layer") {
+TEST_CASE("with a loss scale, gradients too small for float16 survive in every layer") {
   lockstep_test::Mixed const mixed;
   auto const batch = mixed.on_host();
   Trial<Faint, float> trial(Faint{});

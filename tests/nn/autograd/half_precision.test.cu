@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "every_layer.hpp"
 #include "golden/layer_cases.hpp"
 #include "memory/device.hpp"
-#include "every_layer.hpp"
 
 using namespace lockstep;
 using lockstep_test::Everything;
@@ -26,7 +26,7 @@ struct Outcome {
   bool operator==(Outcome const&) const = default;
 };
 
-/// A place of the golden cases.
+/// Runs the golden cases on the device.
 class OnGpu {
  public:
   using Space = CudaSpace;
@@ -51,7 +51,7 @@ class OnGpu {
   std::vector<std::shared_ptr<void>> kept_;
 };
 
-/// One step of the model as `exact` would make it on the host.
+/// One step of the model as `exact` computes it on the host.
 template <class Low, class Exact>
 Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_t key) {
   OnGpu gpu;
@@ -73,8 +73,8 @@ Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every layer on CUDA gives in 16 bits the gradients of the host in float, but for rounding", Low,
-                   bfloat16, float16) {
+TEST_CASE_TEMPLATE("every layer on CUDA gives in 16 bits the host's float gradients within rounding", Low, bfloat16,
+                   float16) {
   if (!lockstep_test::has_gpu("half precision on CUDA")) return;
   lockstep_test::Mixed const mixed;
   lockstep_test::Trial<Everything, float> exact(Everything{});
@@ -88,7 +88,7 @@ TEST_CASE_TEMPLATE("every layer on CUDA gives in 16 bits the gradients of the ho
   CHECK(step<Low>(exact, mixed, 3) == low);
 }
 
-TEST_CASE("outputs and gradients of layers on CUDA in bfloat16 are as near to PyTorch's as its own") {
+TEST_CASE("outputs and gradients of layers on CUDA in bfloat16 have errors as small as PyTorch's") {
   if (!lockstep_test::has_gpu("half precision on CUDA")) return;
   OnGpu gpu;
   golden::check_layers<bfloat16>(gpu);

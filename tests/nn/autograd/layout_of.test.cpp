@@ -35,7 +35,7 @@ std::array<Index, 3> const places{4, 5, 6};
 TensorView<Index const, 1, HostSpace> const positions{places.data(), {3}};
 }  // namespace
 
-TEST_CASE("a padded column") {
+TEST_CASE("a padded column has a padded layout") {
   std::array<std::int32_t, 3> const lengths{2, 0, 4};
   Padded const column{{nullptr, {3, 4, 7}}, {lengths.data(), {3}}};
   auto const layout = nn::layout_of<HostSpace>(column, positions);
@@ -45,7 +45,7 @@ TEST_CASE("a padded column") {
   CHECK(layout.positions.data == places.data());
 }
 
-TEST_CASE("a ragged column") {
+TEST_CASE("a ragged column has a ragged layout") {
   std::array<Index, 4> const offsets{0, 2, 2, 6};
   Ragged const column{{nullptr, {6}}, {offsets.data(), {4}}, 4};
   auto const layout = nn::layout_of<HostSpace>(column, positions);
@@ -55,7 +55,7 @@ TEST_CASE("a ragged column") {
   CHECK(layout.tokens(1) == 0);
 }
 
-TEST_CASE("a column of one number for each sample") {
+TEST_CASE("a column of single numbers has one token per sample") {
   auto const layout = nn::layout_of<HostSpace>(Single{{nullptr, {3}}}, positions);
   CHECK_FALSE(layout.is_ragged());
   CHECK(layout.slots == 3);

@@ -17,7 +17,7 @@ TEST_CASE("the mean of added losses is the weighted mean, not the mean of means"
 
 TEST_CASE("a loss without weight has mean 0") { CHECK(nn::Loss<HostSpace>{}.mean() == 0); }
 
-TEST_CASE("parts of a batch add up, sums and weights alike") {
+TEST_CASE("parts of a batch add up, both sums and weights") {
   std::vector<double> const sums{1.5, 2.5, 0}, weights{1, 2, 0};
   auto const loss = nn::Loss<HostSpace>::of(0, {sums.data(), {3}}, {weights.data(), {3}});
   CHECK(loss.sum == 4);
@@ -25,7 +25,7 @@ TEST_CASE("parts of a batch add up, sums and weights alike") {
   CHECK(nn::Loss<HostSpace>::of(0, {}, {}).weight == 0);
 }
 
-TEST_CASE("an auxiliary loss shares the weight of the one it helps") {
+TEST_CASE("an auxiliary loss shares the main loss's weight") {
   auto const loss = nn::Loss<HostSpace>{6, 2}.with_auxiliary({1, 50});
   CHECK(loss.sum == 7);
   CHECK(loss.weight == 2);

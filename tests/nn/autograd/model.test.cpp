@@ -44,7 +44,7 @@ struct NotCopyable {
 };
 }  // namespace
 
-TEST_CASE("each requirement of a model is needed") {
+TEST_CASE("each requirement of a model is necessary") {
   CHECK(nn::Model<toy::Model, HostContext, toy::Batch>);
   CHECK(nn::HasPredict<toy::Model, HostContext, toy::Batch>);
   CHECK_FALSE(nn::Model<NoVisit, HostContext, toy::Batch>);
@@ -55,7 +55,7 @@ TEST_CASE("each requirement of a model is needed") {
   CHECK_FALSE(nn::HasPredict<NoForward, HostContext, toy::Batch>);
 }
 
-TEST_CASE("a loss of the prediction serves in place of forward") {
+TEST_CASE("a loss of the prediction replaces forward") {
   CHECK(nn::Model<PredictsAndLoses, HostContext, toy::Batch>);
   CHECK_FALSE(nn::HasForward<PredictsAndLoses, HostContext, toy::Batch>);
   CHECK_FALSE(nn::Model<LosesOnly, HostContext, toy::Batch>);

@@ -11,13 +11,13 @@ TEST_CASE("a parameter's size is the product of its shape") {
   CHECK(nn::Parameter{{5, 0}, {}}.size() == 0);
 }
 
-TEST_CASE("the fan-in initialiser is PyTorch's default: uniform with bound 1/sqrt(inputs)") {
+TEST_CASE("the fan-in initializer is PyTorch's default: uniform with bound 1/sqrt(inputs)") {
   auto const start = nn::Initializer::fan_in(16);
   CHECK(start.kind == nn::Initializer::Kind::uniform);
   CHECK(start.scale == 0.25);
 }
 
-TEST_CASE("a parameter knows its layer's name, once it is in a model") {
+TEST_CASE("a parameter knows its layer's name in a model") {
   nn::Parameter weight{{3, 4}, {}};
   CHECK(weight.layer("Linear") == "Linear");
   weight.name = "encoder.0.query.weight";

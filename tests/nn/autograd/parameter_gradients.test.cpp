@@ -33,7 +33,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "the first writer of a step overwrites, later ones add, a new step starts over") {
+TEST_CASE_FIXTURE(Fixture, "the first writer of a step overwrites, later ones add, and a new step overwrites again") {
   for (int step = 0; step < 2; ++step) {
     gradients.begin_step();
     CHECK_FALSE(gradients.written(0));
@@ -46,7 +46,7 @@ TEST_CASE_FIXTURE(Fixture, "the first writer of a step overwrites, later ones ad
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a table that was written by rows is filled up for who writes all of it") {
+TEST_CASE_FIXTURE(Fixture, "a row-sparse table gradient is completed for a dense writer") {
   gradients.begin_step();
   auto const rows = gradients.target_by_rows(model.table);
   REQUIRE(rows.touched.words != nullptr);
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(Fixture, "a table that was written by rows is filled up for wh
   CHECK(gradients.touched()[0].contains(0));
 }
 
-TEST_CASE_FIXTURE(Fixture, "bound to a number of parameters, tables are dense") {
+TEST_CASE_FIXTURE(Fixture, "above a limit of parameters, tables are dense") {
   gradients.bind(arena.data(), 2);
   gradients.begin_step();
   auto const rows = gradients.target_by_rows(model.table);
@@ -68,7 +68,7 @@ TEST_CASE_FIXTURE(Fixture, "bound to a number of parameters, tables are dense") 
   CHECK(gradients.touched().empty());
 }
 
-TEST_CASE_FIXTURE(Fixture, "the sink hears of a parameter once, after its last use") {
+TEST_CASE_FIXTURE(Fixture, "the sink is called once per parameter, after its last use") {
   struct Heard {
     int times = 0;
     Index offset = -1, count = 0;

@@ -61,7 +61,7 @@ struct Many {
 };
 }  // namespace
 
-TEST_CASE("parameters are named by their path, and lie in the arena in reverse order") {
+TEST_CASE("parameters are named by their path, and are in the arena in reverse order") {
   Model model;
   auto const layout = nn::ParameterLayout::of(model);
   auto const& entries = layout.entries();
@@ -71,7 +71,7 @@ TEST_CASE("parameters are named by their path, and lie in the arena in reverse o
   CHECK(entries[4].name == "head");
   CHECK(layout.parameters() == 2 * (21 + 3) + 16);
   Index end = layout.size();
-  for (auto const& entry : entries) {  // each ends where the one before it in forward order begins
+  for (auto const& entry : entries) {  // each ends at the beginning of the previous one in forward order
     CHECK(entry.offset % nn::ParameterLayout::alignment == 0);
     CHECK(entry.offset + nn::ParameterLayout::padded(entry.size) == end);
     end = entry.offset;
@@ -84,7 +84,7 @@ TEST_CASE("parameters are named by their path, and lie in the arena in reverse o
   CHECK(model.stack.layers[1].bias.name == "stack.1.bias");
 }
 
-TEST_CASE("places are padded to 16 elements, what is frozen lies behind all that learns, and buffers lie apart") {
+TEST_CASE("places are padded to 16 elements; frozen parameters follow all learned ones, and buffers are separate") {
   for (auto [size, padded] : {std::pair<Index, Index>{0, 0}, {1, 16}, {15, 16}, {16, 16}, {17, 32}})
     CHECK(nn::ParameterLayout::padded(size) == padded);
   Partly model;
@@ -92,7 +92,7 @@ TEST_CASE("places are padded to 16 elements, what is frozen lies behind all that
   CHECK(layout.size() == 32 + 48 + 16 + 48);
   CHECK(layout.learned_size() == 32 + 48);
   CHECK(layout.entries()[0].frozen);
-  CHECK_FALSE(layout.entries()[0].by_rows());  // nobody writes its gradient
+  CHECK_FALSE(layout.entries()[0].by_rows());  // no layer writes its gradient
   CHECK(layout.entries()[2].by_rows());
   CHECK_FALSE(layout.entries()[3].by_rows());
   CHECK(layout.buffer_size() == 32 + 16);
@@ -106,13 +106,13 @@ TEST_CASE("a model without parameters has an empty arena") {
   CHECK(layout.entries().empty());
 }
 
-TEST_CASE("a parameter without a name is refused: no file could name it") {
+TEST_CASE("a parameter without a name is refused, because files need names") {
   Nameless model;
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(model)), doctest::Contains("has an empty name"),
                        ConfigError);
 }
 
-TEST_CASE("of very many parameters each has its place, and one that is visited twice is found") {
+TEST_CASE("each of many parameters has its place, and a duplicate is found") {
   Many model;
   auto const layout = nn::ParameterLayout::of(model);
   CHECK(layout.entries().size() == 30000);
@@ -122,7 +122,7 @@ TEST_CASE("of very many parameters each has its place, and one that is visited t
                        doctest::Contains("\"again\" is visited twice"), ConfigError);
 }
 
-TEST_CASE("names that clash and parameters that are visited twice are refused by name") {
+TEST_CASE("name clashes and parameters visited twice are refused by name") {
   SameName same;
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(same)), doctest::Contains("named \"a\""), ConfigError);
   Twice twice;

@@ -20,7 +20,7 @@ using lockstep_test::Trial;
 
 namespace {
 
-/// The block as it is.
+/// The block without recomputation.
 template <class Block>
 struct Plain {
   Block block;
@@ -28,7 +28,8 @@ struct Plain {
   auto forward(auto& context, auto const&... x) const { return block.forward(context, x...); }
 };
 
-/// Two blocks, recomputed or not, as `Wrap` says; dropout before, between and after, so that keys must go on alike.
+/// Two blocks, recomputed or not, as `Wrap` says; dropout before, between and after, so that random keys must continue
+/// equally.
 template <template <class> class Wrap>
 class Blocks {
   using Layer = nn::TransformerEncoderLayer;
@@ -69,7 +70,7 @@ struct Unused {
   }
 };
 
-/// One linear layer, used before, inside (twice, deep) and after what is recomputed; `outside` is not in the block.
+/// One linear layer, used before, inside (twice, nested) and after the recomputed block; `outside` is not in the block.
 struct Tied {
   nn::Parameter input{{3, 6}, nn::Initializer::normal(1)};
   nn::Linear linear{6, 6}, outside{6, 6};
@@ -91,7 +92,7 @@ struct Tied {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("Recompute: results and gradients are the same to the bit, dropout included", T, float, double) {
+TEST_CASE_TEMPLATE("Recompute: results and gradients are bit-identical, including dropout", T, float, double) {
   auto const plain = layer_check::run<T>(Blocks<Plain>{}, 8, batch, apply, 1, 2);
   for (int threads : {1, 2}) CHECK(plain == layer_check::run<T>(Blocks<nn::Recompute>{}, 8, batch, apply, threads, 2));
   CHECK(layer_check::evaluate<T>(Blocks<Plain>{}, 8, batch, apply) ==
@@ -101,7 +102,7 @@ TEST_CASE_TEMPLATE("Recompute: results and gradients are the same to the bit, dr
         layer_check::run<T>(Blocks<Plain>{}, 8, none, apply, 1));
 }
 
-TEST_CASE("Recompute: gradients, and the names without it") {
+TEST_CASE("Recompute: gradients are exact, and names are unchanged") {
   auto const result = layer_check::check(Blocks<nn::Recompute>{}, 8, batch, apply);
   CAPTURE(result.where);
   CHECK(result.ok());
@@ -141,7 +142,7 @@ TEST_CASE("Recompute: a parameter used inside and outside is ready once, when it
 }
 
 namespace {
-/// A wide layer below a recomputed narrow one: backward of the wide one takes much memory once the other is done.
+/// A wide layer below a recomputed narrow one: backward of the wide one needs much memory after the other's.
 struct WideBelow {
   nn::Parameter input{{3, 64}, nn::Initializer::normal(1)};
   nn::Linear wide{64, 6}, narrow{6, 6};
@@ -171,7 +172,7 @@ TEST_CASE("Recompute: the gradient of a block's input outlives the block's memor
   }
 }
 
-TEST_CASE("Recompute: a block that returns its input is the identity, whatever else it makes") {
+TEST_CASE("Recompute: a block that returns its input is the identity, whatever else it computes") {
   auto const pass = layer_check::run<double>(Nothing{}, 4, batch, apply, 1);
   CHECK(pass == layer_check::run<double>(nn::Recompute{Nothing{}}, 4, batch, apply, 1));
   auto const twice = [](auto& context, auto const& layer, auto const& x) {
@@ -183,7 +184,7 @@ TEST_CASE("Recompute: a block that returns its input is the identity, whatever e
 
 namespace {
 
-/// Eight layers one after the other.
+/// Eight layers in sequence.
 template <template <class> class Wrap>
 struct Deep {
   std::vector<Wrap<nn::TransformerEncoderLayer>> layers = std::vector<Wrap<nn::TransformerEncoderLayer>>(
@@ -204,7 +205,7 @@ struct Deep {
 
 }  // namespace
 
-TEST_CASE("Recompute: of eight layers, one at a time holds its activations, and a step allocates nothing") {
+TEST_CASE("Recompute: one of eight layers at a time has its activations in memory, and a step does not allocate") {
   TokenBatch const tokens({40, 40, 3, 17, 0, 1, 40, 39}, 40, 11);
   Trial<Deep<nn::Recompute>, float> recomputed(Deep<nn::Recompute>{});
   Trial<Deep<Plain>, float> plain(Deep<Plain>{});
@@ -215,10 +216,10 @@ TEST_CASE("Recompute: of eight layers, one at a time holds its activations, and 
     plain.step(tokens);
   }
   CHECK(recomputed.gradients == plain.gradients);
-  // Of a layer's activations an eighth is its output. Two fifths of all leave room for one layer whole, the outputs of
-  // the others and their gradients, which without Recompute take the memory of activations that nobody reads any more.
+  // An eighth of a layer's activations is its output. Two fifths of all suffice for one complete layer, the outputs of
+  // the others and their gradients, which without Recompute use the memory of dead activations.
   CHECK(5 * recomputed.context().activation_bytes() < 2 * plain.context().activation_bytes());
-  // An evaluation takes no more than that either.
+  // An evaluation needs no more memory.
   Trial<Deep<nn::Recompute>, float> evaluated(Deep<nn::Recompute>{});
   for (int run = 0; run < 2; ++run) CHECK(evaluated.evaluate(tokens).sum == plain.evaluate(tokens).sum);
   CHECK(evaluated.context().activation_bytes() < recomputed.context().activation_bytes());

@@ -19,8 +19,8 @@ using namespace lockstep;
 
 namespace {
 
-/// What meets while a batch's first input says so: 1 meets, 2 fails where others meet, 3 comes to another exchange, 0
-/// passes by. The loss is a sum over all that were met.
+/// The batch's first input says what a replica does: 1 joins the exchange, 2 fails instead, 3 calls another exchange, 0
+/// skips it. The loss is a sum over all participants.
 class Model {
  public:
   void visit(auto&& each) { each("scale", scale_); }
@@ -79,7 +79,7 @@ TEST_CASE("replicas exchange numbers within a pass") {
   }
 }
 
-TEST_CASE("one that fails ends the wait of the others with its error, and the next step works") {
+TEST_CASE("a failing replica ends the others' wait with its error, and the next step works") {
   Fixture f(3);
   for (std::size_t which : {0u, 1u, 2u}) {
     std::vector<double> what(3, 1.0);
@@ -89,7 +89,7 @@ TEST_CASE("one that fails ends the wait of the others with its error, and the ne
   }
 }
 
-TEST_CASE("one that passes by where others meet is an error, not a hang") {
+TEST_CASE("a replica that skips an exchange is an error, not a deadlock") {
   Fixture f(3);
   for (std::size_t which : {0u, 1u, 2u}) {
     std::vector<double> what(3, 1.0);
@@ -100,7 +100,7 @@ TEST_CASE("one that passes by where others meet is an error, not a hang") {
   }
 }
 
-TEST_CASE("those that come to different exchanges are told which") {
+TEST_CASE("replicas in different exchanges are reported with both names") {
   Fixture f(2);
   CHECK_THROWS_WITH_AS(f.step({1, 3}),
                        doctest::Contains("device 1 has reached an exchange (all_gather) of 3 bytes and device 0 to an "
@@ -109,7 +109,7 @@ TEST_CASE("those that come to different exchanges are told which") {
   f.step({1, 1});
 }
 
-TEST_CASE("a replica alone has no group") {
+TEST_CASE("a single replica has no group") {
   struct Alone final : nn::ReplicaGroup {
     int size() const noexcept override { return 1; }
     int rank() const noexcept override { return 0; }

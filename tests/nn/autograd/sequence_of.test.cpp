@@ -50,7 +50,7 @@ TEST_CASE("numbers and arrays, padded and ragged, become rows of an activation w
   check(Ragged<2>{{numbers.data(), {4, 3}}, {offsets.data(), {3}}, 3}, {4, 3});
 }
 
-TEST_CASE("vectors of a width that is known at run time lie as the steps of another column do") {
+TEST_CASE("vectors of a width known at run time have the layout of another column's steps") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);
@@ -97,7 +97,7 @@ TEST_CASE("another precision is converted") {
   CHECK(std::vector<double>(x.data, x.data + 4) == std::vector<double>{1, 2, 3, 4});
 }
 
-TEST_CASE("the places of a picture become tokens, which share its gradient") {
+TEST_CASE("the places of an image become tokens, which share its gradient") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);

@@ -26,7 +26,9 @@ struct Fixture {
   Context context{memory::Stream<HostSpace>(pool)};
 
   Fixture() { context.begin_micro_batch(nn::Mode::training, 1); }
-  /// i / 4 for i < count, from 1 on: exact in bfloat16 up to 256 / 4.
+  /// Returns i
+  /// 4 for i < count, from 1 on: exact in bfloat16 up to 256
+  /// 4.
   nn::Variable<Scalar, 2, HostSpace> quarters(Index count) {
     auto const x = context.template variable<2>({1, count});
     for (Index i = 0; i < count; ++i) x.value.data[i] = static_cast<Scalar>(static_cast<float>(i + 1) / 4);
@@ -37,7 +39,7 @@ constexpr float not_exact = 1.0f + 0x1p-9f;  // bfloat16 has 8 bits
 
 }  // namespace
 
-TEST_CASE("float activations are handed out themselves") {
+TEST_CASE("float activations are passed without a copy") {
   Fixture<float> f;
   auto const x = f.quarters(3), y = f.quarters(3);
   {
@@ -53,7 +55,7 @@ TEST_CASE("float activations are handed out themselves") {
   CHECK(y.value.data[0] == 0.25f);
 }
 
-TEST_CASE("bfloat16 is read exactly, and what is written is rounded at the end") {
+TEST_CASE("bfloat16 is read exactly, and written values are rounded at the end") {
   Fixture<bfloat16> f;
   for (Index const count : {0, 1, 31, 32, 33, 200}) {
     CAPTURE(count);
@@ -78,7 +80,7 @@ TEST_CASE("bfloat16 is read exactly, and what is written is rounded at the end")
   }
 }
 
-TEST_CASE("gradients are added to in bfloat16, in the order in which they were asked for") {
+TEST_CASE("gradients are accumulated in bfloat16, in the order of requests") {
   Fixture<bfloat16> f;
   auto const x = f.quarters(2);
   {
@@ -96,7 +98,7 @@ TEST_CASE("gradients are added to in bfloat16, in the order in which they were a
   CHECK(static_cast<float>(x.slot->data[1]) == 3.5f);
 }
 
-TEST_CASE("a gradient in place of another is written when that one has been read") {
+TEST_CASE("a gradient that replaces another is written after that one has been read") {
   Fixture<bfloat16> f;
   auto const x = f.quarters(2), y = f.quarters(2);
   auto const dy = f.context.gradient(y);
@@ -112,9 +114,9 @@ TEST_CASE("a gradient in place of another is written when that one has been read
   CHECK(static_cast<float>(x.slot->data[0]) == 4.0f);
 }
 
-TEST_CASE("the gradient of a loss is scaled before it is rounded to float16, and of no other type") {
+TEST_CASE("a loss's gradient is scaled before it is rounded to float16, and not for other types") {
   Fixture<float16> f;
-  float const scale = 0x1p10f, faint = 0x1p-26f;  // alone, it would be zero
+  float const scale = 0x1p10f, faint = 0x1p-26f;  // without scaling it would be zero
   f.context.bind_loss_scale(&scale);
   auto const x = f.quarters(2), y = f.quarters(2);
   {
@@ -131,7 +133,7 @@ TEST_CASE("the gradient of a loss is scaled before it is rounded to float16, and
     std::fill_n(work.gradient(y).data, 2, 1.0f);
   });
   f.context.backward({});
-  CHECK(static_cast<float>(y.slot->data[1]) == 1.0f);  // what follows of it is not scaled again
+  CHECK(static_cast<float>(y.slot->data[1]) == 1.0f);  // later results are not scaled again
   f.context.begin_micro_batch(nn::Mode::training, 2);
   auto const of_next = f.quarters(2);
   CHECK_THROWS_AS(static_cast<void>(f.context.gradient(of_next)), ConfigError);
@@ -145,7 +147,7 @@ TEST_CASE("the gradient of a loss is scaled before it is rounded to float16, and
   CHECK(static_cast<float>(z.slot->data[1]) == faint);
 }
 
-TEST_CASE("what is absent stays absent") {
+TEST_CASE("absent arguments stay absent") {
   Fixture<bfloat16> f;
   nn::Staging work(f.context);
   TensorView<bfloat16, 2, HostSpace> const none{nullptr, {3, 4}};
@@ -155,7 +157,7 @@ TEST_CASE("what is absent stays absent") {
   CHECK(work.gradient(nn::Variable<bfloat16, 2, HostSpace>{}).data == nullptr);
 }
 
-TEST_CASE("an inner one leaves an outer one's memory alone, and neither allocates anew") {
+TEST_CASE("a nested staging does not touch an outer one's memory, and neither allocates again") {
   Fixture<bfloat16> f;
   auto const x = f.quarters(100), y = f.quarters(100), z = f.quarters(100);
   long before = 0;

@@ -36,7 +36,7 @@ auto const of_pictures = [](auto& c, Nothing const&, auto const& x) {
 };
 }  // namespace
 
-TEST_CASE("a reshaped variable is the same value and the same gradient") {
+TEST_CASE("a reshaped variable shares value and gradient") {
   std::array<float, 6> values{1, 2, 3, 4, 5, 6}, gradients{6, 5, 4, 3, 2, 1};
   nn::GradientSlot<float> slot{gradients.data(), 6};
   nn::Variable<float, 1, HostSpace> const flat{{values.data(), {6}}, &slot};
@@ -52,7 +52,7 @@ TEST_CASE("a reshaped variable is the same value and the same gradient") {
                        "reshape: [2, 3] to [2, 3, 2]; both must have as many elements", ShapeError);
 }
 
-TEST_CASE("functions of elements and of channels take pictures") {
+TEST_CASE("elementwise and channel functions accept images") {
   auto t = space_check::trial<double>(Nothing{}, Extents<4>{2, 3, 2, 4}, of_pictures);
   auto const result = t.check();
   CAPTURE(result.where);
@@ -70,7 +70,7 @@ TEST_CASE("functions of elements and of channels take pictures") {
   CHECK_THROWS_AS(static_cast<void>(nn::add(context, x, y)), ShapeError);
 }
 
-TEST_CASE("losses take pictures: each place as a row") {
+TEST_CASE("losses accept images, with each place as a row") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_step();

@@ -38,7 +38,7 @@ Outcome fit_ranks(int ranks, Trained const& model = Trained()) {
 }
 }  // namespace
 
-TEST_CASE("what all replicas meet for is what one with all their samples does, but for roundings") {
+TEST_CASE("an exchange of all replicas equals one replica with all samples within rounding") {
   auto const single = fit(parallel::SingleDevice{.threads = 1});
   REQUIRE(single.losses.size() == 12);
   CHECK(single.losses.back() < 0.8 * single.losses.front());
@@ -53,12 +53,12 @@ TEST_CASE("what all replicas meet for is what one with all their samples does, b
     CHECK(ddp.buffers == dp.buffers);
     CHECK(ddp.losses == dp.losses);
   }
-  // What each replica does by itself is something else.
+  // The replicas' separate results differ from that.
   auto const apart = fit(parallel::DataParallel{.devices = 2, .threads = 1}, Model(Kind::apart));
   CHECK(farthest(apart.values, single.values) > 1000 * rounding);
 }
 
-TEST_CASE("so they do over sequences that each pads otherwise, in what is computed again, and in what comes first") {
+TEST_CASE("exchanges also work over sequences with different padding, in recomputed blocks and in the first layer") {
   for (auto kind : {Kind::of_sequences, Kind::recomputed, Kind::gathering}) {
     CAPTURE(static_cast<int>(kind));
     auto const single = fit(parallel::SingleDevice{.threads = 1}, Model(kind));
@@ -77,7 +77,7 @@ TEST_CASE("so they do over sequences that each pads otherwise, in what is comput
   }
 }
 
-TEST_CASE("where ranks skip a layer, those that they meet in come in one order") {
+TEST_CASE("if ranks skip a layer, the common layers are in one order") {
   auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, Model(Kind::skipping));
   auto const ddp = fit_ranks(2, Model(Kind::skipping));
   CHECK(ddp.values == dp.values);
@@ -93,7 +93,7 @@ TEST_CASE("in 16 bits, too, dp and ddp have equal bits") {
   CHECK(ddp.losses == dp.losses);
 }
 
-TEST_CASE("shards in turns cannot meet, and it is said; as many devices as shards can") {
+TEST_CASE("shards in turns cannot exchange, which is an error; as many devices as shards can") {
   CHECK_THROWS_WITH_AS(fit(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2}),
                        doctest::Contains("each device computes 2 shards one after the other"), ConfigError);
   auto const plain = fit(parallel::DataParallel{.devices = 2, .threads = 1});

@@ -49,13 +49,13 @@ void check_alike(Outcome const& device, Outcome const& host) {
 
 }  // namespace
 
-TEST_CASE("on CUDA, too, replicas meet within a pass, by threads, over the host and over NCCL") {
+TEST_CASE("on CUDA, too, replicas exchange within a pass, with threads, over the host and over NCCL") {
   if (!lockstep_test::has_gpu("passes in which replicas meet")) return;
   auto const host = fit(parallel::SingleDevice{.threads = 1});
   check_alike(fit(OnCuda{parallel::SingleDevice{}}), host);
   auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}});
   check_alike(dp, host);
-  // Sequences, what is computed again, and rows that are gathered first, of batches some of which come back.
+  // Sequences, recomputed blocks, and rows gathered first, with batches some of which repeat.
   for (auto kind : {Kind::of_sequences, Kind::recomputed, Kind::gathering})
     for (int devices : {2, 4})
       check_alike(fit(OnCuda{parallel::DataParallel{.devices = devices}}, Model(kind)),

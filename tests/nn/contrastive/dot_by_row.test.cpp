@@ -17,7 +17,7 @@ TEST_CASE("dot_by_row: gradients of both sides") {
   CHECK(result.ok());
 }
 
-TEST_CASE_TEMPLATE("dot_by_row: bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("dot_by_row: bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   activation_check::check_bits<T>(with_itself);
 }
 

@@ -19,7 +19,7 @@ using lockstep_test::Trial;
 
 namespace {
 
-/// What is multiplied is learned: a with b, a with itself, and a with an input.
+/// Learned factors: a with b, a with itself, and a with an input.
 struct Products {
   nn::Parameter a, b;
   explicit Products(Index rows, Index others)
@@ -35,7 +35,7 @@ struct Products {
     return loss;
   }
 };
-/// Of small whole numbers.
+/// Of small integers.
 struct Small {
   static constexpr std::array<float, 12> whole{1, -2, 0, 3, 1, 1, 0, 2, -1, 1, 1, 1};
   nn::Parameter a{{4, 3}, nn::Initializer::given(whole.data())}, b{{2, 3}, nn::Initializer::given(whole.data() + 3)};
@@ -50,7 +50,7 @@ std::vector<float> const input{1, -2, 0.5f, 0, 3, 0, 0, 1, 1, -1, 2, 2, -0.25f, 
 
 }  // namespace
 
-TEST_CASE("dot_products: gradients, where a is b, and where one is an input") {
+TEST_CASE("dot_products: gradients, also if a is b, and if one is an input") {
   for (auto [rows, others] : {std::array<Index, 2>{1, 1}, {4, 3}, {33, 31}}) {
     auto const result = lockstep_test::check_model(Products(rows, others), input);
     CAPTURE(result.where);
@@ -58,7 +58,7 @@ TEST_CASE("dot_products: gradients, where a is b, and where one is an input") {
   }
 }
 
-TEST_CASE("dot_products: each row with each row, none with none") {
+TEST_CASE("dot_products: each row with each row, and without rows") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 1);
@@ -72,7 +72,7 @@ TEST_CASE("dot_products: each row with each row, none with none") {
   CHECK(nn::dot_products(context, in(a, 0), in(b, 3)).value.extent == Extents<2>{0, 3});
 }
 
-TEST_CASE("dot_products: where one side has no rows, the other's gradient is zero") {
+TEST_CASE("dot_products: if one side has no rows, the other's gradient is zero") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("dot_products: bits do not depend on threads", T, float, doub
   }
 }
 
-TEST_CASE("dot_products: in 16 bits the same, where nothing is rounded") {
+TEST_CASE("dot_products: 16 bits give equal values without rounding") {
   std::vector<float> const targets{1, 0, 2, -1, 3, 1, 0, 4};
   Trial<Small, float> exact{Small{}};
   Trial<Small, bfloat16> low{Small{}};

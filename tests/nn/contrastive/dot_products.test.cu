@@ -32,7 +32,7 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("dot_products on CUDA: values and gradients are the host's", Scalar, float, bfloat16, float16) {
+TEST_CASE_TEMPLATE("dot_products on CUDA: values and gradients equal the host's", Scalar, float, bfloat16, float16) {
   if (!lockstep_test::has_gpu("dot_products on CUDA")) return;
   // Every gradient is below 256.
   lockstep_test::check_same_on_cuda<Scalar>(Model{}, {1, -1, 0, 0, 1, 1, -1, 0, 1},

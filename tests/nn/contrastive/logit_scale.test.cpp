@@ -17,18 +17,18 @@ using namespace layer_check;
 
 namespace {
 auto const apply = [](auto& context, nn::LogitScale const& layer, auto const& x) { return layer.forward(context, x); };
-/// Of no gradient of its own.
+/// Without a gradient of its own.
 auto const of_input = [](auto& context, nn::LogitScale const& layer, auto const& x) {
   return layer.forward(context, x.with({x.tokens.value, nullptr}));
 };
-/// As a model has it, whose visit passes `each` on.
+/// As in a model whose visit passes on `each`.
 struct Named {
   nn::LogitScale scale{{.start = 5}};
   void visit(auto&& each) { scale.visit(each); }
 };
 }  // namespace
 
-TEST_CASE("gradients of the number and of the input, of sequences and of pictures") {
+TEST_CASE("gradients of the number and of the input, for sequences and images") {
   for (Index rows : {1, 7}) {
     Batch const batch{.rows = rows, .length = 5};
     auto const result = check(nn::LogitScale{}, 33, batch, apply);
@@ -40,12 +40,12 @@ TEST_CASE("gradients of the number and of the input, of sequences and of picture
   CHECK(picture.ok());
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   Batch const batch{.rows = 70, .length = 5};
   auto const one = run<T>(nn::LogitScale{}, 33, batch, apply, 1);
   for (int threads : {2, 4}) CHECK(run<T>(nn::LogitScale{}, 33, batch, apply, threads) == one);
   CHECK(evaluate<T>(nn::LogitScale{}, 33, batch, apply) == one.loss);
-  // The number's gradient is that beside a learned input, and grows with every micro-batch.
+  // The number's gradient does not depend on whether the input is learned, and grows with every micro-batch.
   auto const alone = run<T>(nn::LogitScale{}, 33, batch, of_input, 1);
   CHECK(alone.loss == one.loss);
   CHECK(alone.gradients[0] == one.gradients[0]);
@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the s
 }
 
 TEST_CASE(
-    "the number is a single one by the name logit_scale, starts as CLIP's, and is saved and loaded as PyTorch's") {
+    "the parameter is one number named logit_scale, with CLIP's initial value, and PyTorch's files are compatible") {
   nn::LogitScale clip;
   auto const layout = nn::ParameterLayout::of(clip);
   REQUIRE(layout.entries().size() == 1);
@@ -73,7 +73,7 @@ TEST_CASE(
   CHECK(read[0] == values[0]);
 }
 
-TEST_CASE("the factor stays at its max, and comes back") {
+TEST_CASE("the factor stays at its maximum, and can decrease again") {
   nn::LogitScale layer{{.start = 2, .max = 4}};
   auto const layout = nn::ParameterLayout::of(layer);
   std::vector<double> values(static_cast<std::size_t>(layout.size())), gradients(values.size());
@@ -97,7 +97,7 @@ TEST_CASE("the factor stays at its max, and comes back") {
   CHECK(step(2, -1) == std::pair{4.0, 0.0});
 }
 
-TEST_CASE("a start that is none is refused") {
+TEST_CASE("an invalid initial value is refused") {
   CHECK_THROWS_WITH_AS(
       nn::LogitScale({.start = 200}),
       "LogitScale: the factor starts at 200.000000 and its max is 100.000000; it must start above 0 and not above its "

@@ -30,9 +30,10 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a learned factor on CUDA: values and gradients are the host's", Scalar, float, bfloat16, float16) {
+TEST_CASE_TEMPLATE("a learned factor on CUDA: values and gradients equal the host's", Scalar, float, bfloat16,
+                   float16) {
   if (!lockstep_test::has_gpu("LogitScale on CUDA")) return;
-  // The factors are 1 and, of e^4, 2: the loss is better served by less.
+  // The factors are 1 and, for e^4, 2: smaller factors reduce the loss.
   lockstep_test::check_same_on_cuda<Scalar>(Model{}, {1, -1, 0, 0, 1, 1, -1, 0, -1, 0, 4},
                                             {1, 0, 1, 0, 2, 1, 1, 0, -1, -3, 4, 0}, 3);
 }

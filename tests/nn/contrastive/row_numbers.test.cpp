@@ -21,7 +21,7 @@ struct NoParameters {
 };
 }  // namespace
 
-TEST_CASE("numbers from the first on, of as many rows") {
+TEST_CASE("numbers begin at the given one and count the rows") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 1);

@@ -10,7 +10,7 @@
 using namespace layer_check;
 
 namespace {
-/// Three parts of different widths, one of them twice, so that its gradient is a sum.
+/// Three parts of different widths, one of them twice, so its gradient is a sum.
 auto const joined = [](auto& context, nn::Linear const& layer, auto const& x) {
   return nn::concatenate_channels(context, x, layer.forward(context, x), x);
 };
@@ -24,7 +24,7 @@ TEST_CASE("concatenate_channels: gradients of all parts") {
   }
 }
 
-TEST_CASE("concatenate_channels: rows are side by side, and need no gradient") {
+TEST_CASE("concatenate_channels: rows are concatenated, and need no gradient") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 1);

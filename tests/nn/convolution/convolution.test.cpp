@@ -55,7 +55,7 @@ TEST_CASE("gradients in one, two and three dimensions") {
   ok(trial<double>(Block{}, Extents<4>{2, 4, 3, 4}, twice).check());
 }
 
-TEST_CASE("gradients in groups, of each channel by itself, dilated and causal") {
+TEST_CASE("gradients of grouped, depthwise, dilated and causal convolutions") {
   auto const ok = [](nn::GradientCheckResult const& result) {
     CAPTURE(result.where);
     CHECK(result.ok());
@@ -74,7 +74,7 @@ TEST_CASE("gradients in groups, of each channel by itself, dilated and causal") 
 }
 
 namespace {
-/// What a layer makes of x, with weights that depend on their number alone.
+/// Returns a layer's output for x, with weights that depend only on their number.
 template <class Layer>
 [[nodiscard]] std::vector<double> of(Layer layer, std::vector<double> const& x, Extents<3> extent,
                                      std::vector<std::int32_t> const& lengths = {}) {
@@ -94,13 +94,13 @@ template <class Layer>
   auto const y = std::as_const(layer).forward(context, sequences);
   auto made = numbers(y.tokens.value);
   auto const width = y.width();
-  for (Index slot = 0; slot < y.layout.slots; ++slot)  // what padding holds means nothing
+  for (Index slot = 0; slot < y.layout.slots; ++slot)  // values in padding are ignored
     if (!y.layout.is_token(slot)) std::fill_n(made.begin() + slot * width, width, 0.0);
   return made;
 }
 }  // namespace
 
-TEST_CASE("what is causal keeps the length, and what comes later changes nothing earlier") {
+TEST_CASE("causal convolutions keep the length, and later tokens change no earlier output") {
   for (auto const& options : {nn::Conv1d::Options{.kernel = 3, .causal = true},
                               nn::Conv1d::Options{.kernel = 2, .dilation = 4, .groups = 2, .causal = true},
                               nn::Conv1d::Options{.kernel = 3, .dilation = 2, .groups = 4, .causal = true}}) {
@@ -114,12 +114,12 @@ TEST_CASE("what is causal keeps the length, and what comes later changes nothing
       auto const after = of(nn::Conv1d(4, 4, options), other, {1, length, 4});
       auto const at = before.begin() + changed * 4;
       CHECK(std::equal(before.begin(), at, after.begin()));
-      CHECK_FALSE(std::equal(at, at + 4, after.begin() + changed * 4));  // its own token is seen
+      CHECK_FALSE(std::equal(at, at + 4, after.begin() + changed * 4));  // its own token is visible
     }
   }
 }
 
-TEST_CASE("sequences that are dilated or causal give what each gives alone") {
+TEST_CASE("dilated and causal convolutions of a batch of sequences equal those of each alone") {
   for (auto const& options : {nn::Conv1d::Options{.kernel = 3, .padding = 1, .dilation = 2},
                               nn::Conv1d::Options{.kernel = 3, .stride = 2, .dilation = 2, .causal = true},
                               nn::Conv1d::Options{.kernel = 3, .padding = 2, .dilation = 2, .groups = 2}}) {
@@ -152,16 +152,16 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   }
 }
 
-TEST_CASE("micro-batches add up") {
+TEST_CASE("micro-batches accumulate") {
   auto one = trial<double>(Block{}, Extents<4>{2, 4, 3, 4}, twice), two = one;
   one.run(1);
   two.run(1, 2);
-  for (std::size_t i = 0; i < one.gradients.size(); ++i)  // x + x is exact; sums may round once more on the way
+  for (std::size_t i = 0; i < one.gradients.size(); ++i)  // x + x is exact; sums may have one more rounding
     CHECK(two.gradients[i] == doctest::Approx(2 * one.gradients[i]).epsilon(1e-14));
 }
 
-TEST_CASE("channels lie last, weights as in PyTorch: torch.nn.functional.conv1d on a small case") {
-  // conv1d([[[1, 2, 3], [4, 5, 6]]], [[[1, 10], [100, 1000]]], bias=[0.5]): 1 + 20 + 400 + 5000 + 0.5, then the next.
+TEST_CASE("channels are last, and weights are as in PyTorch: torch.nn.functional.conv1d on a small case") {
+  // conv1d([[[1, 2, 3], [4, 5, 6]]], [[[1, 10], [100, 1000]]], bias=[0.5]): 1 + 20 + 400 + 5000 + 0.5, and so on.
   nn::Conv1d layer(2, 1, {.kernel = 2});
   auto const layout = nn::ParameterLayout::of(layer);
   std::vector<double> values(static_cast<std::size_t>(layout.size()));
@@ -180,7 +180,7 @@ TEST_CASE("channels lie last, weights as in PyTorch: torch.nn.functional.conv1d 
   CHECK(y.value(0, 1, 0) == 6532.5);
 }
 
-TEST_CASE("the start is PyTorch's, uniform within 1 / sqrt of the inputs of one output") {
+TEST_CASE("initial values are PyTorch's, uniform within 1 / sqrt of the inputs of one output") {
   nn::Conv3d layer(4, 8, {.kernel = {1, 3, 3}});
   auto const layout = nn::ParameterLayout::of(layer);
   CHECK(layout.entries()[0].shape == std::vector<Index>{8, 4, 1, 3, 3});
@@ -196,7 +196,7 @@ TEST_CASE("the start is PyTorch's, uniform within 1 / sqrt of the inputs of one 
 }
 
 namespace {
-/// Two convolutions of sequences, and what a row pooled from them is.
+/// Two convolutions of sequences, and a pooled row.
 struct Series {
   nn::Conv1d first{3, 4, {.kernel = 5, .stride = 2, .padding = 2}}, second{4, 2, {.kernel = 3, .padding = 1}};
   void visit(auto&& each) { each("first", first), each("second", second); }
@@ -216,7 +216,7 @@ struct Series {
 }
 }  // namespace
 
-TEST_CASE("of sequences padding is not seen: each gives what it gives alone") {
+TEST_CASE("padding of sequences is ignored: each gives its result alone") {
   auto const result = trial<double>(Series{}, Extents<3>{4, 9, 3}, of_series({9, 0, 1, 6}, 9)).check();
   CAPTURE(result.where);
   CHECK(result.ok());
@@ -249,7 +249,7 @@ TEST_CASE("of sequences padding is not seen: each gives what it gives alone") {
                        doctest::Contains("the sequences are concatenated"), ShapeError);
 }
 
-TEST_CASE("sequences of which none has a token give none, whatever the padding, and gradients of zero") {
+TEST_CASE("sequences without tokens give none, whatever the padding, and gradients of zero") {
   for (Index const padding : {0, 3}) {
     auto t = trial<float>(Series{.first = {3, 4, {.padding = padding}}}, Extents<3>{3, 0, 3}, of_series({0, 0, 0}, 0));
     t.gradients.assign(t.gradients.size(), 7.0f);
@@ -268,7 +268,7 @@ TEST_CASE("no samples, and no bias") {
   for (Index i = 0; i < weight.size; ++i) CHECK(t.gradients[static_cast<std::size_t>(weight.offset + i)] == 0);
 }
 
-TEST_CASE("series padded to the longest of no samples have no places, and no layer over space minds") {
+TEST_CASE("an empty batch of padded time series has no places, and all spatial layers accept it") {
   auto const all = [](auto& context, Stages1 const& s, auto const& x) {
     auto const y = s.norm.forward(context, s.first.forward(context, x));
     auto const larger = nn::Upsample1d{}.forward(context, s.up.forward(context, y));
@@ -282,7 +282,7 @@ TEST_CASE("series padded to the longest of no samples have no places, and no lay
     for (Index i = 0; i < entry.size; ++i) CHECK(t.gradients[static_cast<std::size_t>(entry.offset + i)] == 0);
 }
 
-TEST_CASE("shapes that cannot be are refused") {
+TEST_CASE("invalid shapes are refused") {
   CHECK_THROWS_WITH_AS(nn::Conv2d(0, 3), doctest::Contains("0 inputs, 3 outputs"), ConfigError);
   CHECK_THROWS_WITH_AS(nn::Conv2d(3, 0), doctest::Contains("3 inputs, 0 outputs"), ConfigError);
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.kernel = 0}), ConfigError);
@@ -312,7 +312,7 @@ TEST_CASE("shapes that cannot be are refused") {
                        doctest::Contains("the kernel must fit into the padded input"), ShapeError);
 }
 
-TEST_CASE("a step of layers over space allocates nothing once its shapes were seen" *
+TEST_CASE("a step of spatial layers does not allocate after its shapes were seen once" *
           doctest::skip(!lockstep_test::counts_mallocs)) {
   auto const apply = [](auto& context, Stages const& s, auto const& x) {
     auto const y = s.pool.forward(context, s.norm.forward(context, s.first.forward(context, x)));

@@ -28,7 +28,7 @@ struct Column {
 };
 }  // namespace
 
-TEST_CASE("bytes become places and channels, normalised by channel") {
+TEST_CASE("bytes become places and channels, normalized by channel") {
   Fixture f;
   nn::ImageInput<2> const layer({.extent = {2, 3}, .mean = {0.5, 0.25}, .deviation = {0.5, 1}});
   CHECK(layer.channels() == 2);
@@ -42,14 +42,14 @@ TEST_CASE("bytes become places and channels, normalised by channel") {
   CHECK(std::ranges::equal(same.value.span(), y.value.span()));
 }
 
-TEST_CASE("a column is taken as it is; a sample that is too short is named") {
+TEST_CASE("a column is read unchanged; a sample that is too short is named") {
   Fixture f;
   nn::ImageInput<3> const layer({.extent = {3, 2, 2}});
   std::vector<std::int32_t> lengths{12, 12};
   Column const column{view(std::as_const(f.bytes), 2, 12), view(std::as_const(lengths), 2)};
   auto const y = layer.forward(f.context, column).value;
   CHECK(y.extent == Extents<5>{2, 3, 2, 2, 1});
-  CHECK(y(1, 2, 1, 1, 0) == doctest::Approx((23 / 255. - 0.5) / 0.5).epsilon(1e-14));  // unless told otherwise
+  CHECK(y(1, 2, 1, 1, 0) == doctest::Approx((23 / 255. - 0.5) / 0.5).epsilon(1e-14));  // by default
   lengths = {13, 12};
   CHECK_THROWS_WITH_AS(static_cast<void>(layer.forward(f.context, column)), doctest::Contains("row 0 of the batch"),
                        DataError);
@@ -58,7 +58,7 @@ TEST_CASE("a column is taken as it is; a sample that is too short is named") {
                        "ImageInput: row 1 of the batch has 11 bytes; each sample needs 12", DataError);
 }
 
-TEST_CASE("sizes that cannot be are refused") {
+TEST_CASE("invalid sizes are refused") {
   Fixture f;
   CHECK_THROWS_WITH_AS(nn::ImageInput<1>({.extent = 3, .mean = {0, 0}, .deviation = {1}}),
                        doctest::Contains("2 means and 1 deviations"), ConfigError);

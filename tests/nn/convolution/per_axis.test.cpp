@@ -11,7 +11,7 @@ struct Options {
 };
 }  // namespace
 
-TEST_CASE("one number stands for all axes, or each has its own") {
+TEST_CASE("one number applies to all axes, or each has its own") {
   CHECK(Options{}.stride.values == Extents<3>{1, 1, 1});
   CHECK(Options{.stride = 4}.stride.values == Extents<3>{4, 4, 4});
   CHECK(Options{.stride = {1, 2, 3}}.stride.values == Extents<3>{1, 2, 3});

@@ -13,7 +13,7 @@
 using namespace layer_check;
 
 namespace {
-/// A gate and what it lets through, of one Linear; a column in between is nobody's, and one is read twice.
+/// A gate and its input, from one Linear; one column in between is unused, and one is read twice.
 auto const gated = [](auto& context, nn::Linear const& layer, auto const& x) {
   auto const both = layer.forward(context, x);
   auto const gate = nn::sigmoid(context, nn::slice_channels(context, both, 0, 3));
@@ -23,7 +23,7 @@ auto const gated = [](auto& context, nn::Linear const& layer, auto const& x) {
 };
 }  // namespace
 
-TEST_CASE("slice_channels: gradients of columns that one, two and no slices have") {
+TEST_CASE("slice_channels: gradients of columns in one, two and no slices") {
   for (Index rows : {1, 4}) {
     auto const result = check(nn::Linear(7, 8), 7, {.rows = rows, .length = 9}, gated);
     CAPTURE(result.where);
@@ -31,7 +31,7 @@ TEST_CASE("slice_channels: gradients of columns that one, two and no slices have
   }
 }
 
-TEST_CASE("slice_channels: columns of rows and tokens, and none") {
+TEST_CASE("slice_channels: columns of rows and tokens, and empty slices") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 1);
@@ -46,7 +46,7 @@ TEST_CASE("slice_channels: columns of rows and tokens, and none") {
   CHECK(std::vector<float>(tokens.data, tokens.data + 2) == std::vector<float>{2, 5});
 }
 
-TEST_CASE("slice_channels: columns that are not there are refused") {
+TEST_CASE("slice_channels: missing columns are refused") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 1);

@@ -5,7 +5,7 @@
 
 namespace space_check {
 
-/// How often steps of a trial allocate once their shapes were seen.
+/// Number of allocations in a trial's steps after its shapes were seen once.
 template <class Scalar, class Layer, int Rank, class Apply>
 [[nodiscard]] long mallocs_of_later_steps(Trial<Scalar, Layer, Rank, Apply>& trial, int threads) {
   ThreadPool pool(threads);
@@ -14,7 +14,7 @@ template <class Scalar, class Layer, int Rank, class Apply>
   context.bind_buffers(trial.buffers.data());
   long before = 0;
   for (int step = 0; step < 6; ++step) {
-    if (step == 2) before = lockstep_test::mallocs;  // the arena may merge its pieces in the second
+    if (step == 2) before = lockstep_test::mallocs;  // the arena may merge its chunks in the second
     context.begin_step();
     context.begin_micro_batch(nn::Mode::training, 1);
     static_cast<void>(trial.model.forward(context, Batch{}));

@@ -12,7 +12,7 @@ using namespace space_check;
 
 namespace {
 auto const alone = [](auto& context, auto const& layer, auto const& x) { return layer.forward(context, x); };
-auto const twice = [](auto& context, auto const& layer, auto const& x) {  // gradients are written, then added to
+auto const twice = [](auto& context, auto const& layer, auto const& x) {  // gradients are written, then added
   return nn::concatenate_channels(context, layer.forward(context, x), layer.forward(context, x));
 };
 struct Both {
@@ -50,7 +50,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
   }
 }
 
-TEST_CASE("it gives a convolution's input back its extent, and starts as PyTorch's does") {
+TEST_CASE("it restores the extent of a convolution's input, and has PyTorch's initial values") {
   ThreadPool pool(1);
   for (Index length : {7, 8, 9}) {
     nn::Conv1d down(2, 3, {.kernel = 3, .stride = 3, .padding = 1});
@@ -80,12 +80,12 @@ TEST_CASE("no samples") {
       CHECK(none.gradients[i] == 0);
 }
 
-TEST_CASE("a step allocates nothing once its shapes were seen" * doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("a step does not allocate after its shapes were seen once" * doctest::skip(!lockstep_test::counts_mallocs)) {
   auto t = trial<float>(nn::ConvTranspose2d(4, 3), Extents<4>{5, 6, 5, 4}, twice);
   CHECK(mallocs_of_later_steps(t, 2) == 0);
 }
 
-TEST_CASE("shapes that cannot be are refused") {
+TEST_CASE("invalid shapes are refused") {
   CHECK_THROWS_WITH_AS(nn::ConvTranspose2d(0, 3), doctest::Contains("TransposedConvolution: 0 inputs, 3 outputs"),
                        ConfigError);
   CHECK_THROWS_WITH_AS(nn::ConvTranspose1d(1, 1, {.output_padding = 2}),

@@ -11,7 +11,7 @@ using namespace space_check;
 
 namespace {
 auto const alone = [](auto& context, auto const& layer, auto const& x) { return layer.forward(context, x); };
-auto const twice = [](auto& context, auto const& layer, auto const& x) {  // dx is written, then added to
+auto const twice = [](auto& context, auto const& layer, auto const& x) {  // dx is written, then added
   return nn::concatenate_channels(context, layer.forward(context, x), layer.forward(context, x));
 };
 }  // namespace

@@ -34,7 +34,7 @@ void check(Layer const& layer, std::array<Index, Rank> extent, auto const& on_pi
 
 }  // namespace
 
-TEST_CASE("the places of a picture, a clip or a series are rows to a Linear and to norms") {
+TEST_CASE("the places of an image, a video or a time series are rows for Linear and norms") {
   check(nn::LayerNorm(6), Extents<4>{2, 3, 4, 6}, on_pictures, on_rows);
   check(nn::RMSNorm(6), Extents<5>{2, 1, 3, 2, 6}, on_pictures, on_rows);
   check(nn::Linear(6, 4), Extents<3>{2, 5, 6}, on_pictures, on_rows);
@@ -44,7 +44,7 @@ TEST_CASE("the places of a picture, a clip or a series are rows to a Linear and 
   check(nn::LayerNorm(6), Extents<4>{0, 3, 4, 6}, on_pictures, on_rows);
 }
 
-TEST_CASE("the result has the picture's extents, and the channels of the layer") {
+TEST_CASE("the result has the image's extents, and the channels of the layer") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   nn::Linear layer(3, 7);

@@ -13,16 +13,16 @@
 using namespace layer_check;
 
 namespace {
-/// x + layer(x): x is used twice, so that its gradient is a sum.
+/// x + layer(x): x is used twice, so its gradient is a sum.
 auto const residual = [](auto& context, nn::Linear const& layer, auto const& x) {
   return nn::add(context, x, layer.forward(context, x));
 };
-/// Both sides are the same tensor.
+/// Both sides are one tensor.
 auto const doubled = [](auto& context, nn::Linear const& layer, auto const& x) {
   auto const y = layer.forward(context, x);
   return nn::add(context, y, y);
 };
-/// To each token what the whole sequence says.
+/// Adds to each token a vector of the whole sequence.
 auto const told = [](auto& context, nn::Linear const& layer, auto const& x) {
   return nn::add(context, x, layer.forward(context, nn::mean_pool(context, x)));
 };
@@ -39,7 +39,7 @@ TEST_CASE("gradients of both sides") {
   }
 }
 
-TEST_CASE("gradients of sequences and of what is added to their tokens, padding left out") {
+TEST_CASE("gradients of sequences and of the vector added to their tokens, without padding") {
   for (auto const& lengths : {std::vector<std::int32_t>{9}, {9, 0, 1, 4}}) {
     auto const result =
         check(nn::Linear(7, 7), 7, {.rows = static_cast<Index>(lengths.size()), .length = 9, .lengths = lengths}, told);
@@ -48,7 +48,7 @@ TEST_CASE("gradients of sequences and of what is added to their tokens, padding 
   }
 }
 
-TEST_CASE("gradients of pictures, clips and series and of what is added to their places") {
+TEST_CASE("gradients of images, videos and time series and of the vector added to their places") {
   auto const shifted = [](auto& context, nn::Linear const& layer, auto const& x) {
     return nn::add(context, x, layer.forward(context, nn::global_average_pool(context, x)));
   };
@@ -60,7 +60,7 @@ TEST_CASE("gradients of pictures, clips and series and of what is added to their
   CHECK(picture.ok());
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   Batch const batch{.rows = 5, .length = 31, .lengths = {31, 1, 0, 7, 30}};
   for (int threads : {1, 2, 4})
     CHECK(run<T>(nn::Linear(33, 33), 33, batch, told, threads) == run<T>(nn::Linear(33, 33), 33, batch, told, 1));

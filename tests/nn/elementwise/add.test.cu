@@ -14,7 +14,7 @@ using namespace lockstep;
 namespace add_on_cuda {
 namespace {
 
-/// The outputs of another row are added to those of two pictures of two places.
+/// The outputs of another row are added to two images with two places.
 struct Model {
   nn::Linear layer{3, 3, nn::Bias::none}, other{3, 3, nn::Bias::none};
   void visit(auto&& each) { each("layer", layer), each("other", other); }
@@ -31,7 +31,7 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rows added to pictures on CUDA: values and gradients are the host's", Scalar, float, bfloat16,
+TEST_CASE_TEMPLATE("rows added to images on CUDA: values and gradients equal the host's", Scalar, float, bfloat16,
                    float16) {
   if (!lockstep_test::has_gpu("add on CUDA")) return;
   lockstep_test::check_same_on_cuda<Scalar>(

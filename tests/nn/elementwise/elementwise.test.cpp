@@ -13,7 +13,8 @@
 namespace {
 using namespace activation_check;
 
-/// log(1 + e^bx) / b, by value and slope
+/// log(1 + e^bx)
+/// b, by value and slope
 struct Softplus {
   static constexpr char const* name = "softplus";
   double b;
@@ -23,7 +24,7 @@ struct Softplus {
     return {std::max(x, T{0}) + std::log1p(e) / by, (x < 0 ? e : T{1}) / (1 + e)};
   }
 };
-/// e^x - 1 below zero, whose value tells its slope
+/// e^x - 1 below zero, whose slope follows from its value
 struct Elu {
   static constexpr char const* name = "elu";
   template <class T>
@@ -43,7 +44,7 @@ auto const elu = [](auto& context, auto const&, auto const& x) { return nn::elem
 
 }  // namespace
 
-TEST_CASE("gradient of the input by either kind of rule, of sequences and of pictures") {
+TEST_CASE("gradient of the input by either kind of rule, for sequences and images") {
   activation_check::check_gradients(softplus);
   activation_check::check_gradients(elu);
   auto const picture = space_check::trial<double>(NoParameters{}, lockstep::Extents<4>{2, 4, 3, 5}, softplus).check();
@@ -54,12 +55,12 @@ TEST_CASE("gradient of the input by either kind of rule, of sequences and of pic
   CHECK(rows.ok());
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   activation_check::check_bits<T>(softplus);
   activation_check::check_bits<T>(elu);
 }
 
-TEST_CASE("a rule of the library gives what its function gives") {
+TEST_CASE("a rule of the library equals its function") {
   auto const by_rule = [](auto& context, auto const&, auto const& x) {
     return nn::elementwise(context, lockstep::kernel::Silu{}, x);
   };

@@ -42,7 +42,7 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("activations by rules with members on CUDA: values and gradients are the host's", Scalar, float,
+TEST_CASE_TEMPLATE("activations by rules with members on CUDA: values and gradients equal the host's", Scalar, float,
                    bfloat16, float16) {
   if (!lockstep_test::has_gpu("activations by rules on CUDA")) return;
   lockstep_test::check_same_on_cuda<Scalar>(Model{}, {1, -1, 0, 0, 1, 1, -1, 0, -1},

@@ -11,7 +11,7 @@ auto const apply = [](auto& context, auto const&, auto const& x) { return lockst
 auto const by_itself = [](auto& context, auto const&, auto const& x) { return lockstep::nn::leaky_relu(context, x); };
 }  // namespace
 
-TEST_CASE("gradient of the input, of sequences and of pictures") {
+TEST_CASE("gradient of the input, for sequences and images") {
   activation_check::check_gradients(apply);
   auto const result =
       space_check::trial<double>(activation_check::NoParameters{}, lockstep::Extents<4>{2, 4, 3, 5}, apply).check();
@@ -19,11 +19,11 @@ TEST_CASE("gradient of the input, of sequences and of pictures") {
   CHECK(result.ok());
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   activation_check::check_bits<T>(apply);
 }
 
-TEST_CASE("the slope is 0.01 unless told") {
+TEST_CASE("the slope is 0.01 by default") {
   using namespace activation_check;
   auto const told = [](auto& context, auto const&, auto const& x) { return nn::leaky_relu(context, x, 0.01); };
   Batch const batch{.rows = 3, .length = 2};

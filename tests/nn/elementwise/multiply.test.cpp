@@ -15,11 +15,11 @@
 using namespace layer_check;
 
 namespace {
-/// x * layer(x): x is used twice, so that its gradient is a sum.
+/// x * layer(x): x is used twice, so its gradient is a sum.
 auto const gated = [](auto& context, nn::Linear const& layer, auto const& x) {
   return nn::multiply(context, x, layer.forward(context, x));
 };
-/// Both sides are the same tensor.
+/// Both sides are one tensor.
 auto const square = [](auto& context, nn::Linear const& layer, auto const& x) {
   auto const y = layer.forward(context, x);
   return nn::multiply(context, y, y);
@@ -31,7 +31,7 @@ auto const masked = [](auto& context, nn::Linear const& layer, auto const& x) {
   for (Index i = 0; i < mask.size(); ++i) mask.data[i] = static_cast<float>(i % 3);
   return nn::multiply(context, y, y.with(context.input(mask)));
 };
-/// Channels of a sequence by what the whole sequence says of them.
+/// Multiplies channels of a sequence by a vector of the whole sequence.
 auto const excited = [](auto& context, nn::Linear const& layer, auto const& x) {
   auto const factors = nn::sigmoid(context, layer.forward(context, nn::mean_pool(context, x)));
   return nn::multiply(context, x, factors);
@@ -41,7 +41,7 @@ struct NormAndMap {
   nn::Linear map{7, 7};
   void visit(auto&& each) { each("norm", norm), each("map", map); }
 };
-/// Backward reads what a norm made and what was set aside after that.
+/// Backward reads a norm's output that was discarded after the norm.
 auto const made_again = [](auto& context, NormAndMap const& layer, auto const& x) {
   auto const y = layer.norm.forward(context, x);
   auto const z = nn::multiply(context, y, layer.map.forward(context, y));
@@ -61,7 +61,7 @@ TEST_CASE("gradients of both sides") {
   }
 }
 
-TEST_CASE("gradients of sequences and of their factors, padding left out") {
+TEST_CASE("gradients of sequences and of their factors, without padding") {
   for (auto const& lengths : {std::vector<std::int32_t>{9}, {9, 0, 1, 4}}) {
     auto const result = check(nn::Linear(7, 7), 7,
                               {.rows = static_cast<Index>(lengths.size()), .length = 9, .lengths = lengths}, excited);
@@ -70,7 +70,7 @@ TEST_CASE("gradients of sequences and of their factors, padding left out") {
   }
 }
 
-TEST_CASE("gradients of pictures, clips and series and of their factors") {
+TEST_CASE("gradients of images, videos and time series and of their factors") {
   auto const squeezed = [](auto& context, nn::Linear const& layer, auto const& x) {
     return nn::multiply(context, x, nn::sigmoid(context, layer.forward(context, nn::global_average_pool(context, x))));
   };
@@ -82,7 +82,7 @@ TEST_CASE("gradients of pictures, clips and series and of their factors") {
   CHECK(picture.ok());
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   Batch const batch{.rows = 5, .length = 31, .lengths = {31, 1, 0, 7, 30}};
   for (int threads : {1, 2, 4}) {
     CHECK(run<T>(nn::Linear(33, 33), 33, batch, gated, threads) == run<T>(nn::Linear(33, 33), 33, batch, gated, 1));

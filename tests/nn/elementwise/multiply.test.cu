@@ -15,7 +15,7 @@ using namespace lockstep;
 namespace multiply_on_cuda {
 namespace {
 
-/// A layer's outputs times what they are away from an input, and these as a sequence times the outputs of another row.
+/// A layer's outputs times their difference from an input, and that as a sequence times the outputs of another row.
 struct Model {
   nn::Linear layer{3, 3, nn::Bias::none};
   void visit(auto&& each) { each("layer", layer); }
@@ -34,7 +34,7 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("multiply and subtract on CUDA: values and gradients are the host's", Scalar, float, bfloat16,
+TEST_CASE_TEMPLATE("multiply and subtract on CUDA: values and gradients equal the host's", Scalar, float, bfloat16,
                    float16) {
   if (!lockstep_test::has_gpu("multiply on CUDA")) return;
   // Every product and gradient is below 256.

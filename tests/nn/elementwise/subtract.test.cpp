@@ -10,7 +10,7 @@
 using namespace layer_check;
 
 namespace {
-/// x - layer(x): x is used twice, so that its gradient is a sum.
+/// x - layer(x): x is used twice, so its gradient is a sum.
 auto const left = [](auto& context, nn::Linear const& layer, auto const& x) {
   return nn::subtract(context, x, layer.forward(context, x));
 };

@@ -11,6 +11,6 @@ auto const apply = [](auto& context, auto const&, auto const& x) { return lockst
 
 TEST_CASE("gradient of the input") { activation_check::check_gradients(apply); }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   activation_check::check_bits<T>(apply);
 }

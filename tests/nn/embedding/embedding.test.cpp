@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a table of one parameter, and what is looked up in it") {
+TEST_CASE("an embedding is a table of one parameter, from which rows are looked up") {
   nn::Embedding table(7, 3);
   auto const layout = nn::ParameterLayout::of(table);
   REQUIRE(layout.entries().size() == 1);
@@ -15,7 +15,7 @@ TEST_CASE("a table of one parameter, and what is looked up in it") {
   CHECK(layout.entries()[0].shape == std::vector<Index>{7, 3});
   CHECK(layout.entries()[0].initializer.kind == nn::Initializer::Kind::normal);
   CHECK(layout.entries()[0].initializer.scale == 0.02);
-  auto const lookup = table.of(42);  // whatever a column is: FusedEmbedding looks at it
+  auto const lookup = table.of(42);  // any type of column: FusedEmbedding checks it
   CHECK(lookup.column == 42);
   CHECK(lookup.table.shape == std::vector<Index>{7, 3});
 }

@@ -33,7 +33,7 @@ struct Pooled {
   }
 };
 
-/// The same tables twice in one pass, as tied weights are.
+/// One table used twice in a pass, as with tied weights.
 struct Twice : Pooled {
   using Pooled::Pooled;
   template <class Context>
@@ -44,7 +44,7 @@ struct Twice : Pooled {
   }
 };
 
-/// Tokens are looked up in the weight of the layer that gives logits of them.
+/// Tokens are looked up in the weight of the layer that computes their logits.
 struct Tied {
   nn::FusedEmbedding embedding{{.length = 9, .width = 6}};
   nn::Linear head{6, 11, nn::Bias::none};
@@ -58,7 +58,7 @@ struct Tied {
 
 TokenBatch const mixed({4, 0, 1, 9, 3}, 9, 11);
 
-/// The tokens of a batch end to end.
+/// The concatenated tokens of a batch.
 struct Ragged {
   struct Column {
     TensorView<std::int32_t const, 1, HostSpace> values;
@@ -84,7 +84,7 @@ struct Ragged {
   Ragged(Ragged const&) = delete;
 };
 
-/// Pooled, on a ragged column of the same batch.
+/// Pooled, from a ragged column of that batch.
 struct Model {
   nn::FusedEmbedding embedding;
   Ragged::Column const* column;
@@ -96,7 +96,7 @@ struct Model {
   }
 };
 
-/// The same column twice, token by token or one after the other.
+/// One column twice, interleaved or concatenated.
 struct Doubled : Model {
   bool interleaved;
   template <class Context>
@@ -140,8 +140,8 @@ struct Assembled {
   }
 };
 
-/// One id for each sample, from two tables, as what a table of categories holds: once as columns of numbers, once as
-/// sequences of one id.
+/// One id for each sample, from two tables, as in a table of categories: once as columns of numbers, once as sequences
+/// of one id.
 struct Categories {
   struct Single {
     TensorView<std::int32_t const, 1, HostSpace> values;
@@ -168,7 +168,7 @@ struct Categories {
 
 }  // namespace
 
-TEST_CASE("parameters: names, shapes and start") {
+TEST_CASE("parameters: names, shapes and initial values") {
   Pooled model(0);
   auto const layout = nn::ParameterLayout::of(model);
   REQUIRE(layout.entries().size() == 2);
@@ -208,7 +208,7 @@ TEST_CASE("batches without rows or without tokens give zero gradients") {
   }
 }
 
-TEST_CASE("the padding id is a row like any other and gets nothing from padding") {
+TEST_CASE("the padding id is an ordinary row and gets no gradient from padding") {
   Trial<Pooled, float> trial(Pooled(0.1));
   trial.step(mixed);
   auto const token = trial.layout.entries()[0];
@@ -221,7 +221,7 @@ TEST_CASE("the padding id is a row like any other and gets nothing from padding"
   CHECK(others);
 }
 
-TEST_CASE("evaluation drops nothing and records nothing") {
+TEST_CASE("evaluation applies no dropout and records nothing") {
   Trial<Pooled, double> with(Pooled(0.4)), without(Pooled(0));
   CHECK(with.evaluate(mixed).sum == without.evaluate(mixed).sum);
   CHECK(with.evaluate(mixed).sum == without.step(mixed).sum);
@@ -229,7 +229,7 @@ TEST_CASE("evaluation drops nothing and records nothing") {
   CHECK(with.step(mixed, 1).sum != with.step(mixed, 2).sum);
 }
 
-TEST_CASE("loss and gradients have the same bits for any number of threads") {
+TEST_CASE("loss and gradients have equal bits for any number of threads") {
   Trial<Pooled, float> one(Pooled(0.2), 1);
   auto const loss = one.step(mixed).sum;
   for (int threads : {2, 3, 4}) {
@@ -264,7 +264,7 @@ TEST_CASE("one model serves several contexts at once") {
   for (auto const& g : gradients) CHECK(g == reference.gradients);
 }
 
-TEST_CASE("a ragged column gives the same loss and gradients, with and without a plan that comes with it") {
+TEST_CASE("a ragged column gives an equal loss and gradients, with and without a plan of the loader") {
   for (double dropout : {0.0, 0.3}) {
     Trial<Pooled, float> padded((Pooled(dropout)));
     auto const loss = padded.step(mixed).sum;
@@ -278,7 +278,7 @@ TEST_CASE("a ragged column gives the same loss and gradients, with and without a
   }
 }
 
-TEST_CASE("a plan that comes with the column is the one that is used") {
+TEST_CASE("the column's own plan is used") {
   Ragged ragged(mixed);
   SegmentPlan nothing;
   nothing.build({});
@@ -289,7 +289,7 @@ TEST_CASE("a plan that comes with the column is the one that is used") {
   for (Index i = 0; i < token.size; ++i) CHECK(trial.gradients[static_cast<std::size_t>(token.offset + i)] == 0);
 }
 
-TEST_CASE("a plan that comes with one of two columns finds its tokens among the others") {
+TEST_CASE("the plan of one of two columns finds its tokens among the others") {
   nn::FusedEmbedding const embedding({.vocabulary = 11, .width = 6});
   for (bool interleaved : {true, false}) {
     Ragged ragged(mixed);
@@ -302,7 +302,7 @@ TEST_CASE("a plan that comes with one of two columns finds its tokens among the 
   }
 }
 
-TEST_CASE("what is interleaved has a position for each step or for each token") {
+TEST_CASE("interleaved segments have a position for each step or for each token") {
   Ragged ragged(mixed);
   for (auto counted : {nn::Counted::tokens, nn::Counted::steps}) {
     nn::FusedEmbedding const embedding({.vocabulary = 11, .length = 18, .width = 6, .positions = counted});
@@ -315,7 +315,7 @@ TEST_CASE("what is interleaved has a position for each step or for each token") 
   }
 }
 
-TEST_CASE("gradients of everything that can be assembled") {
+TEST_CASE("gradients of all inputs that can be assembled") {
   for (auto norm : {nn::Norm::none, nn::Norm::layer, nn::Norm::rms})
     for (auto counted : {nn::Counted::tokens, nn::Counted::steps})
       for (double dropout : {0.0, 0.3}) {
@@ -329,7 +329,7 @@ TEST_CASE("gradients of everything that can be assembled") {
                                                   .norm = norm};
         for (bool interleaved : {false, true}) {
           Trial<Assembled, double> trial(Assembled(options, interleaved));
-          for (std::size_t i = 0; i < trial.values.size(); ++i)  // of size one: norms divide by it
+          for (std::size_t i = 0; i < trial.values.size(); ++i)  // of size one, because norms divide by it
             trial.values[i] = std::sin(1 + 1.3 * static_cast<double>(i));
           auto const result =
               nn::check_gradients(trial.model, trial.layout, trial.values, mixed, {.max_per_parameter = 200});
@@ -351,7 +351,7 @@ TEST_CASE("columns of one id for each sample are sequences of one token") {
   }
 }
 
-TEST_CASE("parameters are there when options ask for them, under these names") {
+TEST_CASE("options create parameters with these names") {
   auto const names = [](nn::FusedEmbedding::Options const& options) {
     nn::FusedEmbedding layer(options);
     auto const layout = nn::ParameterLayout::of(layer);
@@ -373,7 +373,7 @@ TEST_CASE("parameters are there when options ask for them, under these names") {
   CHECK(all[4].initializer.scale == 0);
 }
 
-TEST_CASE("what does not fit together is refused") {
+TEST_CASE("inputs that do not match are refused") {
   Trial<Pooled, double> trial(Pooled(0));
   auto& context = trial.context();
   auto const positions = mixed.places();
@@ -408,7 +408,7 @@ TEST_CASE("what does not fit together is refused") {
                        DataError);
 }
 
-TEST_CASE("bad options and columns are refused") {
+TEST_CASE("invalid options and columns are refused") {
   auto const make = [](nn::FusedEmbedding::Options const& options) { nn::FusedEmbedding const made(options); };
   CHECK_THROWS_WITH_AS(make({.vocabulary = -1, .length = 1, .width = 1}), doctest::Contains("vocabulary is -1"),
                        ConfigError);
@@ -444,7 +444,7 @@ struct Typed {
 };
 }  // namespace
 
-TEST_CASE("token types of which a pass has fewer segments get nothing from it, nor keep what they had") {
+TEST_CASE("token types beyond a pass's segments get a zero gradient") {
   for (int const segments : {1, 2}) {
     CAPTURE(segments);
     auto const result = check_model(Typed{.segments = segments}, mixed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a device the sums of tables' gradients are planned beside the rest of the pass.
+// On a device, segment plans for the tables' gradients are built concurrently with the rest of the pass.
 #include <lockstep/cuda.cuh>
 #include <lockstep/nn/embedding/fused_embedding.hpp>
 
@@ -51,7 +51,7 @@ Batch<typename Move::Space> moved(Batch<Space> const& batch, Move const& move) {
   return {column(batch.question), column(batch.answer), move(batch.labels), move(batch.positions)};
 }
 
-/// Of a number's own ids and lengths, in page-locked memory.
+/// Ids and lengths that depend on a number, in page-locked memory.
 class Content {
  public:
   explicit Content(unsigned number) {
@@ -82,8 +82,8 @@ class Content {
   memory::Block block_ = memory::PinnedResource{}.allocate(std::size_t{1} << 14);
 };
 
-/// Looks up three tables in two segments, one of them again, again what nobody uses, and once more in what is computed
-/// again by backward. Counts how often the host runs it.
+/// Looks up three tables in two segments, one of them again, again with an unused result, and once more in a recomputed
+/// block. Counts how often the host runs it.
 class Model {
  public:
   explicit Model(int* runs) : runs_(runs) {}
@@ -108,7 +108,7 @@ class Model {
   bool fails = false;
 
  private:
-  /// With plans where another pass has activations.
+  /// With segment plans in memory that another pass uses for activations.
   template <class Context>
   void fail(Context& context, Batch<typename Context::Space> const& batch) const {
     for (int i = 0; i < 12; ++i) static_cast<void>(embedding_.forward(context, batch.answer, batch.positions));
@@ -122,7 +122,7 @@ class Model {
   nn::Linear head_{width, classes};
 };
 
-/// A replica and its optimizer. One that somebody listens to queues every pass anew.
+/// A replica and its optimizer. With an observer it queues every pass again.
 template <class Space>
 class Trained {
  public:
@@ -156,7 +156,7 @@ class Trained {
 
 }  // namespace
 
-TEST_CASE("plans of other ids in recorded passes: the bits of passes that are queued anew, and the host's values") {
+TEST_CASE("plans of other ids in recorded passes: the bits of passes that are queued again, and the host's values") {
   if (!lockstep_test::has_gpu("nn::FusedEmbedding")) return;
   Trained<CudaSpace> recorded(false), plain(true);
   Trained<HostSpace> host(true);
@@ -165,11 +165,11 @@ TEST_CASE("plans of other ids in recorded passes: the bits of passes that are qu
     CAPTURE(step);
     Content const content(step), next(step + 1);
     recorded.run(content);
-    if (step % 2 == 0) recorded.send(next);  // beside the pass, and then forgotten for one in other memory
+    if (step % 2 == 0) recorded.send(next);  // on a branch of the pass, and then replaced by one in other memory
     plain.run(content), host.run(content);
     auto const values = recorded.update(), expected = host.update();
     CHECK(values == plain.update());
-    // A gradient's elements are sums of up to 360 numbers below 1, each of the order of ten roundings.
+    // A gradient's elements are sums of up to 360 numbers below 1, each with about ten roundings.
     double const bound = (step + 1) * 360.0 * 10 * std::numeric_limits<float>::epsilon();
     double worst = 0;
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -177,10 +177,10 @@ TEST_CASE("plans of other ids in recorded passes: the bits of passes that are qu
     CHECK(worst <= bound);
   }
   CHECK(plain.runs == steps);
-  CHECK(recorded.runs <= 4);  // plainly and recorded, in two places
+  CHECK(recorded.runs <= 4);  // directly and recorded, in two places
 }
 
-TEST_CASE("a pass that fails while plans are made leaves nothing to the next") {
+TEST_CASE("a pass that fails during planning does not affect the next") {
   if (!lockstep_test::has_gpu("nn::FusedEmbedding")) return;
   Trained<CudaSpace> failing(false), plain(true);
   for (unsigned step = 0; step < 5; ++step) {
@@ -196,7 +196,7 @@ TEST_CASE("a pass that fails while plans are made leaves nothing to the next") {
 
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
-TEST_CASE("plans are made beside forward, and backward waits for them once") {
+TEST_CASE("plans are made concurrently with forward, and backward waits for them once") {
   memory::CudaStream const stream;
   nn::Context<float, CudaSpace> context(stream.view());
   nn::FusedEmbedding embedding({.vocabulary = vocabulary, .width = width});
@@ -231,7 +231,7 @@ TEST_CASE("plans are made beside forward, and backward waits for them once") {
     CHECK(graph);
   };
   context.begin_micro_batch(nn::Mode::training, 1);
-  static_cast<void>(forward());  // all memory is there
+  static_cast<void>(forward());  // all memory is allocated
   captured(nn::Mode::training, [&] {
     auto const tokens = forward();
     auto const before = counts();
@@ -246,7 +246,7 @@ TEST_CASE("plans are made beside forward, and backward waits for them once") {
     CHECK(after.waits == 1);
     CHECK(after.here == before.here + 1 + 2 * 3);  // a table is cleared, and its chunks and rows are summed
   });
-  captured(nn::Mode::training, [&] {  // or what is recorded would not be complete
+  captured(nn::Mode::training, [&] {  // or the recording would be incomplete
     static_cast<void>(forward());
     context.backward({});
     CHECK(counts().waits == 1);

@@ -26,7 +26,7 @@ TEST_CASE("the tokens of one segment, and their gradient") {
   CHECK(result.ok());
 }
 
-TEST_CASE("what cannot be a segment is refused with its numbers") {
+TEST_CASE("invalid segments are refused with their numbers") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);

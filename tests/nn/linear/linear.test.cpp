@@ -25,7 +25,7 @@ TEST_CASE("gradients of input, weight and bias") {
   }
 }
 
-TEST_CASE("without a bias: gradients of input and weight, and nothing is added") {
+TEST_CASE("without a bias: gradients of input and weight, and no addition") {
   auto const without = nn::Linear(5, 3, nn::Bias::none);
   for (auto [rows, length] : {std::pair<Index, Index>{0, 1}, {1, 1}, {3, 5}, {1, 33}, {2, 300}}) {
     auto const result = check(without, 5, {.rows = rows, .length = length}, apply);
@@ -46,7 +46,7 @@ TEST_CASE("without a bias: gradients of input and weight, and nothing is added")
   CHECK(evaluate<double>(nn::Linear(5, 3), 5, batch, zero) != 0);
 }
 
-TEST_CASE("an activation in passing: its gradients, and the values and gradients of the layers apart") {
+TEST_CASE("a fused activation has exact gradients, and equals separate layers") {
   for (auto activation : {nn::Activation::gelu, nn::Activation::relu}) {
     auto const fused = [=](auto& context, nn::Linear const& layer, auto const& x) {
       return layer.forward(context, x, activation);
@@ -70,8 +70,8 @@ TEST_CASE("an activation in passing: its gradients, and the values and gradients
   }
 }
 
-TEST_CASE("a second micro-batch adds") {
-  Batch const batch{.rows = 4, .length = 300};  // more rows than one partial sum takes
+TEST_CASE("a second micro-batch accumulates") {
+  Batch const batch{.rows = 4, .length = 300};  // more rows than one partial sum
   auto const once = run<float>(nn::Linear(7, 9), 7, batch, apply, 1),
              twice = run<float>(nn::Linear(7, 9), 7, batch, apply, 1, 2);
   for (std::size_t i = 0; i < once.gradients.size(); ++i)
@@ -84,13 +84,13 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   for (int threads : {1, 2, 4}) CHECK(run<T>(nn::Linear(33, 20), 33, batch, apply, threads) == one);
 }
 
-TEST_CASE("rows without samples give gradients of zero") {
+TEST_CASE("an empty batch gives gradients of zero") {
   auto const pass = run<float>(nn::Linear(5, 3), 5, {.rows = 0, .length = 4}, apply, 2);
   CHECK(pass.loss == 0);
   for (float g : pass.gradients) CHECK(g == 0);
 }
 
-TEST_CASE("evaluation computes the same without recording") {
+TEST_CASE("evaluation gives equal values without recording") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(evaluate<double>(nn::Linear(5, 3), 5, batch, apply) == run<double>(nn::Linear(5, 3), 5, batch, apply, 1).loss);
 }

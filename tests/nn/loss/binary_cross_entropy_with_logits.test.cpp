@@ -38,7 +38,7 @@ TEST_CASE("binary_cross_entropy_with_logits: a positive weight for each label") 
   });
 }
 
-TEST_CASE("binary_cross_entropy_with_logits: bad weights and targets are refused") {
+TEST_CASE("binary_cross_entropy_with_logits: invalid weights and targets are refused") {
   for (double wrong : {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     CHECK(loss_check::refusal<ConfigError>(loss_check::Model(loss_check::batch, 5, with(wrong)))
               .starts_with("binary_cross_entropy_with_logits: positive_weight is " + std::to_string(wrong)));

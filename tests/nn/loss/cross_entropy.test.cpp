@@ -49,7 +49,7 @@ TEST_CASE("cross_entropy: gradients, used once and twice") {
 }
 
 namespace {
-/// Shares of classes, which sum up to something else than 1 in some rows.
+/// Shares of classes, whose sum is not 1 in some rows.
 struct Shared : Model {
   using Model::Model;
   std::vector<float> shares = lockstep_test::values<float>(5 * logits.shape[1], 4), factors{1, -0.5f, 0, 2, 0.25f};
@@ -78,7 +78,7 @@ TEST_CASE("cross_entropy: shares of classes") {
       CAPTURE(result.where);
       CHECK(result.ok());
     }
-  // A share of 1 is a label; one of 0.9, and 0.1 of another class, what both are in part.
+  // A share of 1 equals a label; shares of 0.9 and 0.1 are a weighted mean of both labels.
   Trial<Shared, double> trial(Shared(batch, 4));
   auto& shares = trial.model.shares;
   std::fill(shares.begin(), shares.end(), 0.0f);
@@ -109,7 +109,7 @@ struct Weighed : Model {
 };
 }  // namespace
 
-TEST_CASE("cross_entropy: rows have factors, which are on loss and gradient and not on the weight") {
+TEST_CASE("cross_entropy: row factors apply to loss and gradient and not to the weight") {
   for (int uses : {1, 2}) {
     auto const result = check_model(Weighed(batch, 4, uses), batch);
     CAPTURE(result.where);
@@ -122,7 +122,7 @@ TEST_CASE("cross_entropy: rows have factors, which are on loss and gradient and 
   CHECK(loss.sum == doctest::Approx((1 - 0.5 + 0 + 2 + 0.25) * std::log(4.0)));
 }
 
-TEST_CASE("cross_entropy: a sum with the rows as weight, the same in evaluation") {
+TEST_CASE("cross_entropy: a sum with the rows as weight, equal in evaluation") {
   Trial<Model, double> trial(Model(batch, 4));
   std::fill(trial.values.begin(), trial.values.end(), 0.5);
   auto const loss = trial.step(batch);
@@ -132,7 +132,7 @@ TEST_CASE("cross_entropy: a sum with the rows as weight, the same in evaluation"
   CHECK(loss.mean() == doctest::Approx(std::log(4.0)));
 }
 
-TEST_CASE("cross_entropy: no rows give nothing") {
+TEST_CASE("cross_entropy: without rows the loss is zero") {
   TokenBatch const none({}, 1, 11);
   Trial<Model, float> trial(Model(none, 4));
   auto const loss = trial.step(none);
@@ -140,7 +140,7 @@ TEST_CASE("cross_entropy: no rows give nothing") {
   CHECK(loss.weight == 0);
 }
 
-TEST_CASE("cross_entropy: logits stay as they are, and other integers serve as labels") {
+TEST_CASE("cross_entropy: logits are unchanged, and other integer types are valid labels") {
   Trial<Model, float> trial(Model(batch, 4));
   auto& context = trial.context();
   context.begin_micro_batch(nn::Mode::training, 1);
@@ -155,7 +155,7 @@ TEST_CASE("cross_entropy: logits stay as they are, and other integers serve as l
   CHECK(loss.sum == trial.evaluate(batch).sum);
 }
 
-TEST_CASE("cross_entropy: a label that is absent is learned as nothing: it is refused unless it reads as ignored") {
+TEST_CASE("cross_entropy: an absent label is refused unless ignored labels are enabled") {
   struct Optional : Column {
     TensorView<bool const, 1, HostSpace> present;
   };
@@ -241,7 +241,7 @@ TEST_CASE("cross_entropy: per token, padded and ragged, with weights, smoothing,
   }
 }
 
-TEST_CASE("cross_entropy: a label for each slot is needed") {
+TEST_CASE("cross_entropy: a label for each slot is required") {
   TokenBatch const tokens({4, 2}, 4, 11);
   Tagger model(tokens.layout(), {});
   model.layout.length = 3;

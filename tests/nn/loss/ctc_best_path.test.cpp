@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("repetitions are told once, blanks part them and are left out") {
+TEST_CASE("repetitions are merged, and blanks separate labels and are removed") {
   std::vector<Index> const offsets{0, 7, 7, 9}, positions(3);
   std::vector<float> logits;
   for (int const best : {1, 1, 0, 1, 2, 2, 0, 0, 2})

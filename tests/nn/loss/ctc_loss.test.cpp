@@ -22,7 +22,7 @@ using lockstep_test::Trial;
 
 namespace {
 
-/// Labels end to end, as data::RaggedCollate makes of a std::vector.
+/// Concatenated labels, as data::RaggedCollate makes from a std::vector.
 struct Labels {
   struct Column {
     TensorView<std::int32_t const, 1, HostSpace> values;
@@ -69,7 +69,7 @@ struct Model {
 TokenBatch const batch({6, 3, 1, 4, 0, 5}, 6, 11);
 Labels const labels({{1, 2, 2}, {3, 1}, {2}, {}, {}, {1, 1, 1}});
 
-/// By definition: of all ways to say a class at each token, those that read as the labels.
+/// By definition: the sum over all class sequences that reduce to the labels.
 double probability(std::vector<double> const& logits, Index tokens, Index classes, Index blank,
                    std::vector<std::int32_t> const& wanted) {
   std::vector<double> p;
@@ -108,7 +108,7 @@ std::string refusal(Labels const& of, nn::CtcOptions const& options = {}, TokenB
 
 }  // namespace
 
-TEST_CASE("the loss is that of all ways to read the labels") {
+TEST_CASE("the loss covers all paths that reduce to the labels") {
   std::vector<std::vector<std::int32_t>> const rows{{1, 2, 2}, {3, 1}, {2}, {}, {}, {1, 1, 1}};
   Trial<Model, double> trial(Model(batch, 4, labels));
   auto const loss = trial.step(batch);
@@ -123,7 +123,7 @@ TEST_CASE("the loss is that of all ways to read the labels") {
   CHECK(trial.evaluate(batch).sum == loss.sum);
 }
 
-TEST_CASE("gradients, used once and twice, with a factor, another blank, and padding left out") {
+TEST_CASE("gradients, used once and twice, with a factor, another blank, and without padding") {
   for (int const uses : {1, 2})
     for (double const factor : {1.0, 0.3}) {
       auto const result = check_model(Model(batch, 4, labels, {.factor = factor}, uses), batch);
@@ -140,7 +140,7 @@ TEST_CASE("gradients, used once and twice, with a factor, another blank, and pad
       if (!batch.layout().is_token(slot)) CHECK(trial.gradients[static_cast<std::size_t>(slot * 4 + k)] == 0);
 }
 
-TEST_CASE("a float's gradient is a double's but for rounding, over many tokens of strange size") {
+TEST_CASE("a float's gradient equals a double's within rounding, over many tokens with extreme values") {
   TokenBatch const many({300, 211}, 300, 11);
   std::vector<std::vector<std::int32_t>> texts(2);
   for (int i = 0; i < 60; ++i) texts[0].push_back(1 + i * 7 % 19), texts[1].push_back(1 + i * 5 % 19);
@@ -154,11 +154,11 @@ TEST_CASE("a float's gradient is a double's but for rounding, over many tokens o
   for (std::size_t i = 0; i < exact.gradients.size(); ++i)
     most = std::max(most, std::abs(exact.gradients[i] - static_cast<double>(low.gradients[i])));
   CAPTURE(most);
-  // A token rounds a few times, numbers near the largest, and what is rounded goes into the next.
+  // A token has a few roundings of numbers near the largest, and rounded results are inputs of the next token.
   CHECK(most <= 300 * 4 * 0x1p-24);
 }
 
-TEST_CASE("bits do not depend on threads, nothing is allocated, and batches may be empty") {
+TEST_CASE("bits do not depend on threads, there are no allocations, and batches may be empty") {
   Trial<Model, float> one(Model(batch, 4, labels), 1), several(Model(batch, 4, labels), 4);
   CHECK(one.step(batch).sum == several.step(batch).sum);
   CHECK(std::memcmp(one.gradients.data(), several.gradients.data(), one.gradients.size() * sizeof(float)) == 0);
@@ -172,7 +172,7 @@ TEST_CASE("bits do not depend on threads, nothing is allocated, and batches may 
   }
 }
 
-TEST_CASE("sequences that are too short for their labels are refused, or count nothing") {
+TEST_CASE("sequences too short for their labels are refused, or ignored") {
   Labels const too_many({{1, 2, 2}, {3, 1, 1}, {2}, {}, {}, {1, 1, 1}});
   CHECK(refusal(too_many) ==
         "ctc_loss: row 1 of the batch has 3 labels, which need 4 tokens, including a blank between equal labels, and 3 "
@@ -187,7 +187,7 @@ TEST_CASE("sequences that are too short for their labels are refused, or count n
     CHECK(without.gradients[i] == (i / 24 == 1 ? 0 : with.gradients[i]));
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("invalid inputs are refused") {
   CHECK(refusal(Labels({{1}, {4}, {}, {}, {}, {}})) ==
         "ctc_loss: row 1 of the batch has the label 4, outside [0, 4) without the blank; number the labels around the "
         "blank, or give the model as many outputs as there are classes");

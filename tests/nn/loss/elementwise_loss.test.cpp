@@ -14,7 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-/// A rule of one's own: the logarithm of the hyperbolic cosine.
+/// A custom rule: the logarithm of the hyperbolic cosine.
 struct LogCosh {
   static constexpr char const* name = "log_cosh";
   template <class T>
@@ -26,7 +26,7 @@ auto const apply = [](auto& context, auto const& x, auto const& target, double f
   return nn::elementwise_loss(context, LogCosh{}, x, target, factor);
 };
 
-/// Predictions 2, 0 and -1, of one number for each row, to be evaluated.
+/// Predictions 2, 0 and -1, one number for each row, for evaluation.
 struct ThreeRows {
   lockstep_test::TokenBatch batch{{1, 1, 1}, 1, 11};
   lockstep_test::Trial<loss_check::Model<decltype(apply)>, float> trial{{batch, 1, apply}};
@@ -38,11 +38,11 @@ struct ThreeRows {
 
 }  // namespace
 
-TEST_CASE("elementwise_loss: value, weight and gradients of a rule of one's own") {
+TEST_CASE("elementwise_loss: value, weight and gradients of a custom rule") {
   loss_check::check(apply, [](double x, double t) { return std::log(std::cosh(x - t)); });
 }
 
-TEST_CASE("elementwise_loss: a target that is absent is refused, unless factors say what the row counts") {
+TEST_CASE("elementwise_loss: an absent target is refused, unless factors give the row's weight") {
   ThreeRows rows;
   auto& context = rows.trial.context();
   auto const x = lockstep_test::learned(context, rows.trial.model.prediction);
@@ -92,7 +92,7 @@ struct Factors {
 };
 }  // namespace
 
-TEST_CASE("elementwise_loss: weighed targets have a factor for each row or token, on loss and gradient alone") {
+TEST_CASE("elementwise_loss: weighted targets have a factor for each row or token, on loss and gradient equally") {
   for (auto const& lengths : {std::vector<std::int32_t>{1, 1, 1, 1}, {3, 0, 2}}) {
     Index const length = lengths.size() == 4 ? 1 : 3;
     lockstep_test::TokenBatch const batch(lengths, length, 11);
@@ -123,7 +123,7 @@ TEST_CASE("elementwise_loss: weighed targets have a factor for each row or token
 }
 
 namespace {
-/// The rows' only numbers against targets of which some are missing.
+/// The rows' numbers against targets, some of which are missing.
 struct Missing {
   std::vector<float> factors{};
   nn::Parameter prediction{{5, 1}, nn::Initializer::normal(1)};
@@ -138,7 +138,7 @@ struct Missing {
 };
 }  // namespace
 
-TEST_CASE("elementwise_loss: rows without a target count nothing, in the loss and its weight") {
+TEST_CASE("elementwise_loss: rows without a target do not count, in the loss and its weight") {
   std::vector<float> const numbers{1, std::numeric_limits<float>::quiet_NaN(), 3, 0, -2};
   bool const present[]{true, false, true, false, true};
   data::OptionalColumn<float, HostSpace> const targets{{numbers.data(), {5}}, {present, {5}}};

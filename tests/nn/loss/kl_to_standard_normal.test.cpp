@@ -10,13 +10,13 @@
 using namespace lockstep;
 
 TEST_CASE("the divergence from the standard normal distribution: value, weight and gradients") {
-  // Of one variable as both: mean and logarithm of the deviation.
+  // One variable as both: mean and logarithm of the deviation.
   loss_check::check([](auto& context, auto const& x, auto const&,
                        double factor) { return nn::kl_to_standard_normal(context, x, x, {.factor = factor}); },
                     [](double x, double) { return (x * x + std::exp(2 * x) - 1) / 2 - x; });
 }
 
-TEST_CASE("the standard normal distribution is not far from itself") {
+TEST_CASE("the divergence of the standard normal distribution from itself is zero") {
   lockstep_test::TokenBatch const rows({1, 1, 1}, 1, 11);
   loss_check::Model const model(rows, 1, [](auto& context, auto const& x, auto const&, double) {
     return nn::kl_to_standard_normal(context, x, x);

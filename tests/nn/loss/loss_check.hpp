@@ -9,7 +9,7 @@
 
 #include "nn/sequence_model.hpp"
 
-/// The laws of a loss of each element against its own target, apply(context, prediction, column, factor).
+/// Properties of an elementwise loss with its targets, apply(context, prediction, column, factor).
 namespace loss_check {
 using namespace lockstep_test;
 namespace nn = lockstep::nn;
@@ -43,8 +43,8 @@ struct Model {
 
 inline TokenBatch const batch({4, 0, 1, 2}, 4, 11);
 
-/// `of(x, t)`, or of(x, t, column), is the loss's definition; gradients are checked with used once and twice, and with
-/// a factor.
+/// `of(x, t)`, or of(x, t, column), is the loss's definition; gradients are checked with one and two uses, and with a
+/// factor.
 template <class Apply, class Definition>
 void check(Apply apply, Definition of) {
   for (int uses : {1, 2})
@@ -77,7 +77,7 @@ void check(Apply apply, Definition of) {
   CHECK(nothing.weight == 0);
 }
 
-/// The message of the error of type E that a step throws; empty where it throws none.
+/// The message of the error of type E that a step throws; empty if it throws none.
 template <class E, class Apply>
 [[nodiscard]] std::string refusal(Model<Apply> const& model) {
   Trial<Model<Apply>, float> trial(model);

@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("in evaluation a loss is found by its name, and those of one name add up") {
+TEST_CASE("in evaluation a loss is found by its name, and losses of one name add up") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 0);
@@ -32,7 +32,7 @@ TEST_CASE("in evaluation a loss is found by its name, and those of one name add 
   CHECK_THROWS_WITH_AS(static_cast<void>(named.of("kl")), doctest::Contains("it names none."), ConfigError);
 }
 
-TEST_CASE("in training a name costs nothing and keeps nothing") {
+TEST_CASE("in training a name has no cost and is not stored") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 0);

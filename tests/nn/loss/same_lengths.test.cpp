@@ -26,7 +26,7 @@ struct Text {
   std::vector<float> targets;
 };
 
-/// A loss or a metric of two classes, of a batch of texts with so many tokens and labels each.
+/// A loss or a metric of two classes, of a batch of texts with these numbers of tokens and labels.
 template <class Collate, class F>
 void with(Collate const& collate, std::vector<std::array<std::size_t, 2>> const& sizes, F const& f) {
   std::vector<Text> texts;
@@ -70,5 +70,5 @@ TEST_CASE("a sequence with another number of labels than tokens is refused, padd
   with(padded, {{12, 12}, {8, 8}}, every);
   with(padded, {{12, 12}, {8, 7}}, none);
   with(data::RaggedCollate{}, {{12, 12}, {8, 8}}, every);
-  with(data::RaggedCollate{}, {{12, 12}, {8, 7}, {3, 4}}, none);  // the total is right
+  with(data::RaggedCollate{}, {{12, 12}, {8, 7}, {3, 4}}, none);  // the total is correct
 }

@@ -15,7 +15,7 @@
 
 using namespace layer_check;
 
-TEST_CASE("in training it is a call") {
+TEST_CASE("in training it is a plain call") {
   auto const encoded = [](auto& context, nn::Linear const& layer, auto const& x) {
     return nn::encode_once(context, [&] { return layer.forward(context, x); });
   };
@@ -25,7 +25,7 @@ TEST_CASE("in training it is a call") {
   CHECK(run<float>(nn::Linear(5, 5), 5, batch, encoded, 1) == run<float>(nn::Linear(5, 5), 5, batch, plain, 1));
 }
 
-TEST_CASE("where tokens are kept, what was made first stays, and what it was made of may go") {
+TEST_CASE("in token-by-token decoding the first result is kept, and its inputs may be released") {
   lockstep::ThreadPool pool(1);
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
   using Memory = nn::Sequence<float, HostSpace>;

@@ -31,7 +31,7 @@ using namespace lockstep;
 
 namespace {
 
-/// A part that evaluation computes otherwise: with statistics that it has kept, not the batch's.
+/// A part that evaluation computes differently: with its running statistics, not the batch's.
 class Backbone {
  public:
   void visit(auto&& each) { each("linear", linear_), each("norm", norm_); }
@@ -45,7 +45,7 @@ class Backbone {
   nn::BatchNorm norm_{8};
 };
 
-/// The block itself, under the name that it has in nn::Frozen.
+/// The block without nn::Frozen, under its name.
 struct Learned : Backbone {
   explicit Learned(Backbone block) : Backbone(block) {}
 };
@@ -73,7 +73,7 @@ using FineTuned = Model<nn::Frozen<Backbone>>;
 
 optim::AdamW optimizer() { return {.learning_rate = 0.05, .weight_decay = 0.1}; }
 
-/// name -> values, of what a model learns and what it keeps.
+/// name -> values, for a model's parameters and buffers.
 template <class Session>
 std::vector<float> part_of(Session const& session, nn::ParameterLayout const& layout, std::string_view prefix) {
   std::vector<float> out;
@@ -89,7 +89,7 @@ std::vector<float> part_of(Session const& session, nn::ParameterLayout const& la
 
 }  // namespace
 
-TEST_CASE("a frozen block keeps its names, and its parameters say that they are frozen") {
+TEST_CASE("a frozen block keeps its names, and its parameters are marked as frozen") {
   FineTuned tuned;
   Model<Learned> learned;
   auto const a = nn::ParameterLayout::of(tuned), b = nn::ParameterLayout::of(learned);
@@ -104,7 +104,7 @@ TEST_CASE("a frozen block keeps its names, and its parameters say that they are 
   CHECK(b.learned_size() == b.size());
 }
 
-TEST_CASE("it computes as in evaluation, keeps nothing for backward, and what follows learns") {
+TEST_CASE("it computes as in evaluation, stores nothing for backward, and later layers learn") {
   ThreadPool pool(1);
   Backbone block;
   auto const layout = nn::ParameterLayout::of(block);
@@ -139,7 +139,7 @@ TEST_CASE("it computes as in evaluation, keeps nothing for backward, and what fo
   CHECK(learned.has_gradient);
 }
 
-TEST_CASE("training changes what is not frozen alone, under weight decay too, and to the same bits on two devices") {
+TEST_CASE("training changes only unfrozen parameters, also with weight decay, bit-identically on two devices") {
   auto const tuned = [](auto policy) {
     Trainer trainer(FineTuned{}, optimizer(), std::move(policy), 3);
     auto const before = part_of(trainer, trainer.layout(), "backbone."),
@@ -166,7 +166,7 @@ TEST_CASE("training changes what is not frozen alone, under weight decay too, an
   }
 }
 
-TEST_CASE("a part that was learned elsewhere is loaded by its names") {
+TEST_CASE("a part trained elsewhere is loaded by its names") {
   lockstep_test::TemporaryFolder const folder;
   Trainer first(Model<Learned>{}, optimizer(), parallel::SingleDevice{}, 3);
   auto loader = line::loader(32, 4);
@@ -194,7 +194,7 @@ struct Throwing {
 };
 }  // namespace
 
-TEST_CASE("what comes after a frozen block that throws is trained all the same") {
+TEST_CASE("an exception in a frozen block leaves the context in training mode") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);

@@ -53,7 +53,7 @@ optim::AdamW optimizer() {
           .rates = [](std::string_view name, std::span<Index const>) { return name == "head.bias" ? 0.0 : 0.5; }};
 }
 
-/// The parameters after some steps of the same batch, of which a device records the first passes.
+/// The parameters after some steps with one batch, whose first passes a device records.
 template <class Space>
 std::vector<float> trained(std::vector<float> const& start) {
   Model model;
@@ -78,7 +78,7 @@ std::vector<float> trained(std::vector<float> const& start) {
 
 }  // namespace
 
-TEST_CASE("on CUDA a frozen block and a parameter of the rate 0 stay as they are, and the rest learns as on the host") {
+TEST_CASE("on CUDA frozen blocks and parameters with rate 0 are unchanged, and the rest learns as on the host") {
   if (!lockstep_test::has_gpu("frozen blocks on CUDA")) return;
   Model model;
   auto const layout = nn::ParameterLayout::of(model);

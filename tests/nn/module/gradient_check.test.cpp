@@ -13,7 +13,7 @@
 using namespace lockstep;
 
 namespace {
-/// As toy::Model, with a gradient that is off by `error`.
+/// As toy::Model, with a gradient that has an error of `error`.
 struct Wrong {
   double error;
   nn::Parameter scale{{1}, {}};
@@ -28,8 +28,8 @@ struct Wrong {
     return toy::squared_error(context, y, batch.targets);
   }
 };
-/// sum of 1000 (i + 1) p[i] over both parameters; the gradient is off by `error` where `at` says, and elsewhere by
-/// less.
+/// sum of 1000 (i + 1) p[i] over both parameters; the gradient has an error of `error` at `at`, and a smaller one
+/// elsewhere.
 struct Linear {
   double error;
   std::size_t at;
@@ -50,7 +50,7 @@ struct Linear {
   }
   static double weight(std::size_t i) { return 1000 * static_cast<double>(i + 1); }
 };
-/// 1e-7 p, whose gradient is taken for three times as large.
+/// 1e-7 p, with a gradient three times too large.
 struct Small {
   nn::Parameter p{{1}, {}};
   void visit(auto&& each) { each("p", p); }
@@ -62,7 +62,7 @@ struct Small {
     return {1e-7 * context.template value<1>(p)(0), 1};
   }
 };
-/// The sum of a matrix's elements, a column of whose gradient is left out.
+/// The sum of a matrix's elements, with one column missing in the gradient.
 struct Matrix {
   explicit Matrix(Index width, Index left_out) : column(left_out), p{{width, width}, {}} {}
   void visit(auto&& each) { each("p", p); }
@@ -95,13 +95,13 @@ nn::GradientCheckResult check(Model model, nn::GradientCheckOptions const& optio
 }
 }  // namespace
 
-TEST_CASE("a right gradient passes, and every parameter is looked at") {
+TEST_CASE("a correct gradient passes, and every parameter is checked") {
   auto const result = check(toy::Model{});
   CHECK(result.ok());
   CHECK(result.checked == 4);
 }
 
-TEST_CASE("a gradient that is wrong in the fifth digit, or not a number, is found and named") {
+TEST_CASE("a gradient with an error in the fifth digit, or NaN, is found and named") {
   CHECK(check(Wrong{0}).ok());
   auto const off = check(Wrong{1e-5});
   CHECK_FALSE(off.ok());
@@ -109,20 +109,21 @@ TEST_CASE("a gradient that is wrong in the fifth digit, or not a number, is foun
   CHECK_FALSE(check(Wrong{std::numeric_limits<double>::quiet_NaN()}).ok());
 }
 
-TEST_CASE("small gradients are told with their digits") {
+TEST_CASE("small gradients are reported with their digits") {
   CHECK(check(Small{}).where == "p[0]: numeric 1e-07, analytic 3e-07");
 }
 
-TEST_CASE("of all elements the worst is named, and an error counts by the gradient's size") {
+TEST_CASE("the worst of all elements is named, and an error is relative to the gradient's size") {
   for (std::size_t at : {2u, 4u, 9u}) {
     CHECK(check(Linear{5e-7 * Linear::weight(at), at}).ok());
     auto const off = check(Linear{2e-6 * Linear::weight(at), at});
-    CHECK(off.worst == doctest::Approx(2).epsilon(0.01));  // the difference itself is off by 2^-53 1e5 / 1e-5 = 1e-6
+    // the difference itself has an error of 2^-53 1e5 / 1e-5 = 1e-6
+    CHECK(off.worst == doctest::Approx(2).epsilon(0.01));
     CHECK(off.where.starts_with((at < 6 ? "first[" : "second[") + std::to_string(at % 6) + "]"));
   }
 }
 
-TEST_CASE("as many elements are looked at as asked for, over all rows and columns") {
+TEST_CASE("the requested number of elements is checked, over all rows and columns") {
   auto const some = check(Linear{1, 3}, {.max_per_parameter = 3});  // 0, 5 and 4 of each
   CHECK(some.checked == 6);
   CHECK(some.worst < 1.1);

@@ -47,10 +47,12 @@ Moments moments(std::vector<float> const& values, nn::Parameter const& p) {
 }
 }  // namespace
 
-TEST_CASE("starts have the mean, spread and bound of their distribution") {
+TEST_CASE("initial values have the mean, spread and bound of their distribution") {
   Model model;
   auto const values = start(model, 1);
-  // The mean of n values of deviation s strays by s / sqrt(n), the deviation by at most s / sqrt(n) too; 5 of these.
+  // The mean of n values of deviation s has a deviation of s
+  // sqrt(n), and the deviation at most s
+  // sqrt(n) too; 5 of these.
   auto const one = moments(values, model.one), two = moments(values, model.two);
   double const s1 = 0.5 / std::sqrt(3.0), n = std::sqrt(40'000.0);
   CHECK(std::abs(one.mean) < 5 * s1 / n);
@@ -61,7 +63,7 @@ TEST_CASE("starts have the mean, spread and bound of their distribution") {
   CHECK(values[static_cast<std::size_t>(model.three.offset + 4)] == 1.0f);
 }
 
-TEST_CASE("a start depends on seed and name, not on the rest of the model") {
+TEST_CASE("an initial value depends on seed and name, not on the rest of the model") {
   Model model;
   Other other;
   auto const a = start(model, 1), b = start(model, 1), c = start(model, 2), d = start(other, 1);
@@ -70,13 +72,13 @@ TEST_CASE("a start depends on seed and name, not on the rest of the model") {
   CHECK(std::equal(d.begin(), d.end(), a.begin() + model.two.offset));
 }
 
-TEST_CASE("a large start is the same, however many threads share it") {
+TEST_CASE("large initial values are equal for any number of threads") {
   Large model;
   auto const layout = nn::ParameterLayout::of(model);
   CHECK(nn::initial_values(layout, 3, 3) == nn::initial_values(layout, 3));
 }
 
-TEST_CASE("numbers that are given are where parameters and buffers start, whatever the seed") {
+TEST_CASE("given numbers are the initial values of parameters and buffers, for any seed") {
   std::vector<float> const table{1, -2, 3, 4, 5, 6};
   Given model{{{2, 3}, nn::Initializer::given(table.data())}, {{4}, nn::Initializer::given(table.data() + 2)}};
   auto const layout = nn::ParameterLayout::of(model);

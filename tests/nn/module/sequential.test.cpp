@@ -45,21 +45,21 @@ layer_check::Batch const batch{.rows = 3, .length = 4, .lengths = {4, 0, 2}};
 
 }  // namespace
 
-TEST_CASE("Sequential: parameters are named by place, or as they are told") {
+TEST_CASE("Sequential: parameters are named by place, or by given names") {
   CHECK(names(sequential()) ==
         std::vector<std::string>{"0.weight", "0.bias", "input.weight", "input.bias", "3.weight", "3.bias"});
   CHECK(names(nn::Sequential{nn::Sequential{nn::Linear{1, 1}, gelu}, nn::Linear{1, 1}})[0] == "0.0.weight");
   CHECK(names(nn::Sequential{gelu}).empty());
 }
 
-TEST_CASE("Sequential: what the layers give one after the other, to the bit") {
+TEST_CASE("Sequential: the result is bit-identical to its layers in sequence") {
   auto const one = layer_check::run<float>(sequential(), 6, batch, apply, 1);
   CHECK(one == layer_check::run<float>(ByHand{}, 6, batch, apply, 1));
   CHECK(one == layer_check::run<float>(sequential(), 6, batch, apply_to_rows, 2));
   CHECK(one.loss != 0);
 }
 
-TEST_CASE("Sequential: gradients, with dropout inside and of no layers at all") {
+TEST_CASE("Sequential: gradients, with dropout inside and without layers") {
   auto const result =
       layer_check::check(nn::Sequential{nn::Linear{6, 6}, nn::Dropout{0.3}, nn::LayerNorm{6}}, 6, batch, apply);
   CAPTURE(result.where);

@@ -21,7 +21,7 @@ float buffer(auto const& t, std::size_t which, Index c) {
   return static_cast<float>(t.buffers[static_cast<std::size_t>(t.layout.buffers()[which].offset + c)]);
 }
 
-/// Sequences of so many tokens, padded to `length` or ragged.
+/// Sequences with these numbers of tokens, padded to `length` or ragged.
 struct SequenceBatch {
   lockstep_test::TokenBatch padded;
   std::vector<Index> offsets{0};
@@ -38,8 +38,8 @@ struct SequenceBatch {
   }
 };
 
-/// A layer over them as a model. The loss is an irregular combination of what it makes of the tokens, whose gradient
-/// in padding is no number.
+/// A layer over them as a model. The loss is an irregular combination of its outputs for the tokens, whose gradient in
+/// padding is NaN.
 template <class Layer>
 struct SequenceModel {
   nn::Parameter x;
@@ -70,12 +70,12 @@ struct SequenceModel {
   }
 };
 
-/// The part of a vector of parameters or gradients that is the model's input.
+/// The model's input in a vector of parameters or gradients.
 template <class T>
 T* input_of(auto const& trial, std::vector<T>& all) {
   return all.data() + trial.layout.entries()[0].offset;
 }
-/// The same tokens in both, with numbers in padding that would be seen.
+/// Both have equal tokens, and numbers in padding that would change results.
 template <class Trial>
 void share_tokens(SequenceBatch const& batch, Trial& padded, Trial& ragged, Index width) {
   auto const* from = input_of(ragged, ragged.values);
@@ -114,7 +114,7 @@ TEST_CASE("gradients of sequences of unequal lengths, padded and ragged, with an
       }
 }
 
-TEST_CASE("padded sequences give what ragged ones give, but for roundings, however long the padding") {
+TEST_CASE("padded sequences equal ragged ones within rounding, for any padding") {
   std::vector<std::int32_t> const lengths{5, 0, 1, 9, 3};
   SequenceBatch const ragged(lengths, 9, true);
   for (Index length : {9, 30})
@@ -144,7 +144,7 @@ TEST_CASE("padded sequences give what ragged ones give, but for roundings, howev
     }
 }
 
-TEST_CASE("the running statistics of sequences are those of their tokens, also where they are computed again") {
+TEST_CASE("the running statistics of sequences are their tokens', also with recomputation") {
   SequenceBatch const batch({1, 0, 3}, 4);
   auto const check = [&](auto layer) {
     lockstep_test::Trial<SequenceModel<decltype(layer)>, float> t(SequenceModel{batch, std::move(layer), 1});
@@ -159,7 +159,7 @@ TEST_CASE("the running statistics of sequences are those of their tokens, also w
   check(nn::Recompute{nn::BatchNorm(1)});
 }
 
-TEST_CASE("sequences without tokens, and one token alone, leave the running statistics as they are") {
+TEST_CASE("sequences without tokens, and one token alone, do not change the running statistics") {
   for (auto const& lengths : {std::vector<std::int32_t>{0, 0}, {0, 1}, {}}) {
     SequenceBatch const batch(lengths, 3);
     lockstep_test::Trial<SequenceModel<nn::BatchNorm>, float> t(SequenceModel{batch, rectified(5), 5});
@@ -172,7 +172,7 @@ TEST_CASE("sequences without tokens, and one token alone, leave the running stat
   }
 }
 
-TEST_CASE("one value per channel is normalised to zero and leaves the running statistics alone") {
+TEST_CASE("one value per channel is normalized to zero and does not change the running statistics") {
   auto t = trial<double>(nn::BatchNorm(3), Extents<2>{1, 3}, alone);
   auto const before = t.buffers;
   auto const result = t.check();
@@ -182,7 +182,7 @@ TEST_CASE("one value per channel is normalised to zero and leaves the running st
   CHECK(t.buffers == before);
 }
 
-TEST_CASE("no samples give gradients of zero and leave the running statistics alone") {
+TEST_CASE("an empty batch gives gradients of zero and does not change the running statistics") {
   auto t = trial<float>(rectified(5), Extents<3>{0, 4, 5}, alone);
   auto const before = t.buffers;
   t.gradients.assign(t.gradients.size(), 7.0f);
@@ -218,8 +218,7 @@ TEST_CASE("the running statistics follow PyTorch: momentum 0.1, variance over n 
   CHECK(t.layout.buffers()[1].name == "layer.running_var");
 }
 
-TEST_CASE(
-    "momentum is the new share of the running statistics, from none to all; weights start at one, biases at zero") {
+TEST_CASE("momentum is the weight of the new statistics, from none to all; weights start at one, biases at zero") {
   for (double momentum : {0.0, 0.25, 1.0}) {
     auto t = trial<double>(nn::BatchNorm(1, {.momentum = momentum}), Extents<2>{4, 1}, alone);
     for (std::size_t i = 0; i < 4; ++i)
@@ -231,7 +230,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("rows that are recomputed count once in the running statistics") {
+TEST_CASE("recomputed rows count once in the running statistics") {
   auto once = trial<float>(nn::BatchNorm(3), Extents<2>{7, 3}, alone);
   auto again = trial<float>(nn::Recompute{nn::BatchNorm(3)}, Extents<2>{7, 3}, alone);
   CHECK(once.run(1) == again.run(1));
@@ -255,7 +254,7 @@ TEST_CASE("evaluation uses the running statistics, whatever the batch") {
   CHECK(t.run(1, 1, nn::Mode::evaluation) == doctest::Approx(expected).epsilon(1e-14));
 }
 
-TEST_CASE("a mean far above the deviation costs no digits: 1e4 with deviation 1 over many chunks") {
+TEST_CASE("a mean far above the deviation loses no digits: 1e4 with deviation 1 over many chunks") {
   nn::BatchNorm layer(1);
   auto t = trial<float>(layer, Extents<2>{100'000, 1}, alone);
   auto const input = static_cast<std::size_t>(t.layout.entries()[0].offset);
@@ -266,13 +265,13 @@ TEST_CASE("a mean far above the deviation costs no digits: 1e4 with deviation 1 
   }
   for (std::size_t i = 0; i < 100'000; ++i) squares += std::pow(static_cast<double>(t.values[input + i]) - mean, 2);
   t.run(2);
-  // A chunk's mean is off by at most its 16384 float additions, 16384 * 2^-24 * 1e4 = 10 in the worst case and about
-  // sqrt(16384) of them, 0.08, in practice; its variance by the square of that, which merging takes out again except
-  // for rounding: 1 % of a variance of 1/3 bounds it, where the textbook formula would lose all of it.
+  // A chunk's mean has an error of at most its 16384 float additions, 16384 * 2^-24 * 1e4 = 10 in the worst case and
+  // about sqrt(16384) of them, 0.08, in practice. Its variance has the square of that, which merging corrects except
+  // for rounding: 1 % of a variance of 1/3 bounds it, while the textbook formula would lose all of it.
   CHECK(buffer(t, 1, 0) == doctest::Approx(0.9 + 0.1 * squares / 99'999).epsilon(0.001));
 }
 
-TEST_CASE("what is of the batch gets no gradient, and the parameters get theirs") {
+TEST_CASE("a batch's tensor gets no gradient, and the parameters get theirs") {
   auto const of_batch = [](auto& context, auto const& layer, auto x) {
     x.slot = nullptr;
     return layer.forward(context, x);
@@ -287,13 +286,13 @@ TEST_CASE("what is of the batch gets no gradient, and the parameters get theirs"
     }
 }
 
-TEST_CASE("a nan is not rectified away") {
+TEST_CASE("NaN passes the rectifier") {
   auto t = trial<float>(rectified(1), Extents<2>{3, 1}, alone);
   t.values[static_cast<std::size_t>(t.layout.entries()[0].offset)] = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(t.run(1)));
 }
 
-TEST_CASE("sizes that cannot be are refused") {
+TEST_CASE("invalid sizes are refused") {
   CHECK_THROWS_AS(nn::BatchNorm(0), ConfigError);
   CHECK_THROWS_AS(nn::BatchNorm(1, {.epsilon = 0}), ConfigError);
   CHECK_THROWS_WITH_AS(nn::BatchNorm(1, {.momentum = 1.5}), doctest::Contains("momentum in [0, 1]"), ConfigError);

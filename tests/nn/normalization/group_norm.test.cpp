@@ -74,8 +74,7 @@ TEST_CASE_TEMPLATE("groups of each sample have mean 0 and variance 1, also far f
     }
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, on the samples beside, or on being computed again", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, on other samples, or on recomputation", T, float, double) {
   for (auto const& layer : {nn::GroupNorm(4, 20), rectified(4, 20)}) {
     auto const outcome = [&](int threads, auto apply) {
       auto t = trial<T>(layer, Extents<3>{3, 1700, 20}, apply);
@@ -91,7 +90,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads, on the samples beside, or on 
   }
 }
 
-TEST_CASE("no samples and no places give gradients of zero") {
+TEST_CASE("an empty batch or empty images give gradients of zero") {
   for (auto const& extent : {Extents<3>{0, 4, 6}, Extents<3>{2, 0, 6}}) {
     auto t = trial<float>(rectified(2, 6), extent, alone);
     t.gradients.assign(t.gradients.size(), 7.0f);
@@ -101,7 +100,7 @@ TEST_CASE("no samples and no places give gradients of zero") {
   }
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("invalid inputs are refused") {
   CHECK_THROWS_WITH_AS(nn::GroupNorm(0, 4),
                        "GroupNorm: 0 groups, 4 channels and epsilon 0.000010; groups and channels must be at least 1, "
                        "epsilon above 0",

@@ -13,11 +13,11 @@ auto const with_epsilon = [](double epsilon) {
 };
 }  // namespace
 
-TEST_CASE("l2_normalize: gradients, of rows that are longer than epsilon, and shorter") {
+TEST_CASE("l2_normalize: gradients of rows longer and shorter than epsilon") {
   for (double epsilon : {1e-12, 100.0}) activation_check::check_gradients(with_epsilon(epsilon));
 }
 
-TEST_CASE_TEMPLATE("l2_normalize: bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("l2_normalize: bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   activation_check::check_bits<T>(with_epsilon(1e-12));
 }
 

@@ -15,7 +15,7 @@ auto const tokens_only = [](auto& context, nn::LayerNorm const& layer, auto cons
   return layer.forward(context, x.tokens, x.tokens);
 };
 
-/// norm(x + dropout(linear(x))), as around each half of a transformer layer.
+/// norm(x + dropout(linear(x))), as in each half of a transformer layer.
 struct Block {
   nn::Linear linear;
   nn::LayerNorm norm;
@@ -47,19 +47,19 @@ TEST_CASE("gradients, alone and with a residual") {
   }
 }
 
-TEST_CASE("a row of one element is its bias, whatever the input") {
+TEST_CASE("a row of one element becomes its bias, whatever the input") {
   auto const result = check(nn::LayerNorm(1), 1, {.rows = 2, .length = 2}, alone);
   CAPTURE(result.where);
   CHECK(result.ok());
 }
 
-TEST_CASE("a row wider than the buffer of the fused dropout") {
+TEST_CASE("a row can be wider than the buffer of the fused dropout") {
   auto const result = check(make(300, 0.3), 300, {.rows = 1, .length = 2}, block, {.max_per_parameter = 16});
   CAPTURE(result.where);
   CHECK(result.ok());
 }
 
-TEST_CASE("fused dropout is the dropout layer's") {
+TEST_CASE("fused dropout equals the dropout layer") {
   Batch const batch{.rows = 3, .length = 4, .lengths = {4, 2, 0}};
   auto const apart = [](auto& context, Block const& b, auto const& x) {
     return b.norm.forward(context, x, b.dropout.forward(context, b.linear.forward(context, x)), nn::Dropout(0));
@@ -69,8 +69,7 @@ TEST_CASE("fused dropout is the dropout layer's") {
   CHECK(fused == separate);
 }
 
-TEST_CASE_TEMPLATE("a sum in the memory of what is added, and a norm set aside, leave the same bits", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("a sum in the addend's memory, and a discarded norm, give equal bits", T, float, double) {
   Batch const batch{.rows = 3, .length = 50, .lengths = {50, 1, 0}};
   auto const sparing = [](auto& context, Block const& b, auto const& x) {
     auto const y = b.norm.forward_in_place(context, x, b.linear.forward(context, x), b.dropout);
@@ -99,17 +98,17 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   for (int threads : {1, 2, 4}) CHECK(run<T>(make(40, 0.1), 40, batch, block, threads) == one);
 }
 
-TEST_CASE("rows without samples give gradients of zero") {
+TEST_CASE("an empty batch gives gradients of zero") {
   auto const pass = run<float>(nn::LayerNorm(5), 5, {.rows = 0, .length = 4}, alone, 2);
   for (float g : pass.gradients) CHECK(g == 0);
 }
 
-TEST_CASE("evaluation drops nothing and keeps nothing") {
+TEST_CASE("evaluation applies no dropout and stores nothing") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(evaluate<double>(make(6, 0.5), 6, batch, block) == run<double>(make(6, 0), 6, batch, block, 1).loss);
 }
 
-TEST_CASE("it starts with weights of one and biases of zero, and adds 1e-5 to the variance unless told otherwise") {
+TEST_CASE("weights start at one and biases at zero, and by default 1e-5 is added to the variance") {
   nn::LayerNorm layer(5);
   auto const layout = nn::ParameterLayout::of(layer);
   CHECK(layout.entries()[0].initializer.scale == 1);

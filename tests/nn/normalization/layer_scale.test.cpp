@@ -17,11 +17,11 @@ auto const apply = [](auto& context, nn::LayerScale const& layer, auto const& x)
 auto const twice = [](auto& context, nn::LayerScale const& layer, auto const& x) {
   return layer.forward(context, layer.forward(context, x));
 };
-/// Of no gradient of its own.
+/// Without a gradient of its own.
 auto const of_input = [](auto& context, nn::LayerScale const& layer, auto const& x) {
   return layer.forward(context, x.with({x.tokens.value, nullptr}));
 };
-/// Whose visit names the factors as its file does.
+/// Whose visit names the factors as in its file.
 struct Named {
   nn::LayerScale scale{5, 0.5};
   void visit(auto&& each) {
@@ -30,7 +30,7 @@ struct Named {
 };
 }  // namespace
 
-TEST_CASE("gradients of the factors and of the input, of sequences, with padding, and of pictures") {
+TEST_CASE("gradients of the factors and of the input, for sequences, with padding, and images") {
   Batch padded{.rows = 7, .length = 5};
   padded.lengths = {5, 0, 1, 3, 5, 2, 4};
   for (Batch const& batch : {Batch{.rows = 1, .length = 1}, Batch{.rows = 40, .length = 5}, padded}) {
@@ -49,29 +49,29 @@ TEST_CASE("gradients of the factors and of the input, of sequences, with padding
   CHECK(picture.ok());
 }
 
-TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   Batch const batch{.rows = 70, .length = 5};
   auto const one = run<T>(nn::LayerScale{33}, 33, batch, apply, 1);
   for (int threads : {2, 4}) CHECK(run<T>(nn::LayerScale{33}, 33, batch, apply, threads) == one);
   CHECK(evaluate<T>(nn::LayerScale{33}, 33, batch, apply) == one.loss);
-  // The factors' gradient is that beside a learned input, and grows with every micro-batch.
+  // The factors' gradient does not depend on whether the input is learned, and grows with every micro-batch.
   auto const alone = run<T>(nn::LayerScale{33}, 33, batch, of_input, 1);
   auto const two = run<T>(nn::LayerScale{33}, 33, batch, apply, 1, 2);
   CHECK(alone.loss == one.loss);
-  for (std::size_t c = 0; c < 33; ++c) {  // parameters lie in the order of backward
+  for (std::size_t c = 0; c < 33; ++c) {  // parameters are in the order of backward
     CHECK(alone.gradients[c] == one.gradients[c]);
     CHECK(two.gradients[c] == 2 * one.gradients[c]);
   }
 }
 
-TEST_CASE("no rows give gradients of zero") {
+TEST_CASE("an empty batch gives gradients of zero") {
   auto trial = space_check::trial<float>(nn::LayerScale{5}, lockstep::Extents<3>{0, 4, 5}, apply);
   trial.gradients.assign(trial.gradients.size(), 7.0f);
   CHECK(trial.run(2) == 0);
   for (std::size_t c = 0; c < 5; ++c) CHECK(trial.gradients[c] == 0);
 }
 
-TEST_CASE("the factors start near zero, and have the name weight unless a visit gives them another") {
+TEST_CASE("the factors start near zero, and are named weight unless a visit gives them another name") {
   nn::LayerScale layer{5};
   auto const layout = nn::ParameterLayout::of(layer);
   REQUIRE(layout.entries().size() == 1);
@@ -84,7 +84,7 @@ TEST_CASE("the factors start near zero, and have the name weight unless a visit 
   CHECK(nn::initial_values(of_other, 1)[4] == 0.5f);
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("invalid inputs are refused") {
   CHECK(refusal(nn::LayerScale{5}, 4, apply) ==
         "LayerScale layer: the input is [4, 4] and weight is [5]; the input needs 5 columns");
   CHECK_THROWS_WITH_AS(

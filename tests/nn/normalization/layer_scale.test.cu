@@ -14,7 +14,7 @@ using namespace lockstep;
 namespace layer_scale_on_cuda {
 namespace {
 
-/// The factors are used twice: of two pictures of two places, and of a sequence.
+/// The factors are used twice: for two images of two places, and for a sequence.
 struct Model {
   nn::Linear layer{3, 3, nn::Bias::none};
   nn::LayerScale scale{3};
@@ -31,8 +31,7 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("factors of channels on CUDA: values and gradients are the host's", Scalar, float, bfloat16,
-                   float16) {
+TEST_CASE_TEMPLATE("channel factors on CUDA: values and gradients equal the host's", Scalar, float, bfloat16, float16) {
   if (!lockstep_test::has_gpu("LayerScale on CUDA")) return;
   lockstep_test::check_same_on_cuda<Scalar>(Model{}, {1, -1, 0, 0, 1, 1, -1, 0, 1, 1, 2, -1},
                                             {1, 0, 1, 0, 2, 1, 1, 1, 0, 0, 1, -1, 0, 1, 2, 1, 7, 4, 1, 3, 2, -1, 2, 1},

@@ -17,8 +17,8 @@ using namespace layer_check;
 namespace {
 auto const alone = [](auto& context, nn::RMSNorm const& layer, auto const& x) { return layer.forward(context, x); };
 
-/// sum = x + dropout(linear(x)) and its norm, as around each part of a pre-norm transformer; `Uses` says what of both
-/// goes on.
+/// sum = x + dropout(linear(x)) and its norm, as in each part of a pre-norm transformer; `Uses` says which of both are
+/// used later.
 enum class Uses { both, sum, normalized };
 struct Block {
   nn::Linear linear;
@@ -66,13 +66,13 @@ TEST_CASE("gradients, alone and joined") {
     }
 }
 
-TEST_CASE("a row wider than the buffer of the fused dropout") {
+TEST_CASE("a row can be wider than the buffer of the fused dropout") {
   auto const result = check(make(300, 0.3), 300, {.rows = 1, .length = 2}, block, {.max_per_parameter = 16});
   CAPTURE(result.where);
   CHECK(result.ok());
 }
 
-TEST_CASE("joined is dropout, addition and norm one after the other") {
+TEST_CASE("the fused layer equals dropout, addition and norm in sequence") {
   Batch const batch{.rows = 3, .length = 4, .lengths = {4, 2, 0}};
   for (auto uses : {Uses::both, Uses::sum, Uses::normalized})
     for (double p : {0.0, 0.5}) {
@@ -92,24 +92,24 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   for (int threads : {1, 2, 4}) CHECK(run<T>(make(40, 0.1), 40, batch, block, threads) == one);
 }
 
-TEST_CASE("rows without samples give gradients of zero") {
+TEST_CASE("an empty batch gives gradients of zero") {
   auto const pass = run<float>(nn::RMSNorm(5), 5, {.rows = 0, .length = 4}, alone, 2);
   for (float g : pass.gradients) CHECK(g == 0);
 }
 
-TEST_CASE("evaluation drops nothing and keeps nothing") {
+TEST_CASE("evaluation applies no dropout and stores nothing") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(evaluate<double>(make(6, 0.5), 6, batch, block) == run<double>(make(6, 0), 6, batch, block, 1).loss);
 }
 
-TEST_CASE("it starts with weights of one, and adds 1e-6 to the mean of squares unless told otherwise") {
+TEST_CASE("weights start at one, and by default 1e-6 is added to the mean square") {
   nn::RMSNorm layer(5);
   CHECK(nn::ParameterLayout::of(layer).entries()[0].initializer.scale == 1);
   Batch const batch{.rows = 2, .length = 3};
   CHECK(run<double>(layer, 5, batch, alone, 1) == run<double>(nn::RMSNorm(5, 1e-6), 5, batch, alone, 1));
 }
 
-TEST_CASE("what is added may be of the batch, and then gets no gradient") {
+TEST_CASE("the addend may be a batch's tensor, which gets no gradient") {
   auto const with = [](bool learned) {
     return [learned](auto& context, Block const& b, auto const& x) {
       auto added = b.linear.forward(context, x);

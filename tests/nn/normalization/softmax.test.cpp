@@ -10,7 +10,7 @@ namespace {
 auto const apply = [](auto& context, auto const&, auto const& x) { return lockstep::nn::softmax(context, x); };
 }
 
-TEST_CASE("softmax: gradients, of tokens and of pictures") {
+TEST_CASE("softmax: gradients, for tokens and images") {
   activation_check::check_gradients(apply);
   auto const result =
       space_check::trial<double>(activation_check::NoParameters{}, lockstep::Extents<4>{2, 3, 2, 5}, apply).check();
@@ -18,6 +18,6 @@ TEST_CASE("softmax: gradients, of tokens and of pictures") {
   CHECK(result.ok());
 }
 
-TEST_CASE_TEMPLATE("softmax: bits do not depend on threads, and evaluation computes the same", T, float, double) {
+TEST_CASE_TEMPLATE("softmax: bits do not depend on threads, and evaluation gives equal values", T, float, double) {
   activation_check::check_bits<T>(apply);
 }

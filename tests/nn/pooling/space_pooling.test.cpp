@@ -13,7 +13,7 @@ struct Nothing {
   void visit(auto&&) {}
 };
 auto const global = [](auto& context, Nothing const&, auto const& x) { return nn::global_average_pool(context, x); };
-auto const twice = [](auto& context, Nothing const&, auto const& x) {  // dx is written, then added to
+auto const twice = [](auto& context, Nothing const&, auto const& x) {  // dx is written, then added
   nn::MaxPool2d const first({.kernel = 3, .stride = 1, .padding = 1});
   nn::AvgPool2d const second({.kernel = {3, 5}, .stride = 1, .padding = {1, 2}});
   auto const most = first.forward(context, x), mean = second.forward(context, x);
@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
   CHECK(same_bits(mean.gradients, same.gradients));
 }
 
-TEST_CASE("a window is 2 wide, and as far from the next as it is wide, unless told otherwise") {
+TEST_CASE("a window is by default 2 wide, with a stride of its width") {
   auto usual = trial<float>(nn::MaxPool2d(), Extents<4>{2, 6, 6, 3}, alone),
        told = trial<float>(nn::MaxPool2d({.kernel = 2, .stride = 2, .padding = 0}), Extents<4>{2, 6, 6, 3}, alone);
   CHECK(usual.run(1) == told.run(1));
@@ -68,14 +68,14 @@ TEST_CASE("a window is 2 wide, and as far from the next as it is wide, unless to
   CHECK(wide.run(1) == apart.run(1));
 }
 
-TEST_CASE("no samples, and evaluation") {
+TEST_CASE("an empty batch, and evaluation") {
   CHECK(trial<float>(nn::MaxPool2d(), Extents<4>{0, 4, 4, 3}, alone).run(2) == 0);
   CHECK(trial<float>(Nothing{}, Extents<4>{0, 4, 4, 3}, global).run(2) == 0);
   auto t = trial<double>(nn::MaxPool2d(), Extents<4>{2, 4, 4, 3}, alone);
   CHECK(t.run(1, 1, nn::Mode::evaluation) == t.run(1));
 }
 
-TEST_CASE("windows that cannot be are refused") {
+TEST_CASE("invalid windows are refused") {
   CHECK_THROWS_AS(nn::MaxPool1d({.kernel = 0}), ConfigError);
   CHECK_THROWS_AS(nn::AvgPool2d({.stride = {1, 0}}), ConfigError);
   CHECK_THROWS_WITH_AS(trial<float>(nn::MaxPool1d({.kernel = 4}), Extents<3>{1, 3, 2}, alone).run(1),

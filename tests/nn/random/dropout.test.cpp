@@ -38,7 +38,7 @@ TEST_CASE("dropout layer: the identity in evaluation and at probability 0, witho
   CHECK(some.model.layer.forward(context, sequences).tokens.value.data == x.value.data);
 }
 
-TEST_CASE("dropout layer: a picture is a sample whose places are its elements") {
+TEST_CASE("dropout layer: an image is a sample whose places are its elements") {
   nn::Dropout const dropout(0.5);
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
@@ -64,7 +64,8 @@ TEST_CASE("dropout layer: a picture is a sample whose places are its elements") 
                        ShapeError);
 }
 
-TEST_CASE("dropout layer: a value becomes zero with its probability, and else so much larger that the mean stays") {
+TEST_CASE(
+    "dropout layer: a value becomes zero with its probability, and is otherwise scaled so that the mean is unchanged") {
   TokenBatch const many(std::vector<std::int32_t>(60, 9), 9, 11);
   Trial<Model, double> trial(Model(many, 0.25));
   auto& context = trial.context();
@@ -76,11 +77,12 @@ TEST_CASE("dropout layer: a value becomes zero with its probability, and else so
     zeros += y.data[i] == 0;
     CHECK((y.data[i] == 0 || y.data[i] == doctest::Approx(x.value.data[i] / 0.75).epsilon(1e-6)));
   }
-  // 5400 values: the share of zeros strays by sqrt(0.25 * 0.75 / 5400) = 0.006; 5 of these.
+  // 5400 values: the fraction of zeros has a deviation of sqrt(0.25 * 0.75
+  // 5400) = 0.006; 5 of these.
   CHECK(std::abs(static_cast<double>(zeros) / static_cast<double>(y.size()) - 0.25) < 5 * 0.006);
 }
 
-TEST_CASE("dropout layer: every application and every step has a mask of its own") {
+TEST_CASE("dropout layer: every application and every step has its own mask") {
   Trial<Model, double> trial(Model(batch, 0.4));
   auto& context = trial.context();
   context.begin_micro_batch(nn::Mode::training, 1);
@@ -93,7 +95,7 @@ TEST_CASE("dropout layer: every application and every step has a mask of its own
   CHECK(first.key != next.key);
 }
 
-TEST_CASE("dropout layer: a layer that drops nothing moves no other layer's mask") {
+TEST_CASE("dropout layer: a layer with probability 0 does not change other layers' masks") {
   Trial<Model, double> trial(Model(batch, 0.4)), none(Model(batch, 0));
   auto const second_key = [](auto& t, nn::Dropout const& first) {
     t.context().begin_micro_batch(nn::Mode::training, 1);
@@ -103,7 +105,7 @@ TEST_CASE("dropout layer: a layer that drops nothing moves no other layer's mask
   CHECK(second_key(trial, trial.model.layer) == second_key(trial, none.model.layer));
 }
 
-TEST_CASE("dropout layer: a sequence without a position, the random key, is refused where one is needed") {
+TEST_CASE("dropout layer: a sequence without positions, its random key, is refused if one is needed") {
   ThreadPool pool(1);
   nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::training, 1);

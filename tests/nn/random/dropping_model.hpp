@@ -8,7 +8,7 @@
 
 namespace lockstep_test {
 
-/// A layer that leaves out, by their samples' positions, what is learned: of sequences, or, with slots of one token
+/// A layer that drops parts of a learned parameter, by the samples' positions: of sequences or, with slots of one token
 /// each and no lengths, of one vector per sample.
 template <class Layer>
 struct DroppingModel {

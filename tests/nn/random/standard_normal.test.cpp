@@ -16,7 +16,7 @@ using lockstep_test::Trial;
 
 namespace {
 
-/// mean + deviation * noise, as a variational autoencoder draws what it encodes.
+/// mean + deviation * noise, as in a variational autoencoder.
 struct Drawn {
   nn::Parameter mean, log_deviation;
   bool vectors;
@@ -45,7 +45,7 @@ TokenBatch const batch({5, 0, 1, 9, 3}, 9, 11);
 
 }  // namespace
 
-TEST_CASE("what is drawn by mean, deviation and noise: gradients of both") {
+TEST_CASE("samples from mean, deviation and noise have gradients of both") {
   for (bool vectors : {false, true}) {
     auto const result = check_model(Drawn(batch, vectors), batch);
     CAPTURE(result.where);
@@ -53,7 +53,7 @@ TEST_CASE("what is drawn by mean, deviation and noise: gradients of both") {
   }
 }
 
-TEST_CASE("a sample meets the same numbers in any row and with any padding, new ones in every call and step") {
+TEST_CASE("a sample gets equal noise in any row and with any padding, and new noise in every call and step") {
   Trial<Drawn, float> trial(Drawn(batch, false));
   auto& context = trial.context();
   auto const draw = [&](TokenBatch const& of) {
@@ -78,7 +78,7 @@ TEST_CASE("a sample meets the same numbers in any row and with any padding, new 
   }
 }
 
-TEST_CASE("a picture meets the numbers of a sequence of its places, wherever it lies in the batch") {
+TEST_CASE("an image gets the noise of a sequence of its places, anywhere in the batch") {
   Trial<Drawn, float> trial(Drawn(batch, true));
   auto& context = trial.context();
   auto const vector_of = [](auto const& y) {

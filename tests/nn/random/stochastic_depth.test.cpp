@@ -20,7 +20,7 @@ using Model = lockstep_test::DroppingModel<nn::StochasticDepth>;
 TokenBatch const batch({5, 0, 1, 9, 3}, 9, 11);
 TokenBatch const many(std::vector<std::int32_t>(60, 9), 9, 11);
 
-/// What the samples at these positions are multiplied by, as pictures of three places or as sequences of three tokens.
+/// Returns the factors of the samples at these positions, as images of three places or as sequences of three tokens.
 std::vector<float> factors(nn::StochasticDepth const& depth, std::vector<Index> const& positions, bool sequences,
                            std::uint64_t key = 3) {
   ThreadPool pool(1);
@@ -45,7 +45,7 @@ std::vector<float> factors(nn::StochasticDepth const& depth, std::vector<Index> 
 
 }  // namespace
 
-TEST_CASE("stochastic depth: gradients, of sequences and of vectors") {
+TEST_CASE("stochastic depth: gradients, for sequences and vectors") {
   for (double p : {0.0, 0.4})
     for (bool vectors : {false, true}) {
       auto const result = check_model(Model(batch, p, vectors), batch);
@@ -70,7 +70,7 @@ TEST_CASE("stochastic depth: the identity in evaluation and at probability 0, wi
   CHECK(some.model.layer.forward(context, sequences).tokens.value.data == x.value.data);
 }
 
-TEST_CASE("stochastic depth: a sample is kept as a whole, in any batch, as a picture or as a sequence") {
+TEST_CASE("stochastic depth: a sample is kept as a whole, in any batch, as an image or as a sequence") {
   nn::StochasticDepth const depth(0.5);
   std::vector<Index> positions(200);
   for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<Index>(7 * i);
@@ -78,13 +78,14 @@ TEST_CASE("stochastic depth: a sample is kept as a whole, in any batch, as a pic
   CHECK(all == factors(depth, positions, true));
   CHECK(all != factors(depth, positions, false, 4));
   for (float factor : all) CHECK((factor == 0 || factor == 2));
-  // 200 draws: the number of those kept strays by sqrt(200 / 4) = 7.1; 5 of these.
+  // 200 draws: the number of kept ones has a deviation of sqrt(200
+  // 4) = 7.1; 5 of these.
   CHECK(std::abs(static_cast<double>(std::count(all.begin(), all.end(), 2.0f)) - 100) < 5 * 7.1);
   CHECK(factors(depth, {positions.begin() + 50, positions.end()}, false) ==
         std::vector<float>(all.begin() + 50, all.end()));
 }
 
-TEST_CASE("stochastic depth: every application draws anew") {
+TEST_CASE("stochastic depth: every application draws again") {
   Trial<Model, double> trial(Model(many, 0.5));
   auto& context = trial.context();
   context.begin_micro_batch(nn::Mode::training, 1);
@@ -95,7 +96,7 @@ TEST_CASE("stochastic depth: every application draws anew") {
   CHECK(!std::equal(first.data, first.data + first.size(), second.data));
 }
 
-TEST_CASE("stochastic depth: a probability that is none, and samples without positions, are refused") {
+TEST_CASE("stochastic depth: invalid probabilities, and samples without positions, are refused") {
   CHECK_THROWS_WITH_AS(nn::StochasticDepth(1),
                        "StochasticDepth: probability 1.000000; it must be in [0, 1); 0 turns it off", ConfigError);
   ThreadPool pool(1);

@@ -18,9 +18,9 @@ using namespace lockstep;
 namespace stochastic_depth_on_cuda {
 namespace {
 
-std::vector<Index> const positions{7, 8, 10, Index{1} << 40};  // of vectors two are kept, and one of the sequences
+std::vector<Index> const positions{7, 8, 10, Index{1} << 40};  // two of the vectors are kept, and one of the sequences
 
-/// Four vectors, and then two sequences of two tokens, beside what is left of them.
+/// Four vectors, followed by two sequences of two tokens, with the rest of each.
 struct Model {
   nn::Linear layer{3, 3, nn::Bias::none};
   nn::StochasticDepth depth{0.5};
@@ -42,7 +42,8 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("stochastic depth on CUDA: values and gradients are the host's", Scalar, float, bfloat16, float16) {
+TEST_CASE_TEMPLATE("stochastic depth on CUDA: values and gradients equal the host's", Scalar, float, bfloat16,
+                   float16) {
   if (!lockstep_test::has_gpu("StochasticDepth on CUDA")) return;
   lockstep_test::OnDevice<Index> const on_device(positions);
   lockstep_test::check_same_on_cuda<Scalar>(Model{.on_device = &on_device}, {1, -1, 0, 0, 1, 1, -1, 0, 1},

@@ -56,7 +56,7 @@ struct Model {
   }
 };
 
-/// What one forward pass gives, token by token.
+/// The output of one forward pass, token by token.
 template <class Layer>
 std::vector<double> values_of(Trial<Model<Layer>, double>& trial, nn::SequenceLayout<HostSpace> const& layout,
                               std::vector<double> const& numbers) {
@@ -77,8 +77,7 @@ std::vector<double> values_of(Trial<Model<Layer>, double>& trial, nn::SequenceLa
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("gradients, in both directions, padding and sequences without tokens left out", Layer, nn::LSTM,
-                   nn::GRU) {
+TEST_CASE_TEMPLATE("gradients, in both directions, without padding and empty sequences", Layer, nn::LSTM, nn::GRU) {
   for (auto const& lengths : {std::vector<std::int32_t>{1}, {4}, {5, 0, 1, 9, 3}, {0, 0}}) {
     TokenBatch const batch(lengths, 9, 11);
     for (auto const direction : {Direction::forward, Direction::backward})
@@ -95,8 +94,9 @@ TEST_CASE_TEMPLATE("gradients, in both directions, padding and sequences without
   }
 }
 
-TEST_CASE_TEMPLATE("ragged sequences give what padded ones do, and those read backwards what turned ones do", Layer,
-                   nn::LSTM, nn::GRU) {
+TEST_CASE_TEMPLATE(
+    "ragged sequences equal padded ones, and a reverse layer equals a forward layer on reversed sequences", Layer,
+    nn::LSTM, nn::GRU) {
   std::vector<std::int32_t> const lengths{4, 0, 1, 6};
   std::vector<Index> const offsets{0, 4, 4, 5, 11};
   TokenBatch const batch(lengths, 7, 11);
@@ -124,7 +124,7 @@ TEST_CASE_TEMPLATE("ragged sequences give what padded ones do, and those read ba
 
 namespace {
 
-/// The cells of layers for one number each, from the definition: h of the first step after h of the step before.
+/// The cells of layers for one number each, by definition: h of the first step, then h of the second.
 struct ByHand {
   std::vector<double> const& values;
   nn::ParameterLayout const& layout;
@@ -170,7 +170,7 @@ void step(nn::GRU const&, ByHand const& by, double const* x, std::vector<double>
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("states are those of the definition", Layer, nn::LSTM, nn::GRU) {
+TEST_CASE_TEMPLATE("states equal the definition's", Layer, nn::LSTM, nn::GRU) {
   TokenBatch const batch({4}, 4, 11);
   Trial<Model<Layer>, double> trial(Model<Layer>(batch, Direction::forward));
   auto const numbers = lockstep_test::values<double>(4 * inputs, 3);
@@ -200,7 +200,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", Layer, nn::LSTM, nn::GRU) {
 
 namespace {
 
-/// A gated recurrent unit of other layers, as torch.nn.GRUCell.
+/// A gated recurrent unit from other layers, as torch.nn.GRUCell.
 class Composed {
  public:
   void visit(auto&& each) {
@@ -220,7 +220,7 @@ class Composed {
   nn::Linear reset_{inputs + width, width}, update_{inputs + width, width}, input_{inputs, width}, state_{width, width};
 };
 
-/// Series of numbers, of which the first one's sign is to be remembered.
+/// Time series of numbers; the first one's sign must be remembered.
 struct Series {
   static constexpr Index steps = 6;
   Index rows;
@@ -250,7 +250,7 @@ struct Remembers {
     return nn::cross_entropy(context, head.forward(context, state), batch.classes());
   }
 };
-/// The same of one series, step by step, by the layer and by what is composed of others.
+/// One time series, step by step, by the layer and by a composition of other layers.
 struct BothWays {
   Composed composed;
   void visit(auto&& each) { composed.visit(each); }
@@ -280,7 +280,7 @@ struct OneLayer {
 
 }  // namespace
 
-TEST_CASE("a GRU and one composed of other layers have the same loss and gradients") {
+TEST_CASE("a GRU and its composition from other layers have equal loss and gradients") {
   Series const batch(4);
   Trial<BothWays, double> parts((BothWays()));
   Trial<OneLayer, double> whole((OneLayer()));
@@ -290,7 +290,7 @@ TEST_CASE("a GRU and one composed of other layers have the same loss and gradien
     FAIL(name);
     return Index{0};
   };
-  // What the layer keeps in two matrices of three gates lies in four maps there.
+  // The layer's two matrices of three gates are four linear maps there.
   auto const each_pair = [&](auto const& f) {
     for (Index c = 0; c < width; ++c) {
       for (Index g = 0; g < 3; ++g) {
@@ -321,7 +321,7 @@ TEST_CASE("a GRU and one composed of other layers have the same loss and gradien
   });
 }
 
-TEST_CASE_TEMPLATE("it learns to remember, and allocates nothing meanwhile", Layer, nn::LSTM, nn::GRU) {
+TEST_CASE_TEMPLATE("it learns to remember, without allocations", Layer, nn::LSTM, nn::GRU) {
   Series const batch(32);
   Trial<Remembers<Layer>, float> trial((Remembers<Layer>()));
   auto const before = trial.evaluate(batch);
@@ -339,7 +339,7 @@ TEST_CASE_TEMPLATE("it learns to remember, and allocates nothing meanwhile", Lay
   CHECK(after.sum < before.sum / 5);
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("invalid inputs are refused") {
   CHECK_THROWS_WITH_AS(nn::LSTM(0, 5), "LSTM: 0 inputs and the width 5; both must be at least 1", ConfigError);
   CHECK_THROWS_WITH_AS(nn::GRU(3, 0), "GRU: 3 inputs and the width 0; both must be at least 1", ConfigError);
   TokenBatch const batch({2}, 2, 11);

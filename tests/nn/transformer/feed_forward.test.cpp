@@ -13,7 +13,7 @@ using namespace layer_check;
 namespace {
 auto const apply = [](auto& context, nn::FeedForward const& layer, auto const& x) { return layer.forward(context, x); };
 
-/// The same from separate layers.
+/// The block from separate layers.
 struct Parts {
   nn::Linear first, second;
   nn::Dropout dropout;
@@ -43,7 +43,7 @@ TEST_CASE("gradients of input and parameters") {
   }
 }
 
-TEST_CASE("the fused layer is what its parts make") {
+TEST_CASE("the fused layer equals its parts") {
   Batch const batch{.rows = 3, .length = 4};
   for (int variant : {0, 1, 2, 3}) {
     double const dropout = variant % 2 == 0 ? 0.0 : 0.5;
@@ -53,34 +53,34 @@ TEST_CASE("the fused layer is what its parts make") {
         run<double>(Parts{nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout), activation}, 9, batch, apart, 1);
     CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
     REQUIRE(fused.gradients.size() == separate.gradients.size());
-    // The same terms, multiplied in another order: slope and dropout are one factor here.
+    // Equal terms, multiplied in another order: slope and dropout are one factor here.
     for (std::size_t i = 0; i < fused.gradients.size(); ++i)
       CHECK(fused.gradients[i] == doctest::Approx(separate.gradients[i]).epsilon(1e-13).scale(10));
   }
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
-  Batch const batch{.rows = 18, .length = 60};  // more rows than one thread takes together
+  Batch const batch{.rows = 18, .length = 60};  // more rows than one thread processes together
   for (double dropout : {0.0, 0.1}) {
     auto const one = run<T>(nn::FeedForward(24, 40, dropout), 24, batch, apply, 1);
     for (int threads : {1, 2, 4}) CHECK(run<T>(nn::FeedForward(24, 40, dropout), 24, batch, apply, threads) == one);
   }
 }
 
-TEST_CASE("a second micro-batch adds") {
+TEST_CASE("a second micro-batch accumulates") {
   Batch const batch{.rows = 2, .length = 300};
   auto const once = run<float>(nn::FeedForward(8, 16), 8, batch, apply, 1),
              twice = run<float>(nn::FeedForward(8, 16), 8, batch, apply, 1, 2);
   for (std::size_t i = 0; i < once.gradients.size(); ++i) CHECK(twice.gradients[i] == 2 * once.gradients[i]);
 }
 
-TEST_CASE("evaluation drops nothing") {
+TEST_CASE("evaluation applies no dropout") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(evaluate<double>(nn::FeedForward(6, 8, 0.5), 6, batch, apply) ==
         run<double>(nn::FeedForward(6, 8, 0), 6, batch, apply, 1).loss);
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid settings are refused") {
   CHECK_THROWS_AS(static_cast<void>(run<float>(nn::FeedForward(5, 8), 6, {.rows = 2, .length = 2}, apply, 1)),
                   lockstep::ShapeError);
   CHECK_THROWS_WITH_AS(nn::FeedForward(5, 0),

@@ -22,7 +22,7 @@ nn::GatedFeedForward make(Index width, Index inner, double dropout = 0, nn::Bias
   return nn::GatedFeedForward({.width = width, .inner = inner, .dropout = dropout, .bias = bias});
 }
 
-/// The same from separate layers.
+/// The block from separate layers.
 struct Parts {
   nn::Linear gate, up, down;
   nn::Dropout dropout;
@@ -68,7 +68,7 @@ TEST_CASE("gradients of input and parameters") {
   }
 }
 
-TEST_CASE("the fused layer is what its parts make") {
+TEST_CASE("the fused layer equals its parts") {
   Batch const batch{.rows = 3, .length = 4};
   for (double dropout : {0.0, 0.5}) {
     auto const fused = run<double>(make(9, 20, dropout), 9, batch, apply, 1);
@@ -76,7 +76,7 @@ TEST_CASE("the fused layer is what its parts make") {
         Parts{nn::Linear(9, 20), nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout)}, 9, batch, apart, 1);
     CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
     REQUIRE(fused.gradients.size() == separate.gradients.size());
-    // The same terms, multiplied and added in another order.
+    // Equal terms, multiplied and added in another order.
     for (std::size_t i = 0; i < fused.gradients.size(); ++i)
       CHECK(fused.gradients[i] == doctest::Approx(separate.gradients[i]).epsilon(1e-13).scale(10));
   }
@@ -88,18 +88,18 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   for (int threads : {1, 2, 4}) CHECK(run<T>(make(24, 40, 0.1), 24, batch, apply, threads) == one);
 }
 
-TEST_CASE("a second micro-batch adds") {
+TEST_CASE("a second micro-batch accumulates") {
   Batch const batch{.rows = 2, .length = 300};
   auto const once = run<float>(make(8, 16), 8, batch, apply, 1), twice = run<float>(make(8, 16), 8, batch, apply, 1, 2);
   for (std::size_t i = 0; i < once.gradients.size(); ++i) CHECK(twice.gradients[i] == 2 * once.gradients[i]);
 }
 
-TEST_CASE("evaluation drops nothing") {
+TEST_CASE("evaluation applies no dropout") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(evaluate<double>(make(6, 8, 0.5), 6, batch, apply) == run<double>(make(6, 8, 0), 6, batch, apply, 1).loss);
 }
 
-TEST_CASE("names are those of the parts") {
+TEST_CASE("names are the parts' names") {
   auto const names = [](nn::Bias bias) {
     Model model(make(4, 6, 0, bias), 1, 4, apply);
     std::string all;
@@ -112,7 +112,7 @@ TEST_CASE("names are those of the parts") {
   CHECK(names(nn::Bias::none) == "input layer.gate.weight layer.up.weight layer.down.weight ");
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid settings are refused") {
   CHECK_THROWS_AS(static_cast<void>(run<float>(make(5, 8), 6, {.rows = 2, .length = 2}, apply, 1)),
                   lockstep::ShapeError);
   CHECK_THROWS_AS(nn::GatedFeedForward({.width = 5, .inner = 0}), lockstep::ConfigError);

@@ -18,7 +18,7 @@ using FeedForward = nn::PreNorm<nn::RMSNorm, nn::FeedForward>;
 FeedForward make(double dropout) { return {nn::RMSNorm(6), nn::FeedForward(6, 9, dropout), dropout}; }
 auto const apply = [](auto& context, auto const& layer, auto const& x) { return layer.forward(context, x); };
 
-/// A part that takes a number besides its input.
+/// A part that takes a number in addition to its input.
 struct Shift {
   void visit(auto&&) {}
   template <class Context, class Sequence>
@@ -29,7 +29,7 @@ struct Shift {
   }
 };
 
-/// The same from separate layers.
+/// The layer from separate layers.
 struct Parts {
   nn::RMSNorm norm{6};
   nn::FeedForward part;
@@ -53,7 +53,7 @@ TEST_CASE("gradients") {
   }
 }
 
-TEST_CASE("it is its parts one after the other, under their names") {
+TEST_CASE("it equals its parts in sequence, under their names") {
   Batch const batch{.rows = 3, .length = 4, .lengths = {4, 0, 2}};
   CHECK(run<double>(make(0.3), 6, batch, apply, 1) ==
         run<double>(Parts{.part = nn::FeedForward(6, 9, 0.3), .dropout = nn::Dropout(0.3)}, 6, batch, apply, 1));
@@ -63,7 +63,7 @@ TEST_CASE("it is its parts one after the other, under their names") {
   CHECK(layout.entries()[2].name == "layer.first.weight");
 }
 
-TEST_CASE("what follows the input reaches the part") {
+TEST_CASE("further arguments are passed to the part") {
   lockstep::ThreadPool pool(1);
   nn::Context<double, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
   std::vector<double> const ones(16, 1.0);
@@ -80,4 +80,4 @@ TEST_CASE("what follows the input reaches the part") {
   CHECK(y.tokens.value.data[1] == 14);
 }
 
-TEST_CASE("a probability that is none is refused") { CHECK_THROWS_AS(make(1), lockstep::ConfigError); }
+TEST_CASE("an invalid probability is refused") { CHECK_THROWS_AS(make(1), lockstep::ConfigError); }

@@ -23,7 +23,7 @@ struct ByHand {
 };
 }  // namespace
 
-TEST_CASE("Residual: x and what the block makes of it, under the block's names") {
+TEST_CASE("Residual: x plus the block's output, under the block's names") {
   nn::Residual model{nn::Linear{5, 5}};
   CHECK(nn::ParameterLayout::of(model).entries()[0].name == "weight");
   auto const pass = layer_check::run<float>(model, 5, batch, apply, 1);
@@ -31,7 +31,7 @@ TEST_CASE("Residual: x and what the block makes of it, under the block's names")
   CHECK(pass == layer_check::run<float>(model, 5, batch, apply_to_rows, 2));
 }
 
-TEST_CASE("Residual: gradients, one within another") {
+TEST_CASE("Residual: gradients, also if nested") {
   auto const result = layer_check::check(nn::Residual{nn::Residual{nn::Linear{5, 5}}}, 5, batch, apply);
   CAPTURE(result.where);
   CHECK(result.ok());

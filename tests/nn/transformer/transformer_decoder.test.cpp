@@ -52,19 +52,19 @@ TEST_CASE("gradients through several layers") {
     }
 }
 
-TEST_CASE("a stack is its layers one after the other, with one memory") {
+TEST_CASE("a stack equals its layers in sequence, with one memory") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(run<double>(make(2), 6, batch, apply, 1) == run<double>(WithMemory<Two>{}, 6, batch, apply, 1));
 }
 
-TEST_CASE("nothing is dropped or normalised first, unless told otherwise") {
+TEST_CASE("by default there is no dropout, and norms come last") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(run<double>(WithMemory<nn::TransformerDecoder>{nn::TransformerDecoder(
                         {.layers = 2, .width = 6, .heads = 2, .feed_forward = 10})},
                     6, batch, apply, 1) == run<double>(make(2, 0, false), 6, batch, apply, 1));
 }
 
-TEST_CASE("a stack keeps less for backward than its layers apart, whose inputs others may read") {
+TEST_CASE("a stack stores less for backward than separate layers, whose inputs others may read") {
   Batch const batch{.rows = 32, .length = 64};
   auto const held = [&](auto const& layers) {
     Model model(layers, batch.rows * batch.length, 6, apply);
@@ -85,7 +85,7 @@ TEST_CASE("a stack keeps less for backward than its layers apart, whose inputs o
   CHECK(held(make(2)) + 32 * 64 * 6 * sizeof(float) <= held(WithMemory<Two>{}));
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid settings are refused") {
   CHECK_THROWS_AS(make(-1), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::TransformerDecoder({.layers = 1, .width = 6, .heads = 5, .feed_forward = 8}),
                   lockstep::ShapeError);

@@ -20,7 +20,7 @@ nn::TransformerDecoderLayer make(double dropout = 0, bool norm_first = false) {
       {.width = 6, .heads = 2, .feed_forward = 10, .dropout = dropout, .norm_first = norm_first});
 }
 
-/// The layer with a memory made of its input, so that gradients flow through both sides.
+/// The layer with a memory computed from its input, so that gradients pass through both sides.
 template <class Layer>
 struct WithMemory {
   Layer layer;
@@ -37,7 +37,7 @@ auto const apply = [](auto& context, auto const& both, auto const& x) {
   return both.layer.forward(context, x, both.remember.forward(context, x));
 };
 
-/// The same from separate layers.
+/// The layer from separate layers.
 struct Parts {
   nn::MultiHeadAttention attention{{.width = 6, .heads = 2, .causal = true}};
   nn::LayerNorm attention_norm{6};
@@ -100,7 +100,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   for (int threads : {1, 2, 4}) CHECK(run<T>(WithMemory{make(0.1)}, 6, batch, apply, threads) == one);
 }
 
-TEST_CASE("names are those of the parts") {
+TEST_CASE("names are the parts' names") {
   Model model(WithMemory{make()}, 1, 6, apply);
   auto const layout = nn::ParameterLayout::of(model);
   auto const has = [&](std::string const& name) {
@@ -115,13 +115,13 @@ TEST_CASE("names are those of the parts") {
   CHECK(layout.entries().size() == 3 + 2 * 8 + 4 + 3 * 2);
 }
 
-TEST_CASE("nothing is dropped or normalised first, unless told otherwise") {
+TEST_CASE("by default there is no dropout, and norms come last") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(run<double>(WithMemory{nn::TransformerDecoderLayer({.width = 6, .heads = 2, .feed_forward = 10})}, 6, batch,
                     apply, 1) == run<double>(WithMemory{make(0, false)}, 6, batch, apply, 1));
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid settings are refused") {
   CHECK_THROWS_AS(nn::TransformerDecoderLayer({.width = 6, .heads = 4, .feed_forward = 8}), lockstep::ShapeError);
   CHECK_THROWS_AS(nn::TransformerDecoderLayer({.width = 6, .heads = 2, .feed_forward = 0}), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::TransformerDecoderLayer({.width = 6, .heads = 2, .feed_forward = 8, .dropout = 1}),

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "nn/layer_check.hpp"
 #include "malloc_count.hpp"
+#include "nn/layer_check.hpp"
 
 using namespace layer_check;
 
@@ -33,18 +33,18 @@ TEST_CASE("gradients through several layers") {
   }
 }
 
-TEST_CASE("a stack is its layers one after the other") {
+TEST_CASE("a stack equals its layers in sequence") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(run<double>(make(2), 6, batch, apply, 1) == run<double>(Two{}, 6, batch, apply, 1));
 }
 
-TEST_CASE("nothing is dropped, unless told otherwise") {
+TEST_CASE("by default there is no dropout") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(run<double>(nn::TransformerEncoder({.layers = 2, .width = 6, .heads = 2, .feed_forward = 10}), 6, batch, apply,
                     1) == run<double>(make(2, 0), 6, batch, apply, 1));
 }
 
-TEST_CASE("each layer's attention has the rotary positions that were asked for") {
+TEST_CASE("each layer's attention has the requested rotary positions") {
   Batch const batch{.rows = 2, .length = 5, .lengths = {5, 3}};
   auto const make_turned = [](double base) {
     return nn::TransformerEncoder({.layers = 2, .width = 8, .heads = 2, .feed_forward = 10, .rotary_base = base});
@@ -55,12 +55,12 @@ TEST_CASE("each layer's attention has the rotary positions that were asked for")
   CHECK(run<double>(make_turned(50), 8, batch, apply, 1).loss != run<double>(make_turned(0), 8, batch, apply, 1).loss);
 }
 
-TEST_CASE("float follows double") {
+TEST_CASE("float results equal double's within rounding") {
   Batch const batch{.rows = 2, .length = 5, .lengths = {5, 2}};
   auto const exact = run<double>(make(2), 6, batch, apply, 1);
   auto const single = run<float>(make(2), 6, batch, apply, 1);
-  // Each layer rounds a few hundred times on the way (sums of at most 10 terms, some 30 operations deep), and each norm
-  // stretches an error by the reciprocal deviation, of order one here: 2 layers x 2 norms x 200 roundings of the scale.
+  // Each layer rounds a few hundred times (sums of at most 10 terms, some 30 operations deep), and each norm multiplies
+  // an error by the reciprocal deviation, of order one here: 2 layers x 2 norms x 200 roundings of the scale.
   double scale = 0;
   for (double g : exact.gradients) scale = std::max(scale, std::abs(g));
   REQUIRE(exact.gradients.size() == single.gradients.size());
@@ -70,10 +70,9 @@ TEST_CASE("float follows double") {
   CHECK(worst <= 800 * 0x1p-24 * scale);
 }
 
-// Of a layer backward needs query, key, value, what attention mixed of them, the sums before both norms, and what
-// stands before gelu (or, with dropout, twice: the slopes and what was dropped of the activation), each as large as its
-// input.
-TEST_CASE("a layer holds what backward needs, and no more") {
+// A layer's backward needs query, key, value, attention's output before the projection, the sums before both norms, and
+// gelu's input (or, with dropout, two tensors: the slopes and the dropped activation), each as large as its input.
+TEST_CASE("a layer stores only what backward needs") {
   Batch const batch{.rows = 8, .length = 64};
   auto const held = [&](Index layers, double dropout, bool norm_first) {
     nn::TransformerEncoder const encoder(
@@ -94,14 +93,14 @@ TEST_CASE("a layer holds what backward needs, and no more") {
     context.begin_micro_batch(nn::Mode::evaluation, 3);
     return static_cast<double>(context.activation_bytes()) / (8 * 64 * 64 * sizeof(float));
   };
-  // Beside them logarithms of sums and moments: per token two and four numbers, of 64 channels.
+  // Also logarithms of sums and moments: two and four numbers per token, for 64 channels.
   double const little = 6.0 / 64 + 0.01;
   CHECK(held(5, 0, false) - held(3, 0, false) <= 2 * (7 + little));
   CHECK(held(5, 0.1, false) - held(3, 0.1, false) <= 2 * (8 + little));
   CHECK(held(5, 0, true) - held(3, 0, true) <= 2 * (7 + little));
 }
 
-TEST_CASE("a step that has been seen before allocates nothing") {
+TEST_CASE("a step with known shapes does not allocate") {
   Batch const batch{.rows = 4, .length = 9};
   Model model(make(2, 0.1), batch.rows * batch.length, 6, apply);
   auto const layout = nn::ParameterLayout::of(model);
@@ -120,11 +119,11 @@ TEST_CASE("a step that has been seen before allocates nothing") {
   auto const allocations = lockstep_test::mallocs.load();
   auto const bytes = context.activation_bytes();
   for (int i = 0; i < 3; ++i) step();
-  CHECK(lockstep_test::mallocs.load() == allocations);  // under a sanitizer nothing is counted
+  CHECK(lockstep_test::mallocs.load() == allocations);  // with a sanitizer nothing is counted
   CHECK(context.activation_bytes() == bytes);
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid settings are refused") {
   CHECK_THROWS_AS(make(-1), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::TransformerEncoder({.layers = 1, .width = 6, .heads = 5, .feed_forward = 8}),
                   lockstep::ShapeError);

@@ -19,7 +19,7 @@ nn::TransformerEncoderLayer make(double dropout = 0, bool norm_first = false, bo
       {.width = 6, .heads = 2, .feed_forward = 10, .dropout = dropout, .causal = causal, .norm_first = norm_first});
 }
 
-/// The same from separate layers.
+/// The layer from separate layers.
 struct Parts {
   nn::MultiHeadAttention attention{{.width = 6, .heads = 2}};
   nn::LayerNorm attention_norm{6};
@@ -69,14 +69,14 @@ TEST_CASE("the layer is its parts in PyTorch's order") {
   compare(run<double>(make(0, true), 6, batch, apply, 1), run<double>(Parts{}, 6, batch, norm_first, 1));
 }
 
-TEST_CASE("nothing is dropped, hidden or normalised first, unless told otherwise") {
+TEST_CASE("by default there is no dropout and no causal mask, and norms come last") {
   Batch const batch{.rows = 2, .length = 3};
   CHECK(run<double>(nn::TransformerEncoderLayer({.width = 6, .heads = 2, .feed_forward = 10}), 6, batch, apply, 1) ==
         run<double>(make(0, false, false), 6, batch, apply, 1));
 }
 
 TEST_CASE("padding changes nothing") {
-  // The same two samples, once with and once without room behind them.
+  // Two equal samples, once with and once without padding after them.
   Batch const tight{.rows = 1, .length = 3}, roomy{.rows = 1, .length = 5, .lengths = {3}};
   auto const loss = [](Batch const& batch) {
     Model model(make(0.3), batch.rows * batch.length, 6, apply);
@@ -103,7 +103,7 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   for (int threads : {1, 2, 4}) CHECK(run<T>(make(0.1), 6, batch, apply, threads) == one);
 }
 
-TEST_CASE("names are those of the parts") {
+TEST_CASE("names are the parts' names") {
   Model model(make(), 1, 6, apply);
   std::vector<std::string> names;
   auto const layout = nn::ParameterLayout::of(model);
@@ -118,7 +118,7 @@ TEST_CASE("names are those of the parts") {
                                           "layer.feed_forward_norm.weight", "layer.feed_forward_norm.bias"});
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("invalid settings are refused") {
   CHECK_THROWS_AS(nn::TransformerEncoderLayer({.width = 6, .heads = 4, .feed_forward = 8}), lockstep::ShapeError);
   CHECK_THROWS_AS(nn::TransformerEncoderLayer({.width = 6, .heads = 2, .feed_forward = 0}), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::TransformerEncoderLayer({.width = 6, .heads = 2, .feed_forward = 8, .dropout = 1}),

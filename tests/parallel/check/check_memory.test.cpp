@@ -30,7 +30,7 @@ constexpr FreeMemory with_free(double free, double total, Limit limit = Limit::d
 }
 Check::Need need(double bytes, int replicas = 1) { return {bytes * gibibyte, replicas, "values and gradients"}; }
 
-/// Returns the message of the refusal; empty if there is none.
+/// Returns the error message of the refusal; empty if there is none.
 template <class F>
 std::string refused(F&& f) {
   try {
@@ -66,7 +66,7 @@ std::string refused_trainer(Policy policy, Model model = Model(), Optimizer opti
 
 }  // namespace
 
-TEST_CASE("a model that exceeds the memory of the host is refused before anything is allocated") {
+TEST_CASE("a model that exceeds the host's memory is refused before any allocation") {
   auto const text = refused_trainer(parallel::SingleDevice{.threads = 1});
   CHECK(has(text,
             "Trainer: 1099512676352 parameters need at least 20480.0 GiB of host memory before the first batch, "
@@ -83,7 +83,7 @@ TEST_CASE("a model that exceeds the memory of the host is refused before anythin
             "Trainer: 1099512676352 parameters need"));
 }
 
-TEST_CASE("the refusal names what is free and a remedy for its limit") {
+TEST_CASE("the refusal names the free memory and a remedy for its limit") {
   Check const check(7, 1, true, 2);
   auto const on_host = [&](double bytes, FreeMemory const& free) {
     return refused([&] { check.host(need(bytes), free, 1); });
@@ -114,7 +114,7 @@ TEST_CASE("ranks of one host must fit into its memory together, and their thread
       has(on_host(with_free(4, 11, Limit::address_space), 4), "but only 11.0 GiB exist; raise the limit (ulimit -v)"));
 }
 
-TEST_CASE("the refusal for a GPU names the GPU and the processes that may use it") {
+TEST_CASE("the refusal for a GPU names the GPU and the processes that can use it") {
   Check const check(7, 1, false, 1);
   auto const on_gpu = [&](double bytes, int replicas) {
     return refused([&] { check.gpu(need(bytes, replicas), with_free(4, 8), 2); });

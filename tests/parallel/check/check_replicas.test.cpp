@@ -17,8 +17,8 @@ struct Model {
   void visit(auto&& each) { each("first", first), each("second", second), each("third", third); }
 };
 
-/// What every one of `ranks` thread ranks hears after `change(values, rank)`, `values` being a model's own and, behind
-/// them, what an optimizer keeps.
+/// Returns the error of each of `ranks` thread ranks after `change(values, rank)`; `values` are the model's, followed
+/// by the optimizer state.
 template <class Change>
 std::string said_by_all(int ranks, Change change) {
   launch::Options options;
@@ -47,7 +47,7 @@ float& last_of(std::vector<float>& values, nn::ParameterLayout const& layout, st
 }
 }  // namespace
 
-TEST_CASE("replicas with equal bits pass, whatever numbers and whatever lies between parameters") {
+TEST_CASE("replicas with equal bits pass, for any numbers and any padding between parameters") {
   for (int ranks : {1, 2, 3})
     CHECK(said_by_all(ranks, [](auto& values, auto const& layout, int rank) {
             last_of(values, layout, 0) = std::numeric_limits<float>::quiet_NaN();
@@ -55,7 +55,7 @@ TEST_CASE("replicas with equal bits pass, whatever numbers and whatever lies bet
           }) == "");
 }
 
-TEST_CASE("all ranks hear the first parameter that differs, the step and every rank that has another one") {
+TEST_CASE("all ranks get the first differing parameter, the step and every rank that differs") {
   auto const said = said_by_all(4, [](auto& values, auto const& layout, int rank) {
     if (rank == 1 || rank == 3) last_of(values, layout, 1) = std::nextafter(0.5f, 1.0f);
     if (rank == 2) last_of(values, layout, 2) = 7;
@@ -64,14 +64,14 @@ TEST_CASE("all ranks hear the first parameter that differs, the step and every r
   CHECK(said.find("took a step with other options") != said.npos);
 }
 
-TEST_CASE("what the optimizer keeps is compared too, after the parameters themselves") {
+TEST_CASE("the optimizer state is compared too, after the parameters") {
   auto const said = said_by_all(3, [](auto& values, auto const& layout, int rank) {
     if (rank == 2) last_of(values, layout, 1, 1) = std::nextafter(0.5f, 1.0f);
   });
   CHECK(said.starts_with("after step 12 the optimizer's moment 1 of \"second\" of rank 2 differs from rank 0's"));
 }
 
-TEST_CASE("zeros of different sign are different bits, and it may be rank 0 that has gone astray") {
+TEST_CASE("zeros of different sign are different bits, and rank 0 itself may differ") {
   auto const said = said_by_all(
       3, [](auto& values, auto const& layout, int rank) { last_of(values, layout, 2) = rank == 0 ? -0.0f : 0.0f; });
   CHECK(said.starts_with("after step 12 the parameter \"third\" of rank 1, rank 2 differs from rank 0's"));

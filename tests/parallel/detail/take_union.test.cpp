@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("rows that only others have touched are taken in as zeros, one's own and untouched ones stay") {
+TEST_CASE("rows touched only by other ranks are added as zeros, own and untouched rows do not change") {
   std::vector<float> gradients(8 + 70 * 2, 5.0f);
   std::vector<std::uint64_t> bits(2), others(2);
   kernel::TouchedRows const mine{8, 70, 2, bits.data()}, theirs{8, 70, 2, others.data()};

@@ -10,7 +10,7 @@
 using namespace lockstep;
 using parallel::CollectiveCost;
 
-TEST_CASE("what a communicator takes per start and per byte is found") {
+TEST_CASE("a communicator's time per start and per byte is measured") {
   std::vector<float> zeros(CollectiveCost::large / sizeof(float));
   for (double start : {0.0, 2e-6, 50e-6})
     for (double byte : {1e-10, 1e-9}) {
@@ -24,13 +24,13 @@ TEST_CASE("what a communicator takes per start and per byte is found") {
   CHECK(zeros == std::vector<float>(zeros.size()));
 }
 
-TEST_CASE("a communicator that is too fast to measure gets the largest buckets") {
+TEST_CASE("a communicator too fast to measure gets the largest buckets") {
   DelayedCommunicator communicator{0, 0};
   std::vector<float> zeros(CollectiveCost::large / sizeof(float));
   CHECK(CollectiveCost::measure(communicator, zeros).bucket_bytes(1 << 30) == CollectiveCost::largest_bucket);
 }
 
-TEST_CASE("buckets are as large as costs ask for, a power of two, within bounds") {
+TEST_CASE("bucket sizes follow from costs: a power of two, within bounds") {
   CollectiveCost const cost{16e-6, 1e-9};
   // n = sqrt(all 16000): 4 MiB = 2^22 for all = 2^44 / 16000
   auto const mean = std::size_t{1099511627};
@@ -42,7 +42,7 @@ TEST_CASE("buckets are as large as costs ask for, a power of two, within bounds"
   CHECK(CollectiveCost{0, 1e-9}.bucket_bytes(mean) == CollectiveCost::least_bucket);
 }
 
-TEST_CASE("no other power of two makes the starts and the last bucket cheaper") {
+TEST_CASE("no other power of two has a lower cost of starts and the last bucket") {
   for (double start : {5e-6, 40e-6, 300e-6})
     for (std::size_t all : {std::size_t{50} << 20, std::size_t{400} << 20, std::size_t{3} << 30}) {
       CollectiveCost const cost{start, 2e-10};

@@ -19,7 +19,7 @@
 using namespace lockstep;
 
 namespace {
-/// Writes down which ranges were started, and pretends that every other rank has the same numbers.
+/// Records the started ranges, and simulates equal numbers on every other rank.
 struct Recorder {
   float* arena;
   std::vector<std::pair<Index, Index>> started;  // begin, end
@@ -46,7 +46,7 @@ struct Fixture {
 };
 }  // namespace
 
-TEST_CASE("what communication takes out of backward is told once") {
+TEST_CASE("the communication time outside of backward is counted once") {
   struct Slow : Recorder {
     void progress() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
   };
@@ -57,7 +57,7 @@ TEST_CASE("what communication takes out of backward is told once") {
   CHECK(f.buckets.take_seconds_in_backward() == 0);
 }
 
-TEST_CASE("buckets tile the arena in order, small at both ends, and one rider goes with the first") {
+TEST_CASE("buckets tile the arena in order, small at both ends, and the first has a piggybacked scalar") {
   Fixture f(1000, 256 * sizeof(float));
   f.buckets.rider()[0] = 3;
   f.buckets.finish(f.comm);
@@ -73,7 +73,7 @@ TEST_CASE("buckets tile the arena in order, small at both ends, and one rider go
 
 TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
   Fixture f(192, 128 * sizeof(float));  // [0, 32) [32, 112) [112, 144) [144, 176) [176, 192)
-  f.buckets.ready(f.comm, 160, 20);     // padded to 32: the last bucket is full, but its turn has not come
+  f.buckets.ready(f.comm, 160, 20);     // padded to 32: the last bucket is full, but earlier ones are not
   CHECK(f.comm.started.empty());
   f.buckets.ready(f.comm, 0, 32);
   CHECK(f.comm.started.size() == 1);
@@ -85,7 +85,7 @@ TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
   CHECK(f.comm.started.size() == 5);
 }
 
-TEST_CASE("a bucket's times begin when its last gradient is written, whenever its turn comes") {
+TEST_CASE("a bucket's times begin when its last gradient is written, regardless of its order") {
   Fixture f(192, 128 * sizeof(float));
   auto const start = [](std::size_t, comm::Piece& piece) { piece.started_seconds = 9; };
   f.buckets.fill(176, 16, 3, start);
@@ -103,7 +103,7 @@ TEST_CASE("a parameter that spans buckets starts all of them") {
   CHECK(f.comm.started.size() == 7);
 }
 
-TEST_CASE("buckets with parameters that nobody used leave at the end, and the next step begins anew") {
+TEST_CASE("buckets with unused parameters are sent at the end, and the next step starts over") {
   Fixture f(192, 128 * sizeof(float));
   for (int step = 1; step <= 3; ++step) {
     f.buckets.begin_step();
@@ -114,14 +114,14 @@ TEST_CASE("buckets with parameters that nobody used leave at the end, and the ne
   }
 }
 
-TEST_CASE("a model without parameters still has one bucket, for the rider") {
+TEST_CASE("a model without parameters still has one bucket, for the piggybacked scalar") {
   Fixture f(0, 1 << 20);
   f.buckets.finish(f.comm);
   CHECK(f.comm.started.size() == 1);
   CHECK(f.comm.riders[0] == 3);
 }
 
-TEST_CASE("tables whose gradient goes by rows stay out") {
+TEST_CASE("tables with a row-sparse gradient are not in buckets") {
   std::vector<float> arena(1000);
   std::uint64_t bits[1] = {};
   kernel::TouchedRows const tables[] = {{96, 10, 33, bits}, {480, 4, 8, bits}};  // to 426, padded 432; to 512
@@ -138,7 +138,7 @@ TEST_CASE("tables whose gradient goes by rows stay out") {
   CHECK(comm.riders == std::vector<std::size_t>{3, 0, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("an arena that is dealt to ranks is covered once, in blocks of the norm but for what is left over") {
+TEST_CASE("a sharded arena is covered once, in blocks of the norm except for the remainder") {
   constexpr Index block = kernel::SumOfSquares<HostSpace>::block;
   std::uint64_t bits[512] = {};
   for (int ranks : {2, 3, 4, 7})
@@ -167,7 +167,7 @@ TEST_CASE("an arena that is dealt to ranks is covered once, in blocks of the nor
           } else {
             whole += range.end - range.begin;
           }
-          if (!range.of_table && !has_bucket) CHECK_FALSE(range.dealt);  // it has the rider
+          if (!range.of_table && !has_bucket) CHECK_FALSE(range.dealt);  // it has the piggybacked scalar
           has_bucket = has_bucket || !range.of_table;
         }
         CHECK(at == size);
@@ -176,7 +176,7 @@ TEST_CASE("an arena that is dealt to ranks is covered once, in blocks of the nor
       }
 }
 
-TEST_CASE("of a bucket that is dealt each rank asks for its part of the sum") {
+TEST_CASE("each rank reduces only its part of a sharded bucket") {
   constexpr Index block = kernel::SumOfSquares<HostSpace>::block;
   std::vector<float> arena(static_cast<std::size_t>(8 * block));
   struct Pieces {
@@ -188,7 +188,7 @@ TEST_CASE("of a bucket that is dealt each rank asks for its part of the sum") {
   } comm;
   parallel::GradientBuckets buckets(arena, 4 * block * sizeof(float), {}, 1, 2);
   buckets.begin_step();
-  buckets.ready(comm, 0, 1);  // who has nothing but the rider need not wait for more
+  buckets.ready(comm, 0, 1);  // a rank with only the piggybacked scalar need not wait for more
   REQUIRE(comm.started.size() == 1);
   CHECK(comm.started[0].count == 0);
   CHECK(comm.started[0].rider.size() == 3);
@@ -207,7 +207,7 @@ TEST_CASE("of a bucket that is dealt each rank asks for its part of the sum") {
   CHECK(at == 8 * block);
 }
 
-TEST_CASE("on a wire of 16 bits a bucket is rounded when it leaves, and its sum comes back to this rank's part") {
+TEST_CASE("on a 16-bit wire a bucket is rounded when it is sent, and its sum returns to this rank's part") {
   constexpr Index block = kernel::SumOfSquares<HostSpace>::block, size = 8 * block;
   ThreadPool pool(2);
   for (int ranks : {1, 2}) {
@@ -216,7 +216,7 @@ TEST_CASE("on a wire of 16 bits a bucket is rounded when it leaves, and its sum 
     auto* const wire_data = reinterpret_cast<bfloat16*>(sent.data());
     parallel::detail::GradientWire<HostSpace> const wire(ElementType::bfloat16, arena.data(), std::move(sent),
                                                          memory::Stream<HostSpace>(pool));
-    /// Every other rank has the same numbers; its parts come back as they were.
+    /// Every other rank has equal numbers; its parts return unchanged.
     struct Doubling {
       std::vector<comm::Piece> started;
       std::size_t waited = 0;
@@ -237,7 +237,7 @@ TEST_CASE("on a wire of 16 bits a bucket is rounded when it leaves, and its sum 
     buckets.ready(comm, 0, 5 * block, wire);
     REQUIRE(comm.started.size() > 1);
     CHECK(std::all_of(arena.begin(), arena.begin() + 5 * block, [=](float g) { return g == third; }));
-    CHECK(wire_data[size - 1].bits == 0);  // what is not complete has not left
+    CHECK(wire_data[size - 1].bits == 0);  // an incomplete bucket has not been sent
     std::fill(arena.begin() + 5 * block, arena.end(), third);
     buckets.finish(comm, wire);
     CHECK(comm.waited == comm.started.size());
@@ -258,7 +258,7 @@ TEST_CASE("on a wire of 16 bits a bucket is rounded when it leaves, and its sum 
   }
 }
 
-TEST_CASE("a model that is one such table still has a bucket for the rider") {
+TEST_CASE("a model of only such a table still has a bucket for the piggybacked scalar") {
   std::vector<float> arena(330);
   std::uint64_t bits[1] = {};
   kernel::TouchedRows const table{0, 10, 33, bits};
@@ -271,12 +271,12 @@ TEST_CASE("a model that is one such table still has a bucket for the rider") {
 }
 
 namespace {
-/// One step of `layers` equal layers of `elements` whose backward takes `seconds` in all. @returns what part of the
-/// communication that could be hidden was hidden.
+/// One step of `layers` equal layers of `elements` whose backward takes `seconds` in all. @returns the fraction of the
+/// overlappable communication that was overlapped.
 double hidden_part(DelayedCommunicator communicator, int layers, Index elements, double seconds,
                    std::size_t bucket_bytes) {
   auto const size = static_cast<std::size_t>(layers * elements);
-  std::unique_ptr<float[]> const arena(new float[size]);  // nobody touches it
+  std::unique_ptr<float[]> const arena(new float[size]);  // no rank uses it
   parallel::GradientBuckets buckets({arena.get(), size}, bucket_bytes);
   buckets.begin_step();
   auto const began = communicator.now;
@@ -286,16 +286,16 @@ double hidden_part(DelayedCommunicator communicator, int layers, Index elements,
   }
   buckets.finish(communicator);
   CHECK(communicator.now - began == doctest::Approx(seconds + communicator.waited));
-  // Nothing can leave before the first layer's gradient is there, and the last layer's only after all is computed.
+  // The first bucket is sent after the first layer's gradient, and the last layer's only after all computation.
   auto const last = communicator.start_seconds + static_cast<double>(elements) * 4 * communicator.byte_seconds;
   auto const hideable = std::min(communicator.busy - last, seconds * (1 - 1.0 / layers));
   return (communicator.busy - communicator.waited) / hideable;
 }
-constexpr Index each = 1 << 18;  // 1 MiB a layer
+constexpr Index each = 1 << 18;  // 1 MiB per layer
 constexpr int layers = 96;
 }  // namespace
 
-TEST_CASE("at least 95 % of the communication that could be hidden behind backward is, in buckets of the chosen size") {
+TEST_CASE("at least 95 % of the overlappable communication is hidden behind backward, with the chosen bucket size") {
   for (auto const& cost : {parallel::CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {5e-6, 5e-10}}) {
     auto const whole = layers * each * 4 * cost.byte_seconds;
     for (double ratio : {0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0}) {  // of backward to communication
@@ -307,7 +307,7 @@ TEST_CASE("at least 95 % of the communication that could be hidden behind backwa
   }
 }
 
-TEST_CASE("what leaves only at the end hides nothing") {
+TEST_CASE("buckets that are sent only at the end are not overlapped") {
   DelayedCommunicator const communicator{2e-6, 1e-9};
   CHECK(hidden_part(communicator, layers, each, 0.1, std::size_t{1} << 30) <= 1e-9);
 }

@@ -29,7 +29,7 @@ namespace {
 /// steps[s][m][k]: the batch of shard k in micro-batch m of step s.
 using Steps = std::vector<std::vector<std::vector<Batch>>>;
 
-/// A rule of a user's own, which knows nothing of rows.
+/// A user's own rule, without code for rows.
 struct SignDescent {
   static constexpr int states = 0;
   double learning_rate = 1e-3;
@@ -49,7 +49,7 @@ struct Setting {
   int threads = 1;
 };
 
-/// What a policy's session makes of the steps: parameters and losses.
+/// Results of a policy's session for the steps: parameters and losses.
 template <class Policy, class Optimizer>
 std::vector<double> run(Policy policy, Optimizer const& optimizer, Setting const& setting, Steps const& steps) {
   table_model::Model model(setting.rows, setting.form);
@@ -88,7 +88,7 @@ std::vector<double> ddp(int ranks, Optimizer const& optimizer, Setting const& se
   return all[0];
 }
 
-/// Gradients by rows end at the bits of dense ones, under every policy.
+/// Row-sparse gradients give the bits of dense ones, under every policy.
 template <class Optimizer>
 void compare(Optimizer const& optimizer, Index rows, double clip_norm, int shards, Steps const& steps) {
   auto const dp = [&](nn::GradientForm form, int threads) {
@@ -114,7 +114,7 @@ void compare(Optimizer const& optimizer, Index rows, double clip_norm, int shard
   }
 }
 
-/// Batches of few ids, often none, now and then with the whole table.
+/// Batches of few ids, often none, and sometimes with the whole table.
 Steps draw_steps(Index rows, int shards) {
   auto const any = [](int from, int below) { return *rc::gen::resize(100, rc::gen::inRange(from, below)); };
   Steps steps(static_cast<std::size_t>(any(1, 5)));
@@ -129,7 +129,7 @@ Steps draw_steps(Index rows, int shards) {
   return steps;
 }
 
-/// Three steps of several micro-batches that touch rows all over a table, and now and then all of it.
+/// Three steps of several micro-batches that touch rows all over a table, and sometimes all of it.
 Steps steps_over(Index rows, int shards) {
   Steps steps(3);
   std::uint64_t draw = 0;
@@ -145,7 +145,7 @@ Steps steps_over(Index rows, int shards) {
   return steps;
 }
 
-/// Ranks that share the optimizer's moments end at the bits of those that do not.
+/// Ranks with a sharded optimizer state end with the bits of ranks without.
 template <class Optimizer>
 void compare_sharded(Optimizer const& optimizer) {
   constexpr Index rows = 1700;  // 8500 elements: four ranks have some of each table
@@ -174,7 +174,7 @@ TEST_CASE("a sharded optimizer gives the bits of a whole one, for tables and den
   compare_sharded(SignDescent{});
 }
 
-TEST_CASE("on a wire of 16 bits, too, for any number of ranks, gradients by rows have the bits of dense ones") {
+TEST_CASE("on a 16-bit wire, too, for any number of ranks, row-sparse gradients have the bits of dense ones") {
   constexpr Index rows = 1700;
   optim::AdamW const optimizer{.weight_decay = 0.1};
   for (int ranks : {1, 2, 3, 4}) {
@@ -193,7 +193,7 @@ TEST_CASE("on a wire of 16 bits, too, for any number of ranks, gradients by rows
   }
 }
 
-TEST_CASE("gradients by rows give the bits of dense ones, for any policy, optimizer and choice of rows") {
+TEST_CASE("row-sparse gradients give the bits of dense ones, for any policy, optimizer and choice of rows") {
   CHECK(rc::check("rows", [] {
     auto const rows = static_cast<Index>(*rc::gen::element(1, 31, 32, 33, 63, 64, 65, 130));
     auto const shards = *rc::gen::inRange(1, 5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on both spaces: a small classifier under every policy, from the loader to the parameters.
+// Training in both spaces: a small classifier under every policy, from the loader to the parameters.
 #include <lockstep/cuda.cuh>
 
 #include <doctest/doctest.h>
@@ -63,7 +63,7 @@ struct Text {
   int label;
 };
 
-/// With a buffer, the logits of the batch's first text, and a parameter that nobody uses.
+/// With a buffer, the logits of the batch's first text, and an unused parameter.
 class Classifier {
  public:
   void visit(auto&& each) {
@@ -91,7 +91,7 @@ class Classifier {
   nn::Buffer seen_{{classes}, nn::Initializer::constant(5)};
 };
 
-/// Texts of uneven length, some empty, whose words lean to their class; the last global batch is short.
+/// Texts of uneven length, some empty, whose words indicate their class; the last global batch is short.
 std::vector<Text> texts() {
   std::vector<Text> all;
   for (std::uint64_t i = 0; i < 27; ++i) {
@@ -106,7 +106,7 @@ std::vector<Text> texts() {
   return all;
 }
 
-/// A loss scale that float16 cannot hold at first.
+/// A loss scale that is initially too large for float16.
 constexpr optim::LossScaler too_large{.start = 0x1p19, .growth_interval = 2};
 
 struct Losses final : lockstep_test::Losses {
@@ -173,10 +173,10 @@ Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards =
 
 using lockstep_test::farthest;
 
-/// A gradient is some 30 operations on sums of up to 27 terms, each of which rounds: 3 sqrt(30 * 27) halves of a unit
+/// A gradient is some 30 operations on sums of up to 27 terms, each with one rounding: 3 sqrt(30 * 27) halves of a unit
 /// of the largest, or 43 units. Clipped, a step's gradient is at most 0.5, its step 0.1 of that and twice as much with
-/// momentum: 8 steps differ by 8 * 0.1 * 43 units, and by 1.5 times as much if a step hands the error on with up to a
-/// tenth more. The loss's slope is below 1, and it rounds as a gradient does.
+/// momentum: 8 steps differ by 8 * 0.1 * 43 units, and by 1.5 times as much if each step enlarges the error by up to a
+/// tenth. The loss's slope is below 1, and it rounds like a gradient.
 void check_alike(Outcome const& device, Outcome const& host) {
   double const unit = std::numeric_limits<float>::epsilon(), bound = 1.5 * 8 * 0.1 * 43 * unit;
   CHECK(farthest(device.values, host.values) <= bound);
@@ -193,7 +193,7 @@ void check_alike(Outcome const& device, Outcome const& host) {
 
 }  // namespace
 
-TEST_CASE("training on CUDA ends where the host's does, but for roundings, under every policy") {
+TEST_CASE("training on CUDA ends as the host's within rounding, under every policy") {
   if (!lockstep_test::has_gpu("training")) return;
   using parallel::OnCuda;
   auto const host = fit(parallel::SingleDevice{.threads = 1});
@@ -213,7 +213,7 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
   }
 }
 
-TEST_CASE("batches padded to few lengths are replayed in all later epochs, with the host's results but for roundings") {
+TEST_CASE("batches padded to few lengths are replayed in all later epochs, with the host's results within rounding") {
   if (!lockstep_test::has_gpu("replays")) return;
   auto const record = [](auto policy, Index largest_bucket) {
     Trainer trainer{Classifier{}, optim::SGD{.learning_rate = 0.1}, policy, 7};
@@ -224,8 +224,8 @@ TEST_CASE("batches padded to few lengths are replayed in all later epochs, with 
   };
   auto const replayed = record(parallel::OnCuda{parallel::SingleDevice{}}, 8);
   CHECK(replayed.work.passes == 4 * 7);
-  // Six batches of an epoch are full, and one is short. Each kind has two addresses, and a pass over it is recorded
-  // when it comes for the second time.
+  // Six batches of an epoch are full, and one is short. Each kind has two addresses, and a pass over it is recorded at
+  // its second call.
   CHECK(replayed.work.replays == 4 * 7 - 2 * 2);
   CHECK(record(parallel::OnCuda{parallel::SingleDevice{}}, 0).work.replays < replayed.work.replays);
   CHECK(replayed.device_step().kernels > 10);
@@ -235,7 +235,7 @@ TEST_CASE("batches padded to few lengths are replayed in all later epochs, with 
   CHECK(std::abs(replayed.train_loss - host.train_loss) <= bound);
 }
 
-TEST_CASE("a trainer that ends while its last step's scalars are on their way to the host waits for them") {
+TEST_CASE("a trainer destroyed during the copy of its last step's scalars waits for it") {
   if (!lockstep_test::has_gpu("a trainer's end")) return;
   auto const step = [](auto policy) {
     Trainer trainer{nn::InFloat16{Classifier{}}, optim::SGD{.learning_rate = 0.1}, policy, 7};
@@ -248,7 +248,7 @@ TEST_CASE("a trainer that ends while its last step's scalars are on their way to
   step(parallel::OnCuda{parallel::DataParallel{.devices = 2}});
 }
 
-TEST_CASE("steps by hand and later fits on CUDA go as the host's do, but for roundings") {
+TEST_CASE("manual steps and later fits on CUDA equal the host's within rounding") {
   if (!lockstep_test::has_gpu("steps by hand")) return;
   using parallel::OnCuda;
   auto const train = [](auto policy) {
@@ -256,7 +256,7 @@ TEST_CASE("steps by hand and later fits on CUDA go as the host's do, but for rou
     Trainer trainer(Classifier{}, sgd, policy, 7), other(Classifier{}, sgd, policy, 8);
     auto const all = texts();
     Outcome out;
-    for (std::size_t step = 0; step < 6; ++step) {  // batches of several sizes, some of which come back
+    for (std::size_t step = 0; step < 6; ++step) {  // batches of several sizes, some of which repeat
       std::vector<data::Collated<data::PadCollate, Text>> parts;
       for (int k = 0; k < policy.shards(); ++k)
         parts.emplace_back(data::PadCollate{},
@@ -287,7 +287,7 @@ TEST_CASE("steps by hand and later fits on CUDA go as the host's do, but for rou
   check(OnCuda{parallel::DataParallel{.devices = 2}}, parallel::DataParallel{.devices = 2, .threads = 1});
 }
 
-TEST_CASE("products chosen by time are alike on all ranks, and a checkpoint keeps them") {
+TEST_CASE("GEMM algorithms chosen by time are equal on all ranks, and a checkpoint stores them") {
   if (!lockstep_test::has_gpu("products chosen by time")) return;
   using parallel::OnCuda;
   auto const on_one = [](FitOptions const& options) {
@@ -298,7 +298,7 @@ TEST_CASE("products chosen by time are alike on all ranks, and a checkpoint keep
   auto const plain = on_one({});
   cuda_emulation::lt_second_is_fastest = true;
   auto const whole = on_one({.timed_products = true});
-  CHECK(whole.losses[0] == plain.losses[0]);  // the first step goes before the choice
+  CHECK(whole.losses[0] == plain.losses[0]);  // the first step precedes the choice
   CHECK(whole.values != plain.values);
 #endif
   FitOptions const timed{.check_replicas_every = 1, .timed_products = true};
@@ -317,20 +317,20 @@ TEST_CASE("products chosen by time are alike on all ranks, and a checkpoint keep
 #endif
 }
 
-TEST_CASE("TF32 changes matrix products of floats, by little") {
+TEST_CASE("TF32 changes matrix products of floats slightly") {
   if (!lockstep_test::has_gpu("matrix products in TF32")) return;
   using parallel::FloatProducts, parallel::OnCuda;
   auto const exact = fit(OnCuda{parallel::SingleDevice{}});
   auto const rounded = fit(OnCuda{parallel::SingleDevice{}, {}, FloatProducts::tf32});
 #if defined(LOCKSTEP_CUDA_EMULATION)
-  CHECK(rounded.values != exact.values);  // a GPU may have no faster product for such small shapes
+  CHECK(rounded.values != exact.values);  // a GPU may have no faster algorithm for such small shapes
 #endif
   REQUIRE(rounded.losses.size() == exact.losses.size());
   for (std::size_t i = 0; i < exact.losses.size(); ++i)  // each product is rounded by at most 2^-9 of its terms
     CHECK(std::abs(rounded.losses[i] - exact.losses[i]) <= 0.02 * std::abs(exact.losses[i]));
 }
 
-TEST_CASE("on CUDA, too, bits can be had that do not depend on the number of replicas") {
+TEST_CASE("on CUDA, too, Reproducible gives bits that do not depend on the number of replicas") {
   if (!lockstep_test::has_gpu("reproducible training")) return;
   using parallel::OnCuda, parallel::Reproducible;
   auto const expected = fit(OnCuda{parallel::DataParallel{.devices = 4}});
@@ -347,7 +347,7 @@ TEST_CASE("on CUDA, too, bits can be had that do not depend on the number of rep
 
 namespace {
 
-/// So large that several ranks share its optimizer: the norm has blocks of 4096, and ranks get whole ones.
+/// So large that several ranks shard its optimizer: the norm has blocks of 4096, and ranks get whole blocks.
 class Large {
  public:
   void visit(auto&& each) { each("embedding", embedding_), each("inner", inner_), each("head", head_); }
@@ -387,7 +387,7 @@ std::vector<Outcome> fit_sharded(int ranks, bool shards, Connect const& connect,
   return outcomes;
 }
 
-/// Ranks with this connection share the optimizer, and end where ranks that do not share it end.
+/// Ranks with this connection shard the optimizer, and end as ranks that do not.
 template <class Connect>
 void check_sharding(int ranks, Connect const& connect) {
   CAPTURE(ranks);
@@ -406,7 +406,7 @@ void check_sharding(int ranks, Connect const& connect) {
   }
   if (ranks > 2) return;
 
-  // Steps that overflow are left out by every rank.
+  // Every rank skips steps that overflow.
   nn::InFloat16 const half{Large()};
   FitOptions const overflows{.loss_scaler = too_large};
   auto const all = fit_sharded(ranks, false, connect, overflows, WireFormat::float32, half)[0],
@@ -418,7 +418,7 @@ void check_sharding(int ranks, Connect const& connect) {
 
 }  // namespace
 
-TEST_CASE("on CUDA ranks over an engine of the host share the optimizer, with the bits of ranks that do not") {
+TEST_CASE("on CUDA ranks over a host engine shard the optimizer, with the bits of ranks that do not") {
   if (!lockstep_test::has_gpu("a sharded optimizer")) return;
   auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
   for (int const ranks : {2, 4}) check_sharding(ranks, over_host);
@@ -426,7 +426,7 @@ TEST_CASE("on CUDA ranks over an engine of the host share the optimizer, with th
 
 namespace {
 
-/// Its table is so large that ranks of the host's engines sum its rows, most of which no text has.
+/// Its table is so large that ranks of host engines reduce its rows, most of which no text has.
 class Wordy {
  public:
   void visit(auto&& each) { each("embedding", embedding_), each("head", head_); }
@@ -447,7 +447,7 @@ class Wordy {
 
 }  // namespace
 
-TEST_CASE("on CUDA ranks over an engine of the host sum a table by rows, with the bits of whole tables") {
+TEST_CASE("on CUDA ranks over a host engine reduce a table by rows, with the bits of whole tables") {
   if (!lockstep_test::has_gpu("tables by rows")) return;
   auto const over_host = [](launch::World& world, auto const& train) { train(comm::connect(world)); };
   for (auto const& [ranks, shards] : {std::pair{2, false}, std::pair{4, true}}) {
@@ -467,7 +467,7 @@ TEST_CASE("on CUDA ranks over an engine of the host sum a table by rows, with th
   }
 }
 
-TEST_CASE("on CUDA sums over an engine of the host are alike where memory cannot be page-locked") {
+TEST_CASE("on CUDA reductions over a host engine are equal if memory cannot be page-locked") {
   if (!lockstep_test::has_gpu("memory that is not page-locked")) return;
   auto const expected = fit_on_ranks(2).values;
 #if defined(LOCKSTEP_CUDA_EMULATION)
@@ -479,7 +479,7 @@ TEST_CASE("on CUDA sums over an engine of the host are alike where memory cannot
 #endif
 }
 
-TEST_CASE("on CUDA a wire format of 16 bits over an engine of the host is refused") {
+TEST_CASE("on CUDA a 16-bit wire format over a host engine is refused") {
   if (!lockstep_test::has_gpu("a wire format's refusal")) return;
   auto const train = [](launch::World& world) {
     parallel::OnCuda policy{parallel::DistributedDataParallel{
@@ -491,7 +491,7 @@ TEST_CASE("on CUDA a wire format of 16 bits over an engine of the host is refuse
                        doctest::Contains("gradient_wire bf16 with OnCuda over a host engine"), ConfigError);
 }
 
-TEST_CASE("a run on CUDA that was interrupted ends with the bits of one that was not") {
+TEST_CASE("a resumed run on CUDA ends with the bits of an uninterrupted one") {
   if (!lockstep_test::has_gpu("a checkpoint of CUDA's")) return;
   auto const check = [](auto const& fit_with) {
     lockstep_test::TemporaryFolder const folder;
@@ -515,13 +515,13 @@ TEST_CASE("a run on CUDA that was interrupted ends with the bits of one that was
   check([](FitOptions const& o) { return fit_on_ranks(2, o); });
 }
 
-TEST_CASE_TEMPLATE("in 16 bits, training on CUDA goes as the host's does in float, but for roundings", Low,
+TEST_CASE_TEMPLATE("in 16 bits, training on CUDA equals the host's in float within rounding", Low,
                    nn::InBfloat16<Classifier>, nn::InFloat16<Classifier>) {
   if (!lockstep_test::has_gpu("training in 16 bits")) return;
   auto const host = fit(parallel::SingleDevice{.threads = 1}, Classifier(), 2);
   auto const low = fit(parallel::OnCuda{parallel::SingleDevice{}}, Low(Classifier()), 2);
-  // Eight tensors are rounded on the way to a loss, and again on the way back, by 2^-8 of themselves at most and in a
-  // direction of their own. The loss is at most as large as the logits that it is made of.
+  // Eight tensors are rounded on the way to a loss, and again in backward, by at most 2^-8 of themselves and in
+  // independent directions. The loss is at most as large as its logits.
   double const part = std::sqrt(16.0) * 0x1p-8;
   CHECK(farthest(low.losses, host.losses) <= part * host.losses[0]);
   CHECK(std::abs(low.evaluation.loss - host.evaluation.loss) <= part * host.losses[0]);
@@ -584,7 +584,7 @@ class Line {
   nn::Linear map_{1, 1};
 };
 
-/// Its gradient is four times x, whatever its loss is.
+/// Its gradient is four times x, whatever its loss.
 class Steep {
  public:
   void visit(auto&& each) { each("map", map_); }
@@ -598,7 +598,7 @@ class Steep {
   nn::Linear map_{1, 1};
 };
 
-/// What a run says of a number in its second step that is none, where the shard `bad` has this point.
+/// The error message of a run with a non-finite number in its second step, if the shard `bad` has this point.
 template <class Model = Line, class Policy>
 std::string end_of(Policy policy, int bad, Point const& point = {1, std::nanf("")}, FitOptions const& options = {}) {
   auto const shards = policy.all_shards();
@@ -617,7 +617,7 @@ std::string end_of(Policy policy, int bad, Point const& point = {1, std::nanf(""
 
 }  // namespace
 
-TEST_CASE("a loss that is no number on one rank or device alone names it on CUDA, too, and no other") {
+TEST_CASE("a non-finite loss on one rank or device names it on CUDA, too, and no other") {
   if (!lockstep_test::has_gpu("a loss that is no number")) return;
   std::string const says = "training: the loss of step 2 is nan on ", why = " and nowhere else; look at the samples";
   for (int bad : {1, 2})
@@ -642,7 +642,7 @@ TEST_CASE("a loss that is no number on one rank or device alone names it on CUDA
 #endif
 }
 
-TEST_CASE("a gradient that is no number, where it is clipped, ends the run on CUDA, too") {
+TEST_CASE("a non-finite gradient, if it is clipped, ends the run on CUDA, too") {
   if (!lockstep_test::has_gpu("a gradient that is no number")) return;
   auto const check = [](auto policy) {
     auto const end = end_of<Steep>(std::move(policy), 0, {1e38f, 2}, {.clip_norm = 1});
@@ -669,11 +669,11 @@ TEST_CASE("the bits do not depend on which replicas share a GPU") {
   parallel::DataParallel const policy{.devices = 4};
   auto const on_one = fit(parallel::OnCuda{policy});
   cuda_emulation::devices = 2;
-  CHECK(fit(parallel::OnCuda{policy, {0, 1, 1, 1}}).values == on_one.values);  // neighbours apart, and together
+  CHECK(fit(parallel::OnCuda{policy, {0, 1, 1, 1}}).values == on_one.values);  // adjacent ones separate, and together
   cuda_emulation::devices = 1;
 }
 
-TEST_CASE("replicas that take the first one's values have them before its memory is given back") {
+TEST_CASE("replicas that copy the first one's values have them before its memory is freed") {
   cuda_emulation::devices = 2;
   {
     Trainer trainer(Line{}, optim::SGD{.learning_rate = 0.1},
@@ -685,8 +685,8 @@ TEST_CASE("replicas that take the first one's values have them before its memory
   cuda_emulation::current_device = 0;
 }
 
-TEST_CASE("gradients that NCCL sums on the device have the bits of those that went over the host") {
-  auto const over_host = fit_on_ranks(2);  // two numbers have one sum, in whatever order
+TEST_CASE("gradients reduced by NCCL on the device have the bits of gradients reduced over the host") {
+  auto const over_host = fit_on_ranks(2);  // two numbers have one sum, in any order
   auto const over_nccl = [](FitOptions const& options, bool one_asks = false) {
     std::vector<Outcome> outcomes(2);
     std::stop_source source;
@@ -713,7 +713,7 @@ TEST_CASE("gradients that NCCL sums on the device have the bits of those that we
     CHECK(outcome.values == over_host.values);
 }
 
-TEST_CASE("ranks over NCCL share the optimizer, with the bits of ranks that do not") {
+TEST_CASE("ranks over NCCL shard the optimizer, with the bits of ranks that do not") {
   auto const over_nccl = [](launch::World& world, auto const& train) {
     cuda_emulation::OwnDevice const device;
     train(comm::NcclCommunicator(world));
@@ -727,7 +727,7 @@ TEST_CASE("ranks over NCCL share the optimizer, with the bits of ranks that do n
   CHECK(fit_sharded(2, true, over_host)[0].values == fit_sharded(2, true, over_nccl)[0].values);
 }
 
-TEST_CASE("on a wire of 16 bits NCCL sums what was rounded, in recorded passes and in others") {
+TEST_CASE("on a 16-bit wire NCCL sums rounded gradients, in recorded passes and in others") {
   auto const over_nccl = [](parallel::WireFormat wire, auto const& model, FitOptions const& options) {
     std::vector<Outcome> outcomes(2);
     launch::run({.threads = 2}, [&](launch::World& world) {
@@ -742,7 +742,7 @@ TEST_CASE("on a wire of 16 bits NCCL sums what was rounded, in recorded passes a
     return outcomes[0];
   };
   // A gradient of at most 0.5, as it is clipped, is rounded twice by `part` of itself; a step is 0.1 of it and twice as
-  // much with momentum, there are 8, and what they differ by comes back in the next gradients, as in check_alike.
+  // much with momentum, there are 8, and their difference affects the next gradients, as in check_alike.
   auto const bound = [](double part) { return 1.5 * 8 * 0.1 * 2 * 2 * 0.5 * part; };
   using enum parallel::WireFormat;
   auto const exact = over_nccl(float32, Classifier(), {}), rounded = over_nccl(bfloat16, Classifier(), {});
@@ -762,7 +762,7 @@ TEST_CASE("on a wire of 16 bits NCCL sums what was rounded, in recorded passes a
 
 namespace {
 
-/// Its second half's gradients fill a bucket before the first half's are computed, by other kernels.
+/// Its second half's gradients fill a bucket before other kernels compute the first half's.
 class Deep {
  public:
   explicit Deep(Index inner = 64) : first_(1, inner), second_(inner, 1) {}
@@ -780,7 +780,7 @@ class Deep {
 
 }  // namespace
 
-TEST_CASE("no kernel comes to a GPU while a sum may wait there for peers, in the first pass neither") {
+TEST_CASE("no kernel is loaded on a GPU while an all-reduce may wait there for peers, also not in the first pass") {
   auto const loads = cuda_emulation::loads_beside_peers.load();
   for (bool const shards : {false, true})
     for (auto const wire : {parallel::WireFormat::float32, parallel::WireFormat::bfloat16})
@@ -793,12 +793,12 @@ TEST_CASE("no kernel comes to a GPU while a sum may wait there for peers, in the
         for (int step = 0; step < 2; ++step) trainer.step(std::vector{points.batch()}, {.clip_norm = 1});
         return 0;
       });
-  CHECK(cuda_emulation::loads_beside_peers == loads);  // to come there may be to wait for the whole GPU
+  CHECK(cuda_emulation::loads_beside_peers == loads);  // loading may wait for the whole GPU
 }
 
 namespace {
 
-/// An engine of the host that calls `hears(piece)` when an operation starts.
+/// A host engine that calls `hears(operation)` when an operation starts.
 template <class Hears>
 struct HeardCommunicator {
   comm::AnyCommunicator engine;
@@ -820,7 +820,7 @@ struct HeardCommunicator {
 
 }  // namespace
 
-TEST_CASE("an engine of the host sums a bucket while the GPU computes the gradients of others, recorded or not") {
+TEST_CASE("a host engine reduces a bucket while the GPU computes the gradients of others, recorded or not") {
   constexpr int steps = 300;  // so many that some overlap on a busy machine, too
   std::array<int, 2> overlapped{};
   launch::run({.threads = 2}, [&](launch::World& world) {
@@ -844,7 +844,7 @@ TEST_CASE("an engine of the host sums a bucket while the GPU computes the gradie
     });
     last = gradients.data() + layout.entries().front().offset;
     for (Index step = 1; step <= steps; ++step) {
-      // On a stream of its own: the other rank may be recording, and then nobody may wait for the whole device.
+      // On its own stream: the other rank may be recording, and then no thread may wait for the whole device.
       memory::check_cuda(cudaMemsetAsync(gradients.data(), 0xff, gradients.size_bytes(), filling.view().get()),
                          "cudaMemsetAsync");
       filling.view().synchronize();
@@ -860,7 +860,7 @@ TEST_CASE("an engine of the host sums a bucket while the GPU computes the gradie
   CHECK(overlapped[1] > 0);
 }
 
-TEST_CASE("a rank that fails while NCCL sums waits for nobody, and ends") {
+TEST_CASE("a rank that fails while NCCL works waits for no rank, and ends") {
   auto const frees = cuda_emulation::frees_beside_peers.load();
   auto const aborted = nccl_emulation::Everywhere::instance().aborted.load();
   std::atomic<bool> is_under_way{false};
@@ -896,7 +896,7 @@ TEST_CASE("a replica is on the communicator's GPU, and on no other") {
   cuda_emulation::current_device = 0;
 }
 
-/// A million parameters, which learn nothing.
+/// A million parameters that learn nothing.
 struct Wide {
   nn::Linear layer{1023, 1024};
   void visit(auto&& each) { each("layer", layer); }
@@ -910,7 +910,7 @@ struct Wide {
   }
 };
 
-TEST_CASE("memory of a GPU that does not suffice for the parameters is told before anything is allocated") {
+TEST_CASE("insufficient GPU memory for the parameters is reported before any allocation") {
   using parallel::OnCuda;
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   cuda_emulation::devices = 2;
@@ -946,7 +946,7 @@ TEST_CASE("memory of a GPU that does not suffice for the parameters is told befo
   cuda_emulation::current_device = 0;
 }
 
-TEST_CASE("activations that exceed the memory of a GPU say so") {
+TEST_CASE("activations that exceed the memory of a GPU are reported") {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   cuda_emulation::memory_bytes = cuda_emulation::Memory::instance().bytes_of(0) + 20 * mebibyte;
   {

@@ -17,7 +17,7 @@ struct Fixture {
 };
 }  // namespace
 
-TEST_CASE("replicas step together by the gradient of the weighted mean, whatever each of them got") {
+TEST_CASE("replicas step together by the gradient of the weighted mean, for any distribution of samples") {
   for (int devices : {1, 2, 3, 4, 5}) {
     Fixture f(devices);
     Session session(f.policy, f.model, f.layout, f.start);
@@ -30,16 +30,16 @@ TEST_CASE("replicas step together by the gradient of the weighted mean, whatever
   }
 }
 
-TEST_CASE("what was waited for is told once") {
+TEST_CASE("waiting time is counted once") {
   Fixture f(2);
   Session session(f.policy, f.model, f.layout, f.start);
   std::vector<toy::Batch> batches{session_cases::deal(1, 1, 1)[0], session_cases::deal(300'000, 1, 1)[0]};
   session.micro_step(std::span<toy::Batch const>(batches), {});
-  static_cast<void>(session.take_phases());  // the wait for the second device, which has more to do, among them
+  static_cast<void>(session.take_phases());  // including the wait for the second device, which has more work
   CHECK(session.take_phases().communication == 0);
 }
 
-TEST_CASE("the first device carries the optimizer's state too") {
+TEST_CASE("the first device stores the optimizer's state too") {
   Fixture f(3);
   Session session(f.policy, f.model, f.layout, f.start);
   auto const bytes = session.report().peak_bytes_per_device;
@@ -48,7 +48,7 @@ TEST_CASE("the first device carries the optimizer's state too") {
   CHECK(bytes[1] == bytes[2]);
 }
 
-TEST_CASE("a device whose parameters have changed by themselves is named") {
+TEST_CASE("a device whose parameters have diverged is named") {
   Fixture f(3);
   Session session(f.policy, f.model, f.layout, f.start);
   session_cases::check_step(session, f.layout, 4, 1, 0, 3, 3);
@@ -62,7 +62,7 @@ TEST_CASE("a device whose parameters have changed by themselves is named") {
       CollectiveMismatch);
 }
 
-TEST_CASE("an exception on one device comes out, and the next step works") {
+TEST_CASE("an exception on one device is thrown, and the next step works") {
   Fixture f(2);
   Session session(f.policy, f.model, f.layout, f.start);
   CHECK_THROWS_AS(session.each([](int device, auto&) {
@@ -72,7 +72,7 @@ TEST_CASE("an exception on one device comes out, and the next step works") {
   session_cases::check_step(session, f.layout, 4, 1, 0, 2, 2);
 }
 
-TEST_CASE("no device at all is refused") {
+TEST_CASE("zero devices are refused") {
   Fixture f(0);
   CHECK_THROWS_AS(Session(f.policy, f.model, f.layout, f.start), ConfigError);
 }

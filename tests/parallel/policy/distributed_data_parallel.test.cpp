@@ -47,7 +47,7 @@ std::vector<float> start(nn::ParameterLayout const& layout, float value = sessio
 }
 }  // namespace
 
-TEST_CASE("ranks step together by the gradient of the weighted mean, whatever each of them got") {
+TEST_CASE("ranks step together by the gradient of the weighted mean, for any distribution of samples") {
   for (int ranks : {1, 2, 3, 4})
     on_ranks(ranks, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
       Session session(policy, model, layout, start(layout));
@@ -55,7 +55,7 @@ TEST_CASE("ranks step together by the gradient of the weighted mean, whatever ea
     });
 }
 
-TEST_CASE("the bits are those of DataParallel over as many devices") {
+TEST_CASE("the bits are DataParallel's over as many devices") {
   for (int shards : {1, 2, 3, 4, 5}) {
     toy::Model model;
     auto const layout = nn::ParameterLayout::of(model);
@@ -87,7 +87,7 @@ TEST_CASE("all ranks start from rank 0's values") {
   });
 }
 
-TEST_CASE("replicas that part are found, by name") {
+TEST_CASE("diverged replicas are found, by name") {
   CHECK_THROWS_WITH_AS(
       on_ranks(3,
                [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
@@ -100,7 +100,7 @@ TEST_CASE("replicas that part are found, by name") {
       doctest::Contains("after step 2 the parameter \"scale\" of rank 2 differs from rank 0's"), CollectiveMismatch);
 }
 
-TEST_CASE("moments that part are found while the parameters are still alike") {
+TEST_CASE("diverged moments are found while the parameters are still equal") {
   CHECK_THROWS_WITH_AS(
       on_ranks(2,
                [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
@@ -116,7 +116,7 @@ TEST_CASE("moments that part are found while the parameters are still alike") {
       CollectiveMismatch);
 }
 
-TEST_CASE("numbers are summed over ranks, and every rank hears what each of them needed") {
+TEST_CASE("numbers are summed over ranks, and every rank gets the memory use of each") {
   on_ranks(3, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
     Session session(policy, model, layout, start(layout));
     std::vector<double> numbers{1, static_cast<double>(rank)};
@@ -131,7 +131,7 @@ TEST_CASE("numbers are summed over ranks, and every rank hears what each of them
 
 namespace {
 std::atomic<int> models{0};
-/// Every instance has a longer shape than the one before it.
+/// Every instance has a longer shape than the previous one.
 struct Different {
   nn::Parameter p{{1 + models++}, {}};
   void visit(auto&& each) { each("p", p); }
@@ -164,7 +164,7 @@ struct Large {
 };
 }  // namespace
 
-TEST_CASE("without a size, buckets have the one that rank 0 has measured, and gradients are zero as before") {
+TEST_CASE("by default buckets have the size that rank 0 has measured, and gradients are zero as before") {
   on_ranks<Large>(2, [&](int, Policy& policy, Large& model, nn::ParameterLayout const& layout) {
     policy.bucket_bytes = 0;
     Policy::Session<Large, optim::SGD> session(policy, model, layout, start(layout));
@@ -181,7 +181,7 @@ TEST_CASE("without a size, buckets have the one that rank 0 has measured, and gr
   });
 }
 
-TEST_CASE("a sharded optimizer needs its part of the moments' bytes, and a moment can be had whole") {
+TEST_CASE("a sharded optimizer stores only its part of the moments, and a whole moment can be gathered") {
   for (int ranks : {1, 2, 3, 4}) {
     CAPTURE(ranks);
     on_ranks<Large>(ranks, [&](int rank, Policy& policy, Large& model, nn::ParameterLayout const& layout) {
@@ -213,12 +213,12 @@ TEST_CASE("a sharded optimizer needs its part of the moments' bytes, and a momen
         auto const* const moment = session.moment(i);
         CHECK(std::equal(moment, moment + layout.size(), state.moments(i).begin()));
       }
-      session.check_replicas(1);  // moments are not alike, and need not be
+      session.check_replicas(1);  // moments differ, and need not be equal
     });
   }
 }
 
-TEST_CASE("ranks of which only some share the optimizer are refused") {
+TEST_CASE("ranks of which only some shard the optimizer are refused") {
   CHECK_THROWS_WITH_AS(on_ranks(2,
                                 [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
                                   policy.shard_optimizer = rank == 1;
@@ -234,7 +234,7 @@ using parallel::WireFormat;
 struct Tables : table_model::Model {
   Tables() : Model(300, nn::GradientForm::dense) {}
 };
-/// What step(session, rank) gives for each of the ranks, were it alone.
+/// Results of step(session, rank) for each of the ranks alone.
 template <class Model, class Step>
 std::vector<std::vector<float>> found_alone(int ranks, Model& model, nn::ParameterLayout const& layout,
                                             std::vector<float> const& values, Step const& step) {
@@ -246,7 +246,7 @@ std::vector<std::vector<float>> found_alone(int ranks, Model& model, nn::Paramet
   }
   return found;
 }
-/// Two micro-batches of one rank, and the gradients that its session then has.
+/// Two micro-batches of one rank, and its session's gradients.
 template <class Session>
 std::vector<float> step(Session& session, int rank) {
   for (std::uint64_t m = 0; m < 2; ++m) {
@@ -263,7 +263,7 @@ std::vector<float> step(Session& session, int rank) {
 }
 }  // namespace
 
-TEST_CASE("on a wire of 16 bits each rank rounds what its micro-batches found together, and the sum is rounded once") {
+TEST_CASE("on a 16-bit wire each rank rounds its accumulated micro-batches, and the sum is rounded once") {
   for (int ranks : {1, 2, 3, 4, 5}) {
     CAPTURE(ranks);
     on_ranks<Tables>(ranks, [&](int rank, Policy& policy, Tables& model, nn::ParameterLayout const& layout) {
@@ -282,7 +282,7 @@ TEST_CASE("on a wire of 16 bits each rank rounds what its micro-batches found to
         changed += summed[i] != rounded(tree_sum(ranks, of));
       }
       CHECK(wrong == 0);
-      CHECK((changed > 0) == (ranks > 1));  // that the parts are rounded can be seen
+      CHECK((changed > 0) == (ranks > 1));  // so the rounding of the parts is visible
       session.check_replicas(1);
       auto const report = session.report();
       std::size_t bytes = 0;
@@ -298,7 +298,7 @@ TEST_CASE("on a wire of 16 bits each rank rounds what its micro-batches found to
   }
 }
 
-TEST_CASE("wire formats that cannot be, or that ranks disagree about, are refused") {
+TEST_CASE("invalid wire formats, and different ones on ranks, are refused") {
   auto const with = [](WireFormat (*format)(int rank)) {
     return [format] {
       on_ranks(2, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
@@ -337,7 +337,7 @@ class Linear {
 struct Half : nn::InFloat16<Linear> {
   Half() : InFloat16(Linear()) {}
 };
-/// 64 points of numbers up to `large`, of a rank's own.
+/// 64 points of numbers up to `large`, different on each rank.
 Points points(int rank, float large) {
   auto const own = static_cast<std::uint64_t>(rank);
   Points all;
@@ -345,7 +345,7 @@ Points points(int rank, float large) {
   for (std::uint64_t i = 0; i < 64; ++i) all.labels.push_back(static_cast<std::uint8_t>(mix(i, own, 1) % 3));
   return all;
 }
-/// The scale after each of so many steps on points of which rank 1's are large.
+/// The scale after each of this many steps on points, with large ones on rank 1.
 std::vector<float> scales(WireFormat format, float large, int steps) {
   std::vector<std::vector<float>> all(2);
   on_ranks<Half>(2, [&](int rank, Policy& policy, Half& model, nn::ParameterLayout const& layout) {
@@ -373,7 +373,7 @@ std::vector<float> scales(WireFormat format, float large, int steps) {
 }
 }  // namespace
 
-TEST_CASE("on a wire of float16 gradients are rounded with the loss scale that they have") {
+TEST_CASE("on a float16 wire gradients are rounded with their loss scale") {
   for (int ranks : {1, 2, 3})
     on_ranks<Half>(ranks, [&](int rank, Policy& policy, Half& model, nn::ParameterLayout const& layout) {
       std::vector<float> values(static_cast<std::size_t>(layout.size()));
@@ -400,7 +400,7 @@ TEST_CASE("on a wire of float16 gradients are rounded with the loss scale that t
     });
 }
 
-TEST_CASE("in float16 a sum that the wire cannot hold is skipped on all ranks alike, and the loss scale makes room") {
+TEST_CASE("in float16 a sum that overflows the wire is skipped on all ranks, and the loss scale decreases") {
   auto const plain = scales(WireFormat::float32, 8, 12), wired = scales(WireFormat::float16, 8, 12);
   CHECK(plain.back() == 4096);
   CHECK(wired.front() == 2048);

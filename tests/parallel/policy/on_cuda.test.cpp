@@ -27,7 +27,7 @@ struct Two {  // the third and fourth shard of eight
 };
 }  // namespace
 
-TEST_CASE("the policy stays what it is") {
+TEST_CASE("the policy keeps its type") {
   parallel::OnCuda const policy{Two{.devices = 7}};
   static_assert(parallel::ParallelPolicy<parallel::OnCuda<Two>>);
   CHECK(policy.devices == 7);
@@ -35,7 +35,7 @@ TEST_CASE("the policy stays what it is") {
   static_assert(std::is_same_v<parallel::OnCuda<Two>::Session<int, int>::Where, CudaSpace>);
 }
 
-TEST_CASE("shards take the GPUs in turn: all of them, or those that are named") {
+TEST_CASE("shards use the GPUs in turn: all of them, or the named ones") {
   auto const gpus = [](auto const& policy) { return std::array{policy.place(0).gpu, policy.place(1).gpu}; };
   CHECK(gpus(parallel::OnCuda{Two{}}) == std::array{2, 0});
   CHECK(gpus(parallel::OnCuda{Two{}, {4, 6, 5}}) == std::array{5, 4});

@@ -51,8 +51,8 @@ using Ddp = parallel::DistributedDataParallel<comm::AnyCommunicator>;
 
 constexpr Index words = 50, longest = 6, width = 128;
 
-/// With all that could depend on how a batch is split: a table by rows, dropout, statistics of the batch, a layer that
-/// only some batches use, and one that none does.
+/// With everything that could depend on the division of a batch: a row-sparse table, dropout, batch statistics, a layer
+/// that only some batches use, and one that none uses.
 class Model {
  public:
   void visit(auto&& each) {
@@ -94,7 +94,7 @@ struct Outcome {
   }
 };
 
-/// 53 samples in micro-steps of `shards` batches of two: the last one is short, and some of its shards get nothing.
+/// 53 samples in micro-steps of `shards` batches of two: the last one is short, and some of its shards are empty.
 template <class Trained = Model, class Policy>
 Outcome fit(Policy policy, int shards, FitOptions options) {
   REQUIRE(policy.all_shards() == shards);
@@ -121,7 +121,7 @@ Outcome fit(Policy policy, int shards, FitOptions options) {
                   record};
   return outcome;
 }
-/// By ranks that are threads; the first one's outcome.
+/// Runs thread ranks and returns the first rank's outcome.
 template <class Trained = Model>
 Outcome fit_ranks(int ranks, int shards, FitOptions const& options,
                   parallel::BufferPolicy buffers = parallel::BufferPolicy::first, bool shard_optimizer = false) {
@@ -154,7 +154,7 @@ Outcome fit_single(int shards, FitOptions const& options, int threads = 1) {
   return fit<Trained>(Reproducible{parallel::SingleDevice{.threads = threads}, shards}, shards, options);
 }
 
-/// Its parameter's gradient is -0 where a shard has rows, and not written where it has none.
+/// Its parameter's gradient is -0 if a shard has rows, and not written if it has none.
 struct NegativeZero {
   nn::Parameter p{{3}, nn::Initializer::constant(1)};
   void visit(auto&& each) { each("p", p); }
@@ -174,7 +174,7 @@ std::string step_file(std::string const& folder, Index step) {
 
 }  // namespace
 
-TEST_CASE("one rank has the bits of as many devices as there are shards, and so has every number between") {
+TEST_CASE("one rank has the bits of one device per shard, and so has every number between") {
   for (int shards : {1, 2, 4, 8}) {
     CAPTURE(shards);
     FitOptions const options{.clip_norm = 0.5};
@@ -193,11 +193,11 @@ TEST_CASE("one rank has the bits of as many devices as there are shards, and so 
       CHECK(ranks.record.reproducible == shards);
     }
   }
-  // Otherwise they differ, so that there was something to be equal in.
+  // Otherwise they differ, so the comparison can fail.
   CHECK(fit_single(2, {}).values != fit(parallel::SingleDevice{.threads = 1}, 1, {}).values);
 }
 
-TEST_CASE("so it is with accumulated batches, and in bfloat16") {
+TEST_CASE("accumulated batches, and bfloat16, also have equal bits") {
   for (int shards : {2, 4}) {
     for (Index accumulation : {2, 3}) {
       FitOptions const options{.accumulation = accumulation, .clip_norm = 0.5};
@@ -213,7 +213,7 @@ TEST_CASE("so it is with accumulated batches, and in bfloat16") {
   CHECK(fit_ranks<Low>(2, 4, {}) == expected);
 }
 
-TEST_CASE("and so it is with ranks that share the optimizer's moments") {
+TEST_CASE("ranks with a sharded optimizer state also have equal bits") {
   for (Index accumulation : {1, 2}) {
     FitOptions const options{.accumulation = accumulation, .clip_norm = 0.5, .check_replicas_every = 2};
     auto const expected = fit_single(4, options);
@@ -223,7 +223,7 @@ TEST_CASE("and so it is with ranks that share the optimizer's moments") {
   CHECK(fit_sharded<Low>(2, 4, {.clip_norm = 0.5}) == fit_single<Low>(4, {.clip_norm = 0.5}));
 }
 
-TEST_CASE("so it is in float16, with the steps that are skipped") {
+TEST_CASE("float16 also has equal bits, with skipped steps") {
   using Half = nn::InFloat16<Model>;
   FitOptions const options{.accumulation = 2, .loss_scaler = {.start = 0x1p20, .growth_interval = 3}};
   auto const expected = fit<Half>(parallel::DataParallel{.devices = 4, .threads = 1}, 4, options);
@@ -237,7 +237,7 @@ TEST_CASE("so it is in float16, with the steps that are skipped") {
   }
 }
 
-TEST_CASE("buffers are each shard's own, and shared as those of as many devices") {
+TEST_CASE("buffers are each shard's own, and shared as with one device per shard") {
   using parallel::BufferPolicy;
   for (auto policy : {BufferPolicy::first, BufferPolicy::mean, BufferPolicy::own}) {
     auto const expected =
@@ -259,7 +259,7 @@ TEST_CASE("buffers are each shard's own, and shared as those of as many devices"
     });
 }
 
-TEST_CASE("shards step together by the gradient of the weighted mean, whatever each of them got") {
+TEST_CASE("shards step together by the gradient of the weighted mean, for any distribution of samples") {
   toy::Model model;
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<float> const start(static_cast<std::size_t>(layout.size()), session_cases::start_value);
@@ -276,7 +276,7 @@ TEST_CASE("shards step together by the gradient of the weighted mean, whatever e
   });
 }
 
-TEST_CASE("a run goes on with other ranks or devices, to the same bits") {
+TEST_CASE("a run resumes with other ranks or devices, with equal bits") {
   lockstep_test::TemporaryFolder const folder;
   FitOptions options{.accumulation = 2, .clip_norm = 0.5};
   auto const whole = fit_single(4, options);
@@ -305,7 +305,7 @@ TEST_CASE("a run goes on with other ranks or devices, to the same bits") {
       ConfigError);
 }
 
-TEST_CASE("zeros keep their sign's rule: a shard without a gradient counts as positive zero wherever it is added") {
+TEST_CASE("zeros keep their sign's rule: a shard without a gradient counts as positive zero at every addition") {
   for (int filled = 0; filled <= 4; ++filled) {
     std::vector<toy::Batch> batches(4);
     for (int k = 0; k < filled; ++k) batches[static_cast<std::size_t>(k)] = {{1}, {1}};
@@ -328,7 +328,7 @@ TEST_CASE("zeros keep their sign's rule: a shard without a gradient counts as po
   }
 }
 
-TEST_CASE("shards that cannot be dealt are refused with the nearest number that can") {
+TEST_CASE("shards that cannot be divided are refused with the nearest valid number") {
   auto const refused = [](int devices, int shards) {
     try {
       static_cast<void>(Reproducible{parallel::DataParallel{.devices = devices}, shards}.place(0));
@@ -364,7 +364,7 @@ TEST_CASE("shards that cannot be dealt are refused with the nearest number that 
   CHECK_THROWS_WITH_AS(unlike(), doctest::Contains("shards of a micro-step"), CollectiveMismatch);
 }
 
-TEST_CASE("the policy stays what it is, with the shards of its devices") {
+TEST_CASE("the policy keeps its type, with the shards of its devices") {
   static_assert(parallel::ParallelPolicy<Reproducible<parallel::DataParallel>>);
   Reproducible const plain{parallel::DataParallel{.devices = 3}};
   CHECK(plain.shards() == 3);

@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/parallel/policy/on_cuda.hpp>
 
-/// A program without nvcc that finds three GPUs: it may ask for how many, not use them.
+/// A program without nvcc that finds three GPUs: it can query their number, not use them.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 template <>
 struct DevicesOf<CudaSpace> {

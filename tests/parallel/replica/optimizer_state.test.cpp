@@ -35,19 +35,19 @@ float stepped(double clip_norm, float third = 0, double weight = 2) {
 }
 }  // namespace
 
-TEST_CASE("the optimizer sees the gradient of the mean, clipped to the norm asked for") {
+TEST_CASE("the optimizer gets the gradient of the mean, clipped to the requested norm") {
   CHECK(stepped(0) == -1.5f);      // 3 / 2; the mean's norm is 5 / 2
-  CHECK(stepped(2.5) == -1.5f);    // just allowed
+  CHECK(stepped(2.5) == -1.5f);    // just at the limit
   CHECK(stepped(1.25) == -0.75f);  // halved
 }
 
-TEST_CASE("a step without weight, or with a gradient that is not finite while clipping, changes nothing") {
+TEST_CASE("a step without weight, or with a non-finite gradient while clipping, changes nothing") {
   CHECK(stepped(0, 0, 0) == 0);
   CHECK(stepped(1, std::numeric_limits<float>::infinity()) == 0);
   CHECK(stepped(1, std::numeric_limits<float>::quiet_NaN()) == 0);
 }
 
-TEST_CASE("the loss scale is taken out with the weight and moves on with every step that has one") {
+TEST_CASE("the loss scale is divided out with the weight and is updated by every step with a weight") {
   using State = optim::LossScaler::State;
   parallel::detail::MakeStepScalars<HostSpace> make;
   ThreadPool pool(1);
@@ -70,12 +70,12 @@ TEST_CASE("the loss scale is taken out with the weight and moves on with every s
   }
   CHECK(expected == State{512, 1, 5});
   CHECK(make.complete(stream, {.step = 9, .loss_scaler = scaler}, {0, 0}, {0}, &state) ==
-        nullptr);  // nobody had a sample
+        nullptr);  // no rank had a sample
   CHECK(state == expected);
 }
 
 namespace {
-/// Parameters of either group, in turns.
+/// Parameters of both groups, alternating.
 struct Mixed {
   nn::Parameter table{{3, 5}, {}}, bias{{4}, {}}, weight{{2, 8}, {}}, scale{{16}, {}}, shift{{16}, {}},
       last{{4, 4}, {}};
@@ -89,7 +89,7 @@ struct Mixed {
   }
 };
 
-/// Which parameters a step with gradient zero shrinks: those that decay.
+/// Parameters that a step with gradient zero shrinks: those with decay.
 template <class Optimizer>
 std::string shrunk(Optimizer const& optimizer) {
   Mixed model;
@@ -109,7 +109,7 @@ std::string shrunk(Optimizer const& optimizer) {
 }
 }  // namespace
 
-TEST_CASE("weight decay applies to the parameters that the rule names, to all by default") {
+TEST_CASE("weight decay applies to the parameters that the rule selects, by default to all") {
   optim::SGD sgd{.weight_decay = 0.1};
   optim::AdamW adamw{.weight_decay = 0.1};
   CHECK(shrunk(sgd) == "embedding.token bias weight scale shift last ");
@@ -131,7 +131,7 @@ TEST_CASE("weight decay applies to the parameters that the rule names, to all by
 }
 
 namespace {
-/// What a step with gradient 1 makes of each parameter that was 1, and of its first moment.
+/// Results of a step with gradient 1 for each parameter that was 1, and for its first moment.
 template <class Optimizer>
 std::string moved(Optimizer const& optimizer, std::vector<parallel::detail::ArenaPart> parts) {
   Mixed model;
@@ -154,7 +154,7 @@ std::string moved(Optimizer const& optimizer, std::vector<parallel::detail::Aren
 }
 }  // namespace
 
-TEST_CASE("rates multiply the learning rate of the parameters that the rule names; 0 leaves all of them as it is") {
+TEST_CASE("rates multiply the learning rate of the selected parameters; 0 leaves all of them unchanged") {
   Mixed model;
   auto const size = nn::ParameterLayout::of(model).size();
   optim::SGD sgd{.momentum = 0.5, .weight_decay = 1};
@@ -167,7 +167,7 @@ TEST_CASE("rates multiply the learning rate of the parameters that the rule name
     CHECK(moved(sgd, parts) ==
           "embedding.token 0.500, bias 0.500, weight 0.500, scale 0.500, shift 0.500, last 0.500, ");
     sgd.rates = adamw.rates = rule;
-    // SGD: 1 - rate (1 + 1); AdamW: 1 - rate - rate, where its first step is a whole rate.
+    // SGD: 1 - rate (1 + 1); AdamW: 1 - rate - rate, because its first step is a whole rate.
     for (auto const& out : {moved(sgd, parts), moved(adamw, parts)})
       CHECK(out == "embedding.token 1.000 0, bias 0.000, weight 0.750, scale 1.000 0, shift 0.000, last 0.750, ");
   }

@@ -18,7 +18,7 @@ struct Fixture {
   Fixture() { std::ranges::fill(replica.values(), 0.5f); }
   float gradient(std::size_t ordinal) { return replica.gradient_data()[layout.entries()[ordinal].offset]; }
 };
-/// toy::Model with a loss of its prediction in place of a forward, and a count of how often it ran.
+/// toy::Model with a loss of its prediction instead of a forward, and a count of its calls.
 struct Counting {
   toy::Model model;
   mutable int runs = 0;
@@ -39,7 +39,7 @@ struct CountRows {
 };
 }  // namespace
 
-TEST_CASE("micro-batches of a step add their losses and gradients up; the next step starts anew") {
+TEST_CASE("micro-batches of a step accumulate losses and gradients; the next step starts over") {
   Fixture f;
   for (int step = 0; step < 2; ++step) {
     f.replica.run(f.batch, {.key = 1, .first = true, .last = false});
@@ -72,7 +72,7 @@ TEST_CASE("the loss is known before backward begins, and gradients of unused par
   CHECK(f.gradient(1) == 15);
 }
 
-TEST_CASE("evaluation gives the loss and shows the prediction, and changes nothing") {
+TEST_CASE("evaluation returns loss and prediction, and changes nothing") {
   Fixture f;
   CountRows metric;
   auto const loss = f.replica.evaluate(f.batch, metric);
@@ -82,7 +82,7 @@ TEST_CASE("evaluation gives the loss and shows the prediction, and changes nothi
   CHECK(f.replica.evaluate(f.batch).sum == loss.sum);
 }
 
-TEST_CASE("a model with a loss of its prediction trains alike, and is evaluated in one run") {
+TEST_CASE("a model with a loss of its prediction trains equally, and is evaluated in one run") {
   Fixture f;
   Counting model;
   auto const layout = nn::ParameterLayout::of(model);

@@ -48,7 +48,7 @@ namespace {
 
 constexpr Index words = 50, longest = 6;
 
-/// With all that a checkpoint must bring back: moments, a table by rows, dropout, and running statistics.
+/// With all state that a checkpoint must restore: moments, a row-sparse table, dropout, and running statistics.
 class Model {
  public:
   explicit Model(Index width = 8)
@@ -80,7 +80,7 @@ class Model {
   nn::Linear head_;
 };
 
-constexpr int samples = 23;  // with batches of 4 and two to a step: 3 steps an epoch, the last of them short
+constexpr int samples = 23;  // with batches of 4 and two per step: 3 steps per epoch, the last of them short
 auto loader(Index batch_size, std::uint64_t seed = 1) {
   return data::DataLoader{data::InMemoryDataset{random_texts(samples, 1)},
                           data::ShuffledSampler{.seed = seed},
@@ -107,7 +107,7 @@ Outcome fit(Policy policy, FitOptions const& options, Index batch_size = 4,
           {trainer.buffers().begin(), trainer.buffers().end()},
           std::move(record)};
 }
-/// By two ranks; the first one's outcome.
+/// With two ranks; returns the first one's outcome.
 Outcome fit_ranks(FitOptions const& options) {
   std::vector<Outcome> all(2);
   launch::Options ranks;
@@ -127,7 +127,7 @@ std::string step_file(std::string const& folder, Index step) {
   return folder + "/step_" + std::to_string(step) + ".safetensors";
 }
 
-/// Trains 4 epochs in one go, and again with pauses after `first` and `second` steps: nobody can tell.
+/// Trains 4 epochs at once, and again with pauses after `first` and `second` steps: results must be equal.
 template <class Fit>
 void check_pauses(Fit const& fit_with, Index first, Index second) {
   CAPTURE(first);
@@ -165,7 +165,7 @@ struct Steps : train::Observer {
   }
 };
 
-/// Asks for the end once so many steps are done.
+/// Requests a stop after this many steps.
 struct Asks : train::Observer {
   std::stop_source source;
   Index after = 0;
@@ -176,7 +176,7 @@ struct Asks : train::Observer {
 
 }  // namespace
 
-TEST_CASE("a run that was interrupted ends with the bits of one that was not") {
+TEST_CASE("a resumed run ends with the bits of an uninterrupted one") {
   for (auto [first, second] : {std::pair<Index, Index>{1, 2}, {3, 7}, {4, 9}, {10, 11}}) {
     check_pauses([](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o); }, first, second);
     check_pauses([](FitOptions const& o) { return fit(parallel::DataParallel{.devices = 2, .threads = 1}, o, 2); },
@@ -185,13 +185,13 @@ TEST_CASE("a run that was interrupted ends with the bits of one that was not") {
   }
 }
 
-TEST_CASE("other optimizers, and other numbers of devices, go on too") {
+TEST_CASE("runs resume with other optimizers, and other numbers of devices, too") {
   check_pauses(
       [](FitOptions const& o) {
         return fit(parallel::SingleDevice{.threads = 1}, o, 4, optim::SGD{.learning_rate = 0.1, .momentum = 0.9});
       },
       4, 5);
-  // One device began, two ranks went on and two devices ended: as two ranks that were handed the same checkpoint did.
+  // One device began, two ranks continued and two devices ended: equal to two ranks that got that checkpoint.
   lockstep_test::TemporaryFolder const folder;
   auto const part = [&](auto const& fit_with, std::string const& to, std::string const& from, Index steps) {
     return fit_with(FitOptions{
@@ -207,7 +207,7 @@ TEST_CASE("other optimizers, and other numbers of devices, go on too") {
   CHECK(mixed.record.samples == 4 * samples);
 }
 
-TEST_CASE("in float16 the loss scale goes on, and so does the count of what was skipped") {
+TEST_CASE("in float16 the loss scale continues, and so does the count of skipped steps") {
   FitOptions const scaled{.loss_scaler = {.start = 0x1p14, .growth_interval = 2}};
   auto const with_scale = [&](FitOptions options) {
     options.loss_scaler = scaled.loss_scaler;
@@ -233,17 +233,17 @@ TEST_CASE("in float16 the loss scale goes on, and so does the count of what was 
   options.max_steps = 0;
   options.checkpoints = {.resume = step_file(folder / "half", 9)};
   CHECK(single(options).record.loss_scale == whole.record.loss_scale);
-  CHECK_FALSE(fit(parallel::SingleDevice{.threads = 1}, options).record.loss_scale);  // in float32 it goes on, too
+  CHECK_FALSE(fit(parallel::SingleDevice{.threads = 1}, options).record.loss_scale);  // float32 resumes from it, too
   options.max_steps = 5;
   options.checkpoints = {.folder = folder / "full"};
   fit(parallel::SingleDevice{.threads = 1}, options);
   options.checkpoints = {.resume = step_file(folder / "full", 5)};
   options.max_steps = 6;
-  auto const late = single(options).record.loss_scale;  // and in float16 from the start of a scale
+  auto const late = single(options).record.loss_scale;  // and float16 from the initial scale
   CHECK(late == optim::LossScaler::State{0x1p13f, 0, 1});
 }
 
-TEST_CASE("checkpoints come every so many steps and after the last; who dies goes on from the newest") {
+TEST_CASE("checkpoints are written at the interval and after the last step; a killed run resumes from the newest") {
   lockstep_test::TemporaryFolder const folder;
   auto const checkpoints = folder / "checkpoints";
   CHECK(train::newest_checkpoint(checkpoints).empty());
@@ -266,10 +266,10 @@ TEST_CASE("checkpoints come every so many steps and after the last; who dies goe
   REQUIRE(goes_on.steps.size() == 7);
   CHECK(goes_on.steps[0].step == 6);
   for (std::size_t i = 0; i < 3; ++i) CHECK(goes_on.steps[i].loss == dies.steps[5 + i].loss);
-  CHECK(goes_on.steps[0].seconds > dies.steps[4].seconds);  // the pause does not count, what came before it does
-  CHECK(train::newest_checkpoint(checkpoints) == step_file(checkpoints, 12));  // not step_10, as text would have it
+  CHECK(goes_on.steps[0].seconds > dies.steps[4].seconds);  // the pause does not count, earlier time does
+  CHECK(train::newest_checkpoint(checkpoints) == step_file(checkpoints, 12));  // not step_10, as in text order
 
-  // A run that is over stays as it is.
+  // A completed run is unchanged.
   Steps hears_nothing;
   options.observers = {&hears_nothing};
   options.checkpoints.resume = step_file(checkpoints, 12);
@@ -282,8 +282,7 @@ TEST_CASE("checkpoints come every so many steps and after the last; who dies goe
   CHECK(hears_nothing.steps.empty());
 }
 
-TEST_CASE(
-    "who is asked to end saves itself after the same step on all ranks, and ends with the bits of one that was not") {
+TEST_CASE("all ranks stop on request after one step and save, and end with the bits of an uninterrupted run") {
   auto const single = [](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o); };
   auto const dp = [](FitOptions const& o) { return fit(parallel::DataParallel{.devices = 2, .threads = 1}, o, 2); };
   auto const check_stop = [](auto const& fit_with, Index after, bool ends_epoch) {
@@ -297,7 +296,7 @@ TEST_CASE(
     options.observers = {&asks};
     auto const part = fit_with(options);
     CHECK(part.record.stopped);
-    CHECK(part.record.steps == after + 1);  // who asks between two steps asks with the second
+    CHECK(part.record.steps == after + 1);  // a request between two steps takes effect with the second
     CHECK(part.record.evaluations.size() == static_cast<std::size_t>(after / 3 + ends_epoch));
     CHECK(train::newest_checkpoint(folder / "checkpoints") == step_file(folder / "checkpoints", after + 1));
     options.stop = {};
@@ -316,7 +315,7 @@ TEST_CASE(
   check_stop(single, 5, true);
 }
 
-TEST_CASE("one rank that is asked is enough, and who is asked with the last step has ended anyway") {
+TEST_CASE("a request on one rank is enough, and a request at the last step has no effect") {
   lockstep_test::TemporaryFolder const folder;
   for (Index const after : {3, 7}) {  // of 8 steps
     std::vector<Outcome> all(3);
@@ -340,7 +339,7 @@ TEST_CASE("one rank that is asked is enough, and who is asked with the last step
   }
 }
 
-TEST_CASE("as many checkpoints are kept as is wished, the newest, and others' stay") {
+TEST_CASE("the newest checkpoints up to the limit are kept, and other runs' files remain") {
   lockstep_test::TemporaryFolder const folder;
   auto const saved = folder / "saved";
   auto const run = [&](Index keep, Index to, std::string const& from) {
@@ -362,7 +361,7 @@ TEST_CASE("as many checkpoints are kept as is wished, the newest, and others' st
   CHECK(lockstep_test::read_file(saved + "/best.safetensors") == "x");
 }
 
-TEST_CASE("a folder for checkpoints is made before the first step, with those above it, or refused") {
+TEST_CASE("a folder for checkpoints is created before the first step, with its parents, or refused") {
   lockstep_test::TemporaryFolder const folder;
   lockstep_test::write_file(folder / "file", "");
   Steps none;
@@ -378,7 +377,7 @@ TEST_CASE("a folder for checkpoints is made before the first step, with those ab
   CHECK_FALSE(train::newest_checkpoint(deep).empty());
 }
 
-TEST_CASE("a run that begins anew does not mix its checkpoints with those of an earlier one") {
+TEST_CASE("a new run does not mix its checkpoints with an earlier run's") {
   lockstep_test::TemporaryFolder const folder;
   auto const run = [&](Index to, std::string const& from) {
     fit(parallel::SingleDevice{.threads = 1},
@@ -400,7 +399,7 @@ TEST_CASE("a run that begins anew does not mix its checkpoints with those of an 
   CHECK(train::checkpoint_steps(folder / "saved") == std::vector<Index>{2, 3});
 }
 
-TEST_CASE("a folder that cannot be looked into is not taken for an empty one") {
+TEST_CASE("an unreadable folder is not taken for an empty one") {
   lockstep_test::TemporaryFolder const folder;
   CHECK(train::newest_checkpoint(folder / "missing").empty());
   lockstep_test::write_file(folder / "file", "");
@@ -418,7 +417,7 @@ TEST_CASE("a folder that cannot be looked into is not taken for an empty one") {
   CHECK(lockstep_test::read_file(step_file(hidden, 20)) == "of an earlier run");
 }
 
-TEST_CASE("a folder stays where it was when the process goes elsewhere") {
+TEST_CASE("a folder keeps its place when the process changes its working directory") {
   struct Leaves final : train::Observer {
     void step(train::StepReport const& report) override {
       if (report.step == 3) std::filesystem::current_path("/");
@@ -433,7 +432,7 @@ TEST_CASE("a folder stays where it was when the process goes elsewhere") {
   CHECK(train::checkpoint_steps(folder / "saved") == std::vector<Index>{4, 6});
 }
 
-TEST_CASE("patience and a plateau outlast a pause, and what was evaluated is remembered") {
+TEST_CASE("patience and a plateau continue over a pause, and evaluations are restored") {
   lockstep_test::TemporaryFolder const folder;
   FitOptions options{.epochs = 60, .accumulation = 2, .patience = 3, .plateau = {.patience = 1, .factor = 0.5}};
   for (auto ranks : {false, true}) {
@@ -443,7 +442,7 @@ TEST_CASE("patience and a plateau outlast a pause, and what was evaluated is rem
     options.checkpoints = {.folder = folder / (ranks ? "ranks" : "one"), .every = 2};
     options.checkpoints.resume.clear();
     auto const whole = fit_with(options);
-    REQUIRE(whole.record.steps > 10);  // or nothing would be remembered
+    REQUIRE(whole.record.steps > 10);  // or nothing would be restored
     REQUIRE(whole.record.steps < 180);
     for (Index step : {4, 10}) {
       options.checkpoints = {.resume = step_file(folder / (ranks ? "ranks" : "one"), step)};
@@ -467,7 +466,7 @@ TEST_CASE("a checkpoint is a file of parameters too") {
   auto const outcome = fit(parallel::SingleDevice{.threads = 1},
                            {.checkpoints = {.folder = folder / "saved", .metadata = {{"classes", "a b c"}}}});
   train::Predictor const predictor(Model{}, train::newest_checkpoint(folder / "saved"));
-  CHECK(predictor.metadata() == train::Metadata{{"classes", "a b c"}});  // and nothing of a run's
+  CHECK(predictor.metadata() == train::Metadata{{"classes", "a b c"}});  // and nothing of a run
   std::vector<float> values(outcome.values.size()), buffers(outcome.buffers.size());
   train::load_parameters(train::newest_checkpoint(folder / "saved"), predictor.layout(), values, buffers);
   CHECK(values == outcome.values);
@@ -481,7 +480,7 @@ TEST_CASE("a checkpoint is a file of parameters too") {
   CHECK(std::vector<float>(again.buffers().begin(), again.buffers().end()) == outcome.buffers);
 }
 
-TEST_CASE("what does not belong to the run is refused, by name and with both values") {
+TEST_CASE("a checkpoint that does not fit the run is refused, by name and with both values") {
   lockstep_test::TemporaryFolder const folder;
   fit(parallel::SingleDevice{.threads = 1}, {.max_steps = 2, .checkpoints = {.folder = folder / "saved"}});
   auto const file = step_file(folder / "saved", 2);
@@ -541,7 +540,7 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
                        doctest::Contains("none: cannot be opened for reading: No such file or directory"), DataError);
 }
 
-TEST_CASE("progress is read as it was written, and nothing else is taken for it") {
+TEST_CASE("progress is read as written, and other texts are refused") {
   train::Progress const was{7,
                             8,
                             4,
@@ -574,7 +573,7 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   CHECK_THROWS_AS(static_cast<void>(train::Progress::from_json("{}", "x")), DataError);
 }
 
-TEST_CASE("a file in which something is missing is named") {
+TEST_CASE("a missing part of a file is named") {
   lockstep_test::TemporaryFolder const folder;
   fit<nn::InFloat16<Model>>(parallel::SingleDevice{.threads = 1},
                             {.max_steps = 2, .checkpoints = {.folder = folder / "saved"}});
@@ -590,7 +589,7 @@ TEST_CASE("a file in which something is missing is named") {
   }
 }
 
-TEST_CASE("a progress that no run leaves is refused with file, name and value") {
+TEST_CASE("impossible progress is refused with file, name and value") {
   train::Progress const sound{7, 8, 4, 5, {0.1, 3}, 1.5, {2, 4}, {{4, 1, 9, 0.25, {}, 0.5, true}}, {1, 8, 23, "abc"}};
   auto const refused = [&](void (*damage)(train::Progress&), std::string const& sentence) {
     auto damaged = sound;
@@ -625,13 +624,14 @@ TEST_CASE("a progress that no run leaves is refused with file, name and value") 
                          DataError);
   };
   edited("\"seed\":\"5\"", "\"seed\":\"x\"", "seed is x");
-  edited("\"loss_scale\":2.0", "\"loss_scale\":0", "loss_scale is 0");  // which would stand for none
+  edited("\"loss_scale\":2.0", "\"loss_scale\":0", "loss_scale is 0");  // which would mean none
   edited("\"loss_scale\":2.0", "\"loss_scale\":1e300", "loss_scale is 1000000");
-  edited("\"good_steps\":3", "\"good_steps\":4294967299", "good_steps is 4294967299");  // not 3, whose bits it has
+  // not 3, although it has its bits
+  edited("\"good_steps\":3", "\"good_steps\":4294967299", "good_steps is 4294967299");
   edited("\"reproducible\":4", "\"reproducible\":4294967300", "reproducible is 4294967300");
 }
 
-TEST_CASE("a run that ends within an epoch tells the loss of what it had of it, and goes on with it") {
+TEST_CASE("a run that ends within an epoch reports the loss of the finished part, and resumes with it") {
   lockstep_test::TemporaryFolder const folder;
   auto const single = [](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o).record; };
   auto const five = single({.epochs = 4, .max_steps = 5, .accumulation = 2});
@@ -646,7 +646,7 @@ TEST_CASE("a run that ends within an epoch tells the loss of what it had of it, 
   CHECK(single({.epochs = 4, .max_steps = 1, .accumulation = 2}).train_loss > 0);
 }
 
-TEST_CASE("a run does not go on into a folder that has another run's checkpoints") {
+TEST_CASE("a run does not resume into a folder with another run's checkpoints") {
   lockstep_test::TemporaryFolder const folder;
   auto const run = [&](std::string const& to, std::string const& from) {
     fit(parallel::SingleDevice{.threads = 1},
@@ -666,7 +666,7 @@ TEST_CASE("a run does not go on into a folder that has another run's checkpoints
   CHECK(train::checkpoint_steps(folder / "a") == std::vector<Index>{3});
 }
 
-TEST_CASE("a run does not go on from a checkpoint of which there are later ones, that would be taken for its own") {
+TEST_CASE("a run does not resume from a checkpoint with later ones, which would be taken for its own") {
   lockstep_test::TemporaryFolder const folder;
   auto const run = [&](Index to, std::string const& from) {
     fit(parallel::SingleDevice{.threads = 1},
@@ -685,7 +685,7 @@ TEST_CASE("a run does not go on from a checkpoint of which there are later ones,
   CHECK(train::checkpoint_steps(folder.path()) == std::vector<Index>{1, 2, 3, 4});
 }
 
-TEST_CASE("a file whose name is not quite that of a checkpoint is none") {
+TEST_CASE("a file with a similar name is not a checkpoint") {
   lockstep_test::TemporaryFolder const folder;
   for (auto const* name : {"step_100", "step_0100", "step_-1", "step_+7", "step_7x", "step_"})
     lockstep_test::write_file(folder / name + ".safetensors", "x");

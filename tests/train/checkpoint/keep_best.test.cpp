@@ -19,7 +19,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("the file holds the parameters of the best evaluation, whatever training did afterwards") {
+TEST_CASE("the file has the parameters of the best evaluation, whatever training did later") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "of/two/best.safetensors";
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
@@ -49,7 +49,7 @@ TEST_CASE("the file holds the parameters of the best evaluation, whatever traini
 }
 
 namespace {
-/// Of what diverges, larger and larger, so that the last evaluation is the best by it.
+/// A diverging value, larger and larger, by which the last evaluation is the best.
 struct Distance {
   double sum = 0;
   [[nodiscard]] char const* name() const { return "distance"; }
@@ -62,14 +62,14 @@ struct Distance {
 }  // namespace
 
 namespace {
-/// The same number, of which less is better.
+/// An equal number, of which less is better.
 struct DistanceError : Distance {
   static constexpr bool higher_is_better = false;
   [[nodiscard]] char const* name() const { return "error"; }
 };
 }  // namespace
 
-TEST_CASE("where a metric says that lower is better, its smallest value is kept, and others end the run") {
+TEST_CASE("if a metric is better when lower, its smallest value is kept, and others end the run") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "best.safetensors";
   auto const judged_by = [&](std::string const& name) {
@@ -89,7 +89,7 @@ TEST_CASE("where a metric says that lower is better, its smallest value is kept,
   CHECK(lockstep_test::read_file(path) != of_first);
 }
 
-TEST_CASE("a run that goes on and is judged by something else keeps its own best, and puts the other's aside") {
+TEST_CASE("a resumed run with another judge keeps its own best, and renames the other's") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "best.safetensors", aside = folder / "best_of_step_6.safetensors";
   struct Part {
@@ -115,17 +115,17 @@ TEST_CASE("a run that goes on and is judged by something else keeps its own best
   CHECK(by_loss.best == std::vector{true, false, false, false});
   CHECK(by_loss.put_aside == aside);
   CHECK(lockstep_test::read_file(aside) == of_distance);
-  CHECK_FALSE(std::filesystem::exists(path));  // the first evaluation's parameters are nowhere
+  CHECK_FALSE(std::filesystem::exists(path));  // the first evaluation's parameters are lost
   CHECK(train_to(5, "distance").best == std::vector(5, true));
   auto const kept = lockstep_test::read_file(path);
   CHECK(train_to(6, "distance").put_aside.empty());
   CHECK(lockstep_test::read_file(path) != kept);
-  // What a later step left stays in its place until this run has something better.
+  // A later step's file stays in its place until this run has a better one.
   std::filesystem::remove(folder / "saved/step_12.safetensors");
   CHECK(train_to(6, "loss").put_aside.empty());
 }
 
-TEST_CASE("a name without a dot, in a folder with one, is put aside as well") {
+TEST_CASE("a name without a dot, in a folder with one, is renamed as well") {
   lockstep_test::TemporaryFolder const folder;
   for (auto const* name : {"v1.0/best", "v1.0/best.safetensors", "best"}) {
     Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
@@ -137,7 +137,7 @@ TEST_CASE("a name without a dot, in a folder with one, is put aside as well") {
   }
 }
 
-TEST_CASE("a fit without evaluations is refused before its first step, a dry run too") {
+TEST_CASE("a fit without evaluations is refused before its first step, also in a dry run") {
   lockstep_test::TemporaryFolder const folder;
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
@@ -154,7 +154,7 @@ TEST_CASE("a fit without evaluations is refused before its first step, a dry run
   CHECK_FALSE(std::filesystem::exists(folder / "of"));
 }
 
-TEST_CASE("each new best is one line with value, step and path where a stream is given") {
+TEST_CASE("with a stream, each new best prints one line with value, step and path") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "best.safetensors", said = folder / "said.txt";
   auto const lines_of = [&](std::string const& judge_by, std::vector<train::EvaluationReport> const& reports) {

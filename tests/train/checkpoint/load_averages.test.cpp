@@ -57,7 +57,7 @@ std::pair<std::vector<float>, std::vector<float>> train_and_save(TemporaryFolder
 
 }  // namespace
 
-TEST_CASE("averages are those that evaluations were made by, of a checkpoint and of a trainer's state") {
+TEST_CASE("averages in a checkpoint and in a trainer's state are those used by evaluations") {
   for (bool const two_moments : {false, true}) {
     TemporaryFolder const folder;
     auto const [values, averages] = two_moments
@@ -85,7 +85,7 @@ TEST_CASE("averages are those that evaluations were made by, of a checkpoint and
     CHECK(train::Predictor<TextClassifier>(model(), checkpoint, Parameters::averages).metadata()[0].second == "texts");
 
     auto damaged = read_file(checkpoint);
-    damaged.back() = static_cast<char>(damaged.back() ^ 1);  // of what a parameter is ahead of its average
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);  // of a parameter's difference from its average
     write_file(folder / "damaged", damaged);
     std::vector<float> found(averages.size(), 7);
     CHECK_THROWS_WITH_AS(train::load_averages(folder / "damaged", layout, found), doctest::Contains("the checksum"),
@@ -94,7 +94,7 @@ TEST_CASE("averages are those that evaluations were made by, of a checkpoint and
   }
 }
 
-TEST_CASE("a file without averages says what it is") {
+TEST_CASE("a file without averages is refused with its kind") {
   TemporaryFolder const folder;
   auto const [values, same] = train_and_save(folder, optim::AdamW{});
   auto of = model();

@@ -13,7 +13,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a file is there whole after commit, and not at all without") {
+TEST_CASE("a file appears complete at commit, and never without it") {
   lockstep_test::TemporaryFolder folder;
   auto const path = folder / "a";
   {
@@ -33,7 +33,7 @@ TEST_CASE("a file is there whole after commit, and not at all without") {
   CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("what was written may be replaced before commit") {
+TEST_CASE("the content may be replaced before commit") {
   lockstep_test::TemporaryFolder folder;
   train::AtomicFile file(folder / "a");
   file.write("ten bytes.");
@@ -42,7 +42,7 @@ TEST_CASE("what was written may be replaced before commit") {
   CHECK(lockstep_test::read_file(folder / "a") == "ten marks.");
 }
 
-TEST_CASE("of two that are written to one place each is whole, and the last one counts") {
+TEST_CASE("of two files written to one place each is complete, and the last one counts") {
   lockstep_test::TemporaryFolder folder;
   auto const path = folder / "a";
   train::AtomicFile first(path), second(path);
@@ -68,7 +68,7 @@ TEST_CASE("a symbolic link stays one") {
   CHECK(folder.entries() == 2);
 }
 
-TEST_CASE("a link to what is not there yet stays one, also behind another, and rights stay") {
+TEST_CASE("a link to a missing file stays one, also through another link, and permissions are kept") {
   lockstep_test::TemporaryFolder folder;
   std::filesystem::create_directory(folder / "deep");
   REQUIRE(::symlink("deep/second", (folder / "first").c_str()) == 0);
@@ -86,18 +86,18 @@ TEST_CASE("a link to what is not there yet stays one, also behind another, and r
   CHECK(std::filesystem::status(folder / "deep/target").permissions() == std::filesystem::perms(0600));
 }
 
-TEST_CASE("a place that cannot be written to is named") {
+TEST_CASE("an unwritable place is named") {
   CHECK_THROWS_WITH_AS(train::AtomicFile(""), "the path of a file to write is empty; name one", DataError);
   CHECK_THROWS_WITH_AS(train::AtomicFile("/no/such/folder/a"),
                        "/no/such/folder/a: cannot create the file: No such file or directory; make its folder first; ~ "
                        "is not expanded",
                        DataError);
-  lockstep_test::TemporaryFolder folder;  // told before anything is written
+  lockstep_test::TemporaryFolder folder;  // reported before any write
   CHECK_THROWS_WITH_AS(train::AtomicFile(folder / "."), doctest::Contains("cannot create the file: Is a directory"),
                        DataError);
 }
 
-TEST_CASE("a limit on the size of files is told, with what raises it; nothing stays behind") {
+TEST_CASE("a file size limit is reported with its remedy; no file is left") {
   lockstep_test::TemporaryFolder folder;
   auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};

@@ -8,7 +8,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("all names, those with a prefix, a prefix that reads otherwise, or a function's") {
+TEST_CASE("all names, names with a prefix, a renamed prefix, or a function's names") {
   train::NamesInFile const all;
   CHECK(all("head.weight") == "head.weight");
   train::NamesInFile const part = "encoder.";

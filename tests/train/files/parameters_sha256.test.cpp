@@ -28,7 +28,7 @@ std::string hash(float padding, float last = 5) {
 }
 }  // namespace
 
-TEST_CASE("the digest is that of the parameters in name order, whatever their order in the arena and the padding") {
+TEST_CASE("the digest covers the parameters in name order, regardless of their order in the arena and the padding") {
   float const all[]{1, 2, 3, 4, 5};
   Sha256 expected;
   expected.update(std::as_bytes(std::span(all)));

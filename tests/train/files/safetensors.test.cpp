@@ -55,14 +55,14 @@ struct Normalised {
   nn::Buffer mean{{3}}, variance{{3}, nn::Initializer::constant(1)};
   void visit(auto&& each) { each("weight", weight), each("mean", mean), each("variance", variance); }
 };
-/// The bytes of a file with this header and these many data bytes.
+/// Returns the bytes of a file with this header and this many data bytes.
 std::string file_of(std::string const& header, std::size_t data, std::uint64_t claimed) {
   std::string bytes(reinterpret_cast<char const*>(&claimed), sizeof claimed);
   return bytes + header + std::string(data, '\0');
 }
 }  // namespace
 
-TEST_CASE("what was saved is loaded, bit for bit, with its metadata") {
+TEST_CASE("saved tensors are loaded bit-identically, with their metadata") {
   TemporaryFolder folder;
   auto const saved = filled();
   train::save_parameters(folder / "p.safetensors", saved.layout, saved.values,
@@ -92,7 +92,7 @@ TEST_CASE("the file follows the format: length, header, tensors in forward order
   CHECK(third == 1.0f / 3);
 }
 
-TEST_CASE("a bit that has changed since is noticed, wherever it is, and nothing is loaded") {
+TEST_CASE("a changed bit is noticed anywhere in the file, and nothing is loaded") {
   TemporaryFolder folder;
   auto const saved = filled();
   train::save_parameters(folder / "p", saved.layout, saved.values, {{"text", std::string(40, '0')}});
@@ -111,7 +111,7 @@ TEST_CASE("a bit that has changed since is noticed, wherever it is, and nothing 
   CHECK(loaded.values == std::vector<float>(loaded.values.size(), 0.0f));
 }
 
-TEST_CASE("very many parameters are saved and loaded") {  // minutes, if each name were looked for among all
+TEST_CASE("many parameters are saved and loaded") {  // minutes, if each name were searched among all
   TemporaryFolder folder;
   Arena<Many> saved;
   for (std::size_t i = 0; i < saved.values.size(); ++i) saved.values[i] = i % 16 == 0 ? static_cast<float>(i) : 0;
@@ -121,7 +121,7 @@ TEST_CASE("very many parameters are saved and loaded") {  // minutes, if each na
   CHECK(loaded.values == saved.values);
 }
 
-TEST_CASE("of a tensor that is read in pieces every element comes to its place") {
+TEST_CASE("every element of a tensor that is read in parts gets its place") {
   TemporaryFolder folder;
   Arena<Long> saved, loaded;
   for (std::size_t i = 0; i < 150'001; ++i) saved.values[i] = static_cast<float>(i % 2048);
@@ -146,10 +146,10 @@ TEST_CASE("of a tensor that is read in pieces every element comes to its place")
   load("F16", float16{});
 }
 
-TEST_CASE("of a file no more is held than the tensors that are asked for") {
+TEST_CASE("only the requested tensors of a file are in memory") {
   TemporaryFolder folder;
   Arena<Other> other;
-  constexpr std::uint64_t rest = std::uint64_t{1} << 40;  // more than there is memory, and not on the disk
+  constexpr std::uint64_t rest = std::uint64_t{1} << 40;  // larger than the memory, and not on the disk
   auto const header =
       "{\"scale\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"rest\":{\"dtype\":\"F32\","
       "\"shape\":[" +
@@ -163,7 +163,7 @@ TEST_CASE("of a file no more is held than the tensors that are asked for") {
   CHECK(other.values[0] == 3);
 }
 
-TEST_CASE("a program that changes tensors leaves the checksums out") {
+TEST_CASE("a program that changes tensors leaves out the checksums") {
   TemporaryFolder folder;
   auto const saved = filled();
   train::save_parameters(folder / "p", saved.layout, saved.values);
@@ -187,7 +187,7 @@ TEST_CASE("another model's parameters are refused by name, and nothing is change
   Arena<Other> other;
   CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", other.layout, other.values),
                        doctest::Contains("has no parameter \"scale\""), DataError);
-  auto bytes = lockstep_test::read_file(folder / "p");  // of which the second parameter is another's
+  auto bytes = lockstep_test::read_file(folder / "p");  // whose second parameter is another's
   bytes.replace(bytes.rfind("bias"), 4, "gain");
   lockstep_test::write_file(folder / "p", bytes);
   Arena<Model> half;
@@ -196,7 +196,7 @@ TEST_CASE("another model's parameters are refused by name, and nothing is change
   CHECK(half.values == std::vector<float>(half.values.size(), 0.0f));
 }
 
-TEST_CASE("shapes that differ in extents of 1 are the same numbers, and 64 bits become 32") {
+TEST_CASE("shapes that differ in extents of 1 have equal numbers, and 64 bits become 32") {
   TemporaryFolder folder;
   Arena<Model> model;  // weight [2, 3], bias [2]
   std::vector<double> const numbers{1, 2, 3, 4, 5, 6, 7, 8};
@@ -212,7 +212,7 @@ TEST_CASE("shapes that differ in extents of 1 are the same numbers, and 64 bits 
   CHECK(model.values[static_cast<std::size_t>(model.model.bias.offset)] == 7);
 }
 
-TEST_CASE("parameters of 16 bits are read as floats") {
+TEST_CASE("16-bit parameters are read as floats") {
   TemporaryFolder folder;
   Arena<Other> other;
   auto const load = [&](std::string const& type, std::uint16_t bits) {
@@ -227,7 +227,7 @@ TEST_CASE("parameters of 16 bits are read as floats") {
   CHECK(load("BF16", 0x4170) == 15);
 }
 
-TEST_CASE("damaged and hostile files are refused with a sentence, never read past their end") {
+TEST_CASE("damaged and hostile files are refused with a sentence, and no byte beyond their end is read") {
   TemporaryFolder folder;
   auto const path = folder / "p";
   Arena<Other> other;
@@ -262,7 +262,7 @@ TEST_CASE("damaged and hostile files are refused with a sentence, never read pas
                        DataError);
 }
 
-TEST_CASE("buffers are saved and loaded beside the parameters, and not forgotten") {
+TEST_CASE("buffers are saved and loaded with the parameters, and missing ones are refused") {
   TemporaryFolder folder;
   Arena<Normalised> saved, loaded;
   std::vector<float> buffers(static_cast<std::size_t>(saved.layout.buffer_size()), 0.0f), read(buffers.size(), 0.0f);
@@ -282,7 +282,7 @@ TEST_CASE("buffers are saved and loaded beside the parameters, and not forgotten
   CHECK_THROWS_AS(train::load_parameters(folder / "p", loaded.layout, loaded.values), ShapeError);
 }
 
-TEST_CASE("a text is read without the parameters, and one that is not there is refused with those that are") {
+TEST_CASE("a text is read without the parameters, and a missing one is refused with the names of the others") {
   TemporaryFolder folder;
   Arena<Normalised> saved;
   std::vector<float> const buffers(static_cast<std::size_t>(saved.layout.buffer_size()), 0.0f);

@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("texts become cells, quoted where they must be") {
+TEST_CASE("texts become cells, quoted if necessary") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "a.csv";
   train::write_csv(path, {"file", "text"},
@@ -18,7 +18,7 @@ TEST_CASE("texts become cells, quoted where they must be") {
   CHECK(lockstep_test::read_file(path) == "text\n\"\"\n");
 }
 
-TEST_CASE("a row of another length is refused, and the file stays as it was") {
+TEST_CASE("a row of another length is refused, and the file is unchanged") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "a.csv";
   train::write_csv(path, {"a"}, {{"1"}});

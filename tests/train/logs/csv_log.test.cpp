@@ -23,7 +23,7 @@ namespace {
 std::string const names =
     "kind,step,epoch,loss,learning_rate,samples,samples_per_second,seconds,loss_scale,skipped_steps,gradient_norm";
 
-/// The cells of each row; none of those that stand in these tests is quoted, but names.
+/// Returns the cells of each row; no cell in these tests is quoted, except names.
 std::vector<std::vector<std::string>> rows(std::string const& text) {
   std::vector<std::vector<std::string>> out;
   std::istringstream lines(text);
@@ -37,7 +37,7 @@ std::vector<std::vector<std::string>> rows(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("a row for each step that is logged and each evaluation, with a cell for each column") {
+TEST_CASE("a row for each logged step and each evaluation, with a cell for each column") {
   lockstep_test::TemporaryFolder const folder;
   train::CsvLog log(folder / "metrics.csv");
   log.start({2, 1, 0, 0, {"accuracy", "f1"}});
@@ -53,7 +53,7 @@ TEST_CASE("a row for each step that is logged and each evaluation, with a cell f
                                                  "evaluation,2,0,0.75,,77,,1,,,,,1\n");
 }
 
-TEST_CASE("a long run logs the steps that observers are told to log") {
+TEST_CASE("a long run logs the steps at the observers' interval") {
   lockstep_test::TemporaryFolder const folder;
   train::CsvLog log(folder / "metrics.csv");
   log.start({1000, 1, 0});
@@ -63,7 +63,7 @@ TEST_CASE("a long run logs the steps that observers are told to log") {
   CHECK(table.back()[1] == "1000");
 }
 
-TEST_CASE("numbers read back as the same bits, and those that are none can be told") {
+TEST_CASE("numbers are read back with equal bits, and NaN and infinity are distinguishable") {
   lockstep_test::TemporaryFolder const folder;
   train::CsvLog log(folder / "metrics.csv");
   log.start({1, 1, 0, 0, {"metric"}});
@@ -86,7 +86,7 @@ TEST_CASE("numbers read back as the same bits, and those that are none can be to
   CHECK(table.back()[11] == "inf");
 }
 
-TEST_CASE("a run that goes on keeps the rows up to its checkpoint and the one header, and one that begins keeps none") {
+TEST_CASE("a resumed run keeps the rows up to its checkpoint and the one header, and a new one keeps none") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "metrics.csv";
   auto const log = [&](Index resumed, Index from, Index to) {
@@ -102,7 +102,7 @@ TEST_CASE("a run that goes on keeps the rows up to its checkpoint and the one he
   CHECK(std::ranges::count(whole, '\n') == 1 + 15);
   for (Index resumed : {1, 4, 7, 9}) {
     log(0, 1, 9);
-    write_file(path, read_file(path) + "step,1");  // killed while it wrote
+    write_file(path, read_file(path) + "step,1");  // killed during a write
     log(resumed, resumed + 1, 12);
     CHECK(read_file(path) == whole);
   }
@@ -114,7 +114,7 @@ TEST_CASE("a run that goes on keeps the rows up to its checkpoint and the one he
   CHECK(read_file(path).starts_with(names + ",accuracy\nstep,10,"));
 }
 
-TEST_CASE("a run does not go on in a file of other columns, or one that is damaged") {
+TEST_CASE("a run is not resumed in a file with other columns, or in a damaged one") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "metrics.csv";
   auto const start = [&](Index resumed, std::vector<std::string> metrics) {
@@ -126,7 +126,7 @@ TEST_CASE("a run does not go on in a file of other columns, or one that is damag
   write_file(path, names + "\nstep,1,0\nstep,one,0\n");
   CHECK_THROWS_WITH_AS(start(4, {}), doctest::Contains("metrics.csv: row 3 does not begin with a kind and a step"),
                        DataError);
-  start(0, {"f1"});  // which begins a table of its own
+  start(0, {"f1"});  // which begins its own table
   CHECK(read_file(path) == names + ",f1\n");
   start(0, {R"(top "1", of 5)"});
   CHECK(read_file(path) == names + R"(,"top ""1"", of 5")" + "\n");

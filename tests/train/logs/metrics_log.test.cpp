@@ -30,7 +30,7 @@ std::vector<json::Value> logged(Index steps) {
 }
 }  // namespace
 
-TEST_CASE("runs of any length log at least ten steps (or all), the last among them, and every evaluation") {
+TEST_CASE("runs of any length log at least ten steps (or all), including the last one, and every evaluation") {
   for (Index steps : {1, 9, 10, 99, 100, 199, 471, 100'000}) {
     auto const lines = logged(steps);
     auto const count = static_cast<Index>(lines.size()) - 1;
@@ -45,7 +45,7 @@ TEST_CASE("runs of any length log at least ten steps (or all), the last among th
   }
 }
 
-TEST_CASE("a loss scale and a gradient's norm are logged where there are any") {
+TEST_CASE("a loss scale and a gradient norm are logged if they exist") {
   lockstep_test::TemporaryFolder const folder;
   train::MetricsLog log(folder / "metrics.jsonl");
   log.step({1, 2, 0, 0.5, 1e-3, 8, 0.25, 100});
@@ -60,7 +60,7 @@ TEST_CASE("a loss scale and a gradient's norm are logged where there are any") {
   CHECK(json::parse(second, "line").at("skipped_steps").integer() == 3);
 }
 
-TEST_CASE("an evaluation that is no number does not end the run, and is null") {
+TEST_CASE("an evaluation that is not finite does not end the run, and is null") {
   lockstep_test::TemporaryFolder const folder;
   train::MetricsLog log(folder / "metrics.jsonl");
   log.evaluation({4, 0, 7, std::nan(""), {{"f1", std::nan("")}, {"far", -std::numeric_limits<double>::infinity()}}, 1});
@@ -69,7 +69,7 @@ TEST_CASE("an evaluation that is no number does not end the run, and is null") {
   CHECK(line.at("samples").integer() == 7);
 }
 
-TEST_CASE("a run that goes on keeps the lines up to its checkpoint, and one that begins keeps none") {
+TEST_CASE("a resumed run keeps the lines up to its checkpoint, and a new one keeps none") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "metrics.jsonl";
   auto const log = [&](Index resumed, Index from, Index to) {
@@ -93,7 +93,7 @@ TEST_CASE("a run that goes on keeps the lines up to its checkpoint, and one that
   CHECK(lockstep_test::read_file(path) == whole);
 }
 
-TEST_CASE("a line that tells of no step is named, and nothing is changed") {
+TEST_CASE("a line without a step is named, and nothing is changed") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "metrics.jsonl";
   auto const text = "{\"kind\":\"step\",\"step\":1}\n{\"kind\":\"st\n{\"kind\":\"step\",\"step\":3}\n";
@@ -103,17 +103,17 @@ TEST_CASE("a line that tells of no step is named, and nothing is changed") {
   CHECK(lockstep_test::read_file(path) == text);
 }
 
-TEST_CASE_TEMPLATE("a place that cannot be written to is named", Log, train::MetricsLog, train::CsvLog) {
-  Log log("/no/such/folder/m");  // made when a run starts
+TEST_CASE_TEMPLATE("an unwritable place is named", Log, train::MetricsLog, train::CsvLog) {
+  Log log("/no/such/folder/m");  // created when a run starts
   CHECK_THROWS_WITH_AS(log.start({}), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
 }
 
-TEST_CASE_TEMPLATE("a second fit does not take the place of the first", Log, train::MetricsLog, train::CsvLog) {
+TEST_CASE_TEMPLATE("a second fit does not overwrite the first", Log, train::MetricsLog, train::CsvLog) {
   lockstep_test::TemporaryFolder const folder;
   Log log(folder / "log");
   log.start({.steps = 2, .epochs = 1});
   log.step({1, 2, 0, 0.5, 1e-3, 8, 0.25, 100});
-  log.start({.steps = 2, .epochs = 1, .resumed = 1});  // it goes on, as after an error
+  log.start({.steps = 2, .epochs = 1, .resumed = 1});  // it continues, as after an error
   log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100});
   auto const before = lockstep_test::read_file(folder / "log");
   std::string const said = "/log belongs to an earlier fit, and would be overwritten; give each fit a ";
@@ -123,7 +123,7 @@ TEST_CASE_TEMPLATE("a second fit does not take the place of the first", Log, tra
   CHECK(lockstep_test::read_file(folder / "log") == before);
 }
 
-TEST_CASE("a gradient that overflowed in float16 has no norm, and is no reason to end") {
+TEST_CASE("a gradient that overflowed in float16 has no norm, and does not end the run") {
   lockstep_test::TemporaryFolder const folder;
   train::MetricsLog log(folder / "metrics.jsonl");
   log.start({.steps = 1, .epochs = 1});

@@ -7,7 +7,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("every step is logged up to the hundredth, then every tenth and so on, as often as a hundredth of the run") {
+TEST_CASE("every step is logged up to the hundredth, then every tenth and so on, at a hundredth of the run") {
   auto const logged = [](Index step, Index steps) {
     return train::StepReport{.step = step, .steps = steps}.is_logged();
   };
@@ -25,7 +25,7 @@ TEST_CASE("every step is logged up to the hundredth, then every tenth and so on,
   CHECK_FALSE(logged(123, endless));
 }
 
-TEST_CASE("an observer may leave out what it does not care for") {
+TEST_CASE("an observer may omit functions") {
   struct Steps : train::Observer {
     int steps = 0;
     void step(train::StepReport const&) override { ++steps; }

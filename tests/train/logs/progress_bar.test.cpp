@@ -10,7 +10,7 @@
 using namespace lockstep;
 
 namespace {
-/// What a bar writes into a file during a run of `steps` steps with an evaluation at its end.
+/// Returns a bar's output into a file during a run of `steps` steps with an evaluation at its end.
 std::string written(Index steps, std::vector<std::string> unused = {}, Index fewer = 0, double step_seconds = 0.001) {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
@@ -44,7 +44,7 @@ TEST_CASE("a file gets plain lines, about ten for a run of any length, and no co
   }
 }
 
-TEST_CASE("of a metric with many values the line has the first ones") {
+TEST_CASE("for a metric with many values the line has the first ones") {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   train::ProgressBar bar(file);
@@ -60,7 +60,7 @@ TEST_CASE("of a metric with many values the line has the first ones") {
   CHECK(text.find("m8") == std::string::npos);
 }
 
-TEST_CASE("a bar that is used for a second fit shows that as it did the first") {
+TEST_CASE("a bar used for a second fit shows it like the first") {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   train::ProgressBar bar(file);
@@ -80,12 +80,12 @@ TEST_CASE("parameters that no step used are named at the end") {
   CHECK(text.ends_with("\nnote: no step used these parameters, which have not learned: head.weight, head.bias\n"));
 }
 
-TEST_CASE("a run that ends before its steps says which evaluation was the best") {
+TEST_CASE("a run that ends early reports its best evaluation") {
   CHECK(written(4, {}, 2).ends_with("\nends here: no evaluation was better than the one after epoch 7\n"));
   CHECK(written(4).find("ends here") == std::string::npos);
 }
 
-TEST_CASE("a long run writes a line a minute, and says how long it will take") {
+TEST_CASE("a long run writes a line per minute, with the remaining time") {
   auto const text = written(1000, {}, 0, 20);  // more than five hours
   CHECK(std::count(text.begin(), text.end(), '\n') > 300);
   CHECK(text.find("step 2/1000") == std::string::npos);
@@ -94,7 +94,7 @@ TEST_CASE("a long run writes a line a minute, and says how long it will take") {
   CHECK(text.find("step 1000/1000, loss 0.2500, 8000 samples/s\n") != std::string::npos);
 }
 
-TEST_CASE("an evaluation that is quick shows nothing but its result") {
+TEST_CASE("a short evaluation shows only its result") {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   train::ProgressBar bar(file);

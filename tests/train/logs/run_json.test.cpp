@@ -25,7 +25,7 @@ train::RunRecord record() {
 }
 }  // namespace
 
-TEST_CASE("run.json says what the record says, phases and quantiles per step in milliseconds") {
+TEST_CASE("run.json has the record's values, phases and quantiles per step in milliseconds") {
   auto const json = json::parse(train::run_json(record(), {"text", "host", "abc", "compute", "because"}), "run.json");
   CHECK(json.at("schema").integer() == 1);
   CHECK(json.at("example").string() == "text");
@@ -77,7 +77,7 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.at("verdict").at("says").string() == "because");
 }
 
-TEST_CASE("run.json holds the command and its settings: numbers and truths as such") {
+TEST_CASE("run.json has the command and its settings, with numbers and booleans as such") {
   train::RunLabels labels;
   labels.command = {"./text", "--lr", "0.01"};
   labels.settings = {{"lr", "0.01"},     {"epochs", "3"},
@@ -97,7 +97,7 @@ TEST_CASE("run.json holds the command and its settings: numbers and truths as su
   CHECK_FALSE(json::parse(train::run_json(record(), {}), "run.json").find("settings"));
 }
 
-TEST_CASE("of a run that went on, speed and milliseconds are of what came since, and the last best is the best") {
+TEST_CASE("after a resume, speed and milliseconds cover the resumed part, and the last best is the best") {
   auto went_on = record();
   went_on.resumed_at = {1};
   went_on.samples_before = 40;
@@ -121,7 +121,7 @@ TEST_CASE("forward and backward of a GPU are one phase") {
   CHECK(json.find("ranks_ms") == nullptr);
 }
 
-TEST_CASE("start-up is apart, and the work of a GPU is there for a GPU only") {
+TEST_CASE("start-up is separate, and only a GPU has the work of a GPU") {
   auto r = record();
   r.step_seconds = {0.13, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01};
   auto json = json::parse(train::run_json(r, {}), "run.json");
@@ -139,7 +139,7 @@ TEST_CASE("start-up is apart, and the work of a GPU is there for a GPU only") {
   CHECK(json.at("gpu").at("product_ms").number() == 0);
 }
 
-TEST_CASE("a run without evaluation or steps says nothing of them") {
+TEST_CASE("without evaluations or steps a run omits them") {
   auto r = record();
   r.evaluations.clear();
   r.steps = 0;
@@ -149,7 +149,7 @@ TEST_CASE("a run without evaluation or steps says nothing of them") {
   CHECK(json.at("phases_ms").at("forward").number() == 0);
 }
 
-TEST_CASE("the file holds that text") {
+TEST_CASE("the file has that text") {
   lockstep_test::TemporaryFolder folder;
   train::write_run_json(folder / "run.json", record(), {});
   CHECK(lockstep_test::read_file(folder / "run.json") == train::run_json(record(), {}));

@@ -10,7 +10,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("quantiles are those of the steps' seconds, in whatever order they came") {
+TEST_CASE("quantiles cover the steps' seconds, in any order") {
   train::RunRecord record;
   CHECK(record.step_quantile(0.5) == 0);
   record.step_seconds = {5, 1, 4, 2, 3};
@@ -19,7 +19,7 @@ TEST_CASE("quantiles are those of the steps' seconds, in whatever order they cam
   CHECK(record.step_quantile(1) == 5);
 }
 
-TEST_CASE("samples per second leave evaluations out, and are 0 for a run without time") {
+TEST_CASE("samples per second exclude evaluations, and are 0 for a run without time") {
   train::RunRecord record;
   CHECK(record.samples_per_second() == 0);
   record.samples = 30;
@@ -31,7 +31,7 @@ TEST_CASE("start-up is the extra time of the first steps that take over twice th
   train::RunRecord record;
   record.samples = 640;
   for (double const seconds : {4.0, 1.0, 3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 9.0, 1.0}) record.add_step(seconds, 640);
-  CHECK(record.startup().seconds == 5);  // 3 + 2; the ninth step is not among the first half
+  CHECK(record.startup().seconds == 5);  // 3 + 2; the ninth step is not in the first half
   CHECK(record.startup().steps == 2);
   CHECK(record.samples_per_second_after_startup() == 640.0 / (24 - 5));
   record.step_seconds.resize(7);
@@ -39,8 +39,8 @@ TEST_CASE("start-up is the extra time of the first steps that take over twice th
   CHECK(train::RunRecord{}.samples_per_second_after_startup() == 0);
 }
 
-TEST_CASE("each rank's seconds stand in its own place") {
-  struct Session {  // of ranks that come one after the other
+TEST_CASE("each rank's seconds have their own place") {
+  struct Session {  // of ranks in sequence
     std::array<double, 12> sums{};
     void all_reduce(std::span<double> numbers) {
       REQUIRE(numbers.size() == sums.size());

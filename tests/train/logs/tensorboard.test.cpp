@@ -17,7 +17,7 @@ using namespace lockstep;
 
 namespace {
 
-/// CRC-32C bit by bit, from the definition.
+/// CRC-32C bit by bit, by definition.
 std::uint32_t check_of(std::string_view bytes) {
   std::uint32_t crc = 0xffffffff;
   for (char const c : bytes) {
@@ -33,7 +33,7 @@ std::uint64_t number(std::string_view bytes) {
   return out;
 }
 
-/// A protocol buffer message, read from the wire format: what each field holds, numbers by their bits.
+/// A protocol buffer message, read from the wire format: each field's content, with numbers as bits.
 struct Message {
   std::map<int, std::vector<std::string>> texts;
   std::map<int, std::uint64_t> numbers;
@@ -79,7 +79,7 @@ struct Message {
   [[nodiscard]] Message at(int field) const { return Message(texts.at(field).at(0)); }
 };
 
-/// The events of a file, each record of which is checked.
+/// The events of a file, with each record checked.
 std::vector<Message> events(std::string const& path) {
   std::vector<Message> out;
   auto const file = lockstep_test::read_file(path);
@@ -136,7 +136,8 @@ TEST_CASE("steps and evaluations are scalars of their step, complete while the l
   CHECK(all[0].texts.at(3).at(0) == "brain.Event:2");
   CHECK(all[1].at(7).numbers.at(1) == 1);  // SessionLog::START
   CHECK(all[1].numbers.at(2) == 1);
-  for (auto const& event : all) CHECK(std::bit_cast<double>(event.numbers.at(1)) > 1.6e9);  // seconds of the day clock
+  // seconds of the system clock
+  for (auto const& event : all) CHECK(std::bit_cast<double>(event.numbers.at(1)) > 1.6e9);
   CHECK(all[3].numbers.at(2) == 2);
   CHECK(scalars(all[3]) == std::map<std::string, float>{{"train/loss", 0.5f},
                                                         {"train/learning_rate", 1e-3f},
@@ -147,7 +148,7 @@ TEST_CASE("steps and evaluations are scalars of their step, complete while the l
         std::map<std::string, float>{{"eval/loss", 0.75f}, {"eval/accuracy", 0.5f}, {"eval/f1", 0.25f}});
 }
 
-TEST_CASE("a run that goes on says from where what was logged before is void") {
+TEST_CASE("a resumed run marks from which step on earlier entries are void") {
   lockstep_test::TemporaryFolder const folder;
   train::TensorBoard board(folder.path().string());
   board.start({12, 3, 7});
@@ -159,7 +160,7 @@ TEST_CASE("a run that goes on says from where what was logged before is void") {
                        ConfigError);
 }
 
-TEST_CASE("a directory is made where there is none; one that cannot be is an error that names it") {
+TEST_CASE("a missing directory is created; one that cannot be created is an error that names it") {
   lockstep_test::TemporaryFolder const folder;
   train::TensorBoard(folder / "runs/first").start({});
   CHECK(std::filesystem::exists(folder / "runs/first"));
@@ -167,7 +168,7 @@ TEST_CASE("a directory is made where there is none; one that cannot be is an err
   CHECK_THROWS_WITH_AS(board.start({}), doctest::Contains("/dev/null/missing/events.out.tfevents."), DataError);
 }
 
-TEST_CASE("a run that never starts, as it was over, leaves nothing") {
+TEST_CASE("a run that never starts, because it was complete, writes no file") {
   lockstep_test::TemporaryFolder const folder;
   { train::TensorBoard const board(folder.path().string()); }
   CHECK(folder.entries() == 0);

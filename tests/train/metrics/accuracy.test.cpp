@@ -31,19 +31,19 @@ double accuracy(std::vector<float> logits, Index classes, std::vector<int> label
 }
 }  // namespace
 
-TEST_CASE("accuracy is the share of rows whose largest logit is the label's") {
+TEST_CASE("accuracy is the fraction of rows whose largest logit is the label's") {
   CHECK(accuracy({1, 2, 3, 3, 2, 1, 0, 5, 0}, 3, {2, 0, 0}) == doctest::Approx(2.0 / 3));
   CHECK(accuracy({}, 3, {}) == 0);
   CHECK(accuracy({1, 1}, 2, {0}) == 1);  // the first of equals
   CHECK(accuracy({1, 1}, 2, {1}) == 0);
 }
 
-TEST_CASE("a single logit says 1 above 0") {
+TEST_CASE("a single logit means 1 above 0") {
   CHECK(accuracy({-1, 0, 0.5f, 3}, 1, {0, 0, 1, 0}) == 0.75);
   CHECK(accuracy({-1, 2}, 1, {1, 0}) == 0);
 }
 
-TEST_CASE("a row whose label is absent does not count") {
+TEST_CASE("a row without a label does not count") {
   struct Optional {
     struct Column {
       TensorView<int const, 1, HostSpace> values;
@@ -60,7 +60,7 @@ TEST_CASE("a row whose label is absent does not count") {
   CHECK(accuracy.value() == 0.5);
 }
 
-TEST_CASE("what another library predicts is a matrix of numbers") {
+TEST_CASE("another library's prediction is a matrix of numbers") {
   struct Foreign {
     struct {
       float const* data;
@@ -74,7 +74,7 @@ TEST_CASE("what another library predicts is a matrix of numbers") {
   CHECK(metric.value() == 0.5);
 }
 
-TEST_CASE("of sequences it is the share of tokens, padding left out") {
+TEST_CASE("for sequences it is the fraction of tokens, without padding") {
   struct Text {
     std::vector<std::int32_t> tags;
   };

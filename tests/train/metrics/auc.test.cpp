@@ -38,7 +38,7 @@ double auc(std::vector<float> const& logits, std::vector<int> const& labels) {
 }
 }  // namespace
 
-TEST_CASE("the share of pairs in which the positive one has the larger logit") {
+TEST_CASE("the fraction of pairs whose positive one has the larger logit") {
   CHECK(auc({0.1f, 0.4f, 0.35f, 0.8f}, {0, 0, 1, 1}) == 0.75);  // scikit-learn's example
   CHECK(auc({-3, -2, -1, 1}, {0, 0, 1, 1}) == 1);
   CHECK(auc({3, 2, 1, -1}, {0, 0, 1, 1}) == 0);
@@ -50,7 +50,7 @@ TEST_CASE("the share of pairs in which the positive one has the larger logit") {
   CHECK(auc({}, {}) == 0);
 }
 
-TEST_CASE("in any batches, and over shards, it is what all pairs give") {
+TEST_CASE("in any batches, and over shards, it equals the result over all pairs") {
   std::vector<float> logits;
   std::vector<int> labels;
   for (std::uint64_t i = 0; i < 300; ++i) {
@@ -72,7 +72,7 @@ TEST_CASE("in any batches, and over shards, it is what all pairs give") {
   CHECK(std::string(one.name()) == "auc");
 }
 
-TEST_CASE("tokens of sequences count, padding does not; what is no logit is refused") {
+TEST_CASE("tokens of sequences count, padding does not; inputs other than logits are refused") {
   std::vector<float> logits{1, 9, 2, 3};
   std::vector<std::int32_t> const lengths{1, 2};
   std::vector<Index> const positions{0, 1};
@@ -88,7 +88,7 @@ TEST_CASE("tokens of sequences count, padding does not; what is no logit is refu
                        DataError);
 }
 
-TEST_CASE("labels that may be missing, and those of tokens") {
+TEST_CASE("labels may be missing, and may belong to tokens") {
   struct Optional {
     std::optional<int> label;
     std::vector<int> each;

@@ -9,7 +9,7 @@
 using namespace lockstep;
 
 namespace {
-/// Which of the evaluations were the best when they were made, and how many came after the last of these.
+/// Returns which of the evaluations were the best when they were made, and how many came after the last of these.
 struct Judged {
   std::vector<bool> best;
   Index since;
@@ -26,7 +26,7 @@ Judged judge(std::string by, std::vector<double> const& losses, std::vector<doub
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
-TEST_CASE("the best is that of the least loss, or of a metric's largest or smallest value, and of equals the first") {
+TEST_CASE("the best has the least loss, or a metric's largest or smallest value, and of equals the first one counts") {
   auto const by_loss = judge("loss", {3, 2, 2, 1, 4}, {1, 1, 1, 1, 9});
   CHECK(by_loss.best == std::vector{true, true, false, true, false});
   CHECK(by_loss.since == 1);
@@ -38,7 +38,7 @@ TEST_CASE("the best is that of the least loss, or of a metric's largest or small
   CHECK(judge("loss", {3, 2, 4}, {1, 2, 3}, train::BestValue::smallest).best == std::vector{true, true, false});
 }
 
-TEST_CASE("what is no number is never better, except than nothing, and anything is better than it") {
+TEST_CASE("NaN is never better, except than no evaluation, and any number is better than NaN") {
   CHECK(judge("loss", {none, none, 7, none, 8}, {0, 0, 0, 0, 0}).best == std::vector{true, false, true, false, false});
   CHECK(judge("score", {0, 0, 0}, {none, -1e300, none}).best == std::vector{true, true, false});
   CHECK(judge("score", {0, 0, 0}, {none, 1e300, none}, train::BestValue::smallest).best ==

@@ -23,7 +23,7 @@ double bleu(std::vector<Translation> const& all) {
 
 }  // namespace
 
-TEST_CASE("BLEU and its tokens equal those of sacrebleu 2.6.0") {
+TEST_CASE("BLEU and its tokens equal sacrebleu 2.6.0") {
   for (auto const& each : lockstep_test::translations) {
     CAPTURE(each.hypothesis);
     CHECK(train::Bleu::tokenize(each.hypothesis) == each.tokens);
@@ -32,7 +32,7 @@ TEST_CASE("BLEU and its tokens equal those of sacrebleu 2.6.0") {
   CHECK(bleu(lockstep_test::translations) == doctest::Approx(lockstep_test::corpus_bleu).epsilon(1e-12));
 }
 
-TEST_CASE("BLEU's totals add up, and nothing counted gives 0") {
+TEST_CASE("BLEU's totals add up, and without counts it is 0") {
   CHECK(train::Bleu().value() == 0);
   train::Bleu whole, parts[2];
   auto const& all = lockstep_test::translations;

@@ -23,7 +23,7 @@ double chrf(std::vector<Translation> const& all) {
 
 }  // namespace
 
-TEST_CASE("chrF equals that of sacrebleu 2.6.0") {
+TEST_CASE("chrF equals sacrebleu 2.6.0") {
   for (auto const& each : lockstep_test::translations) {
     CAPTURE(each.hypothesis);
     CHECK(chrf({each}) == doctest::Approx(each.chrf).epsilon(1e-12));
@@ -31,7 +31,7 @@ TEST_CASE("chrF equals that of sacrebleu 2.6.0") {
   CHECK(chrf(lockstep_test::translations) == doctest::Approx(lockstep_test::corpus_chrf).epsilon(1e-12));
 }
 
-TEST_CASE("chrF's totals add up, and nothing counted gives 0") {
+TEST_CASE("chrF's totals add up, and without counts it is 0") {
   CHECK(train::Chrf().value() == 0);
   train::Chrf whole, parts[2];
   auto const& all = lockstep_test::translations;

@@ -44,7 +44,7 @@ TEST_CASE("a class that is neither a label nor predicted does not count in the m
   CHECK(text.find("macro mean         4   1.0000    1.0000   1.0000") != std::string::npos);
 }
 
-TEST_CASE("an evaluation without a matrix of so many classes is refused") {
+TEST_CASE("an evaluation without a matrix of this many classes is refused") {
   auto const report = report_of({{1, 0}, {0, 1}});
   CHECK_THROWS_WITH_AS(static_cast<void>(train::class_report(report, {"a", "b", "c"})),
                        doctest::Contains("no confusion matrix of 3 classes"), ConfigError);

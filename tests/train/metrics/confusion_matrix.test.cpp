@@ -33,7 +33,7 @@ Counts counts_of(M const& metric) {
 }
 }  // namespace
 
-TEST_CASE("each label is counted where its prediction is, by name and row by row") {
+TEST_CASE("each label is counted at its prediction, by name and row by row") {
   std::vector<Window> const windows{{0}, {2}, {1}, {2}, {-1}, {2}};
   std::vector<std::size_t> const predicted{0, 1, 1, 1, 0, 2};
   std::vector<float> logits(6 * 3);
@@ -52,7 +52,7 @@ TEST_CASE("each label is counted where its prediction is, by name and row by row
                                        {"confusion.2.2", 1}});
 }
 
-TEST_CASE("one logit decides between two classes, and a label that is none is refused") {
+TEST_CASE("one logit decides between two classes, and an invalid label is refused") {
   std::vector<float> logits{-1, 2};
   train::ConfusionMatrix confusion{&Window::activity, 2};
   nn::Variable<float, 2, HostSpace> const prediction{{logits.data(), {2, 1}}, nullptr};
@@ -64,7 +64,7 @@ TEST_CASE("one logit decides between two classes, and a label that is none is re
   CHECK_THROWS_WITH_AS(confusion.add(prediction, wrong.batch()),
                        "ConfusionMatrix: a label is 2; the classes are 0 to 1", DataError);
   CHECK_THROWS_AS((train::ConfusionMatrix{&Window::activity, 1}), ConfigError);
-  for (Index const classes : {Index{4097}, Index{1} << 32})  // whose pairs no memory, and no number, holds
+  for (Index const classes : {Index{4097}, Index{1} << 32})  // whose pairs exceed any memory, and any integer
     CHECK_THROWS_WITH_AS((train::ConfusionMatrix{&Window::activity, classes}), doctest::Contains("the limit is 4096"),
                          ConfigError);
 }

@@ -22,7 +22,7 @@ struct Clip {
 using Rate = train::CtcErrorRate<Clip, std::vector<std::int32_t>>;
 static_assert(train::Metric<Rate>);
 
-/// What is read, as tokens whose largest logit is that class, with a blank after each.
+/// The texts, as tokens whose largest logit is that class, with a blank after each.
 double rate(std::vector<std::vector<int>> const& read, std::vector<Clip> const& clips, auto collate, Index blank = 0) {
   std::vector<float> logits;
   std::vector<Index> offsets{0};
@@ -45,7 +45,7 @@ double rate(std::vector<std::vector<int>> const& read, std::vector<Clip> const& 
 
 }  // namespace
 
-TEST_CASE("labels missed, added and changed, as a share of all") {
+TEST_CASE("missing, additional and changed labels, as a fraction of all") {
   std::vector<Clip> const clips{{{1, 2, 3}}, {{4}}, {{}}, {{1, 1}}};
   data::RaggedCollate const collate;
   CHECK(rate({{1, 2, 3}, {4}, {}, {1, 1}}, clips, collate) == 0);

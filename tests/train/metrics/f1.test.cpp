@@ -31,7 +31,7 @@ std::vector<float> saying(std::vector<int> const& classes) {
 }  // namespace
 
 TEST_CASE("the mean of the classes' scores, over batches, is scikit-learn's f1_score with average macro") {
-  // labels 0 1 2 0 1 2, predicted 0 2 1 0 0 1: of class 0 the score is 0.8, of the others 0
+  // labels 0 1 2 0 1 2, predicted 0 2 1 0 0 1: class 0 has the score 0.8, the others 0
   train::F1 f1{&Labelled::label, 3};
   add(f1, saying({0, 2}), {0, 1});
   add(f1, saying({1, 0, 0, 1}), {2, 0, 1, 2});
@@ -42,7 +42,7 @@ TEST_CASE("the mean of the classes' scores, over batches, is scikit-learn's f1_s
   CHECK(all.value() == 1);
 }
 
-TEST_CASE("classes that do not come do not count, nor what is ignored; a single logit says one of two") {
+TEST_CASE("absent classes do not count, nor do ignored labels; a single logit decides between two") {
   train::F1 absent{&Labelled::label, 3, -1};
   add(absent, saying({0, 1, 2}), {0, 1, -1});
   CHECK(absent.value() == 1);

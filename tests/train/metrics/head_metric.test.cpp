@@ -24,7 +24,7 @@ template <class Logits>
 struct Both {
   Logits one, other;
 };
-/// The line's logits, and the same the other way around.
+/// The line's logits, in both orders.
 struct TwoHeads : line::Model {
   auto predict(auto& context, auto const& batch) const {
     auto const one = line::Model::predict(context, batch);
@@ -37,7 +37,7 @@ struct TwoHeads : line::Model {
 constexpr auto one = [](auto const& heads) { return heads.one; };
 constexpr auto other = [](auto const& heads) { return heads.other; };
 
-/// How far logits are from 0.
+/// The absolute value of logits.
 struct Size {
   static constexpr bool higher_is_better = false;
   double sum = 0;
@@ -51,7 +51,7 @@ struct Size {
 
 }  // namespace
 
-TEST_CASE("a metric of one head has the head's name in front of its own") {
+TEST_CASE("a metric of one head has the head's name as a prefix") {
   auto loader = line::loader(8, 2);
   Trainer trainer{TwoHeads{}, optim::SGD{}, parallel::DataParallel{.devices = 2, .threads = 1}};
   using train::HeadMetric;

@@ -11,7 +11,7 @@ namespace lockstep_test {
 struct Labelled {
   int label;
 };
-/// Of a batch of these, what metrics look at.
+/// Labelled predictions of a batch, the inputs of metrics.
 struct LabelBatch {
   std::vector<int> labels;
   struct Column {

@@ -23,7 +23,7 @@ static_assert(train::Metric<LossPart>);
 
 namespace {
 
-/// The squared error, and a part that weighs 2 for each point and is 3 times its x.
+/// The squared error, and a part with weight 2 for each point and a value of 3 times its x.
 template <class Context>
 nn::Loss<HostSpace> joined(Context& context, nn::Loss<HostSpace> const& error, auto const& batch) {
   nn::Loss<HostSpace> far;
@@ -52,7 +52,7 @@ class OfPrediction {  // a loss of the prediction
   nn::Parameter slope_{{1}, nn::Initializer::constant(0)};
 };
 
-/// Makes a loss and predicts nothing.
+/// Computes a loss and predicts nothing.
 struct Blind {
   line::Model line;
   void visit(auto&& each) { each("line", line); }
@@ -62,7 +62,7 @@ struct Blind {
   }
 };
 
-/// Counts what it is shown.
+/// Counts its inputs.
 struct Shown {
   double rows = 0;
   void add(auto const& prediction, auto const&) { rows += static_cast<double>(prediction.extent(0)); }
@@ -97,7 +97,7 @@ TEST_CASE("a part of the loss is its sum over its own weight, for any number of 
     }
 }
 
-TEST_CASE("it is that of all ranks") {
+TEST_CASE("it covers all ranks") {
   launch::Options options;
   options.threads = 2;
   launch::run(options, [](launch::World& world) {
@@ -108,7 +108,7 @@ TEST_CASE("it is that of all ranks") {
   });
 }
 
-TEST_CASE("a model that only makes a loss is asked for no prediction, and a part may judge evaluations") {
+TEST_CASE("a model with only a loss is not asked for a prediction, and a part may judge evaluations") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{Blind{}, optim::SGD{.learning_rate = 0.2}, parallel::SingleDevice{}};
   auto const record = trainer.fit(loader, train::Evaluation{again, LossPart{"error"}},
@@ -119,7 +119,7 @@ TEST_CASE("a model that only makes a loss is asked for no prediction, and a part
   CHECK(record.evaluations[2].best);  // the least
 }
 
-TEST_CASE("a part that the model does not name ends a fit before anything is learned, and says what it names") {
+TEST_CASE("a part that the model does not name ends a fit before the first step, with the model's names") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{OfBatch{}, optim::SGD{.learning_rate = 0.2}, parallel::SingleDevice{}};
   CHECK_THROWS_WITH_AS(static_cast<void>(trainer.evaluate(train::Evaluation{again, LossPart{"kl"}})),

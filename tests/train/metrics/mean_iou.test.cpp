@@ -21,7 +21,7 @@ struct Scene {
 static_assert(train::Metric<train::MeanIoU<Scene, std::array<std::int32_t, 4>>>);
 }  // namespace
 
-TEST_CASE("what both have of a class, of what either has, on average over the classes") {
+TEST_CASE("intersection over union of each class, on average over the classes") {
   std::vector<Scene> const scenes{{{0, 0, 1, 1}}, {{0, 2, 2, 1}}};
   std::vector<int> const predicted{0, 1, 1, 1, 0, 2, 0, 1};
   std::vector<float> logits(8 * 4);
@@ -29,6 +29,6 @@ TEST_CASE("what both have of a class, of what either has, on average over the cl
   train::MeanIoU iou{&Scene::mask, 4};
   data::Collated const batch{data::PadCollate{}, scenes};
   iou.add(nn::Variable<float, 4, HostSpace>{{logits.data(), {2, 2, 2, 4}}, nullptr}, batch.batch());
-  // class 0: 2 of 4, class 1: 3 of 4, class 2: 1 of 2; class 3 is nowhere
+  // class 0: 2 of 4, class 1: 3 of 4, class 2: 1 of 2; class 3 is absent
   CHECK(iou.value() == doctest::Approx((2.0 / 4 + 3.0 / 4 + 1.0 / 2) / 3));
 }

@@ -27,7 +27,7 @@ void add(auto& metric, std::vector<float> logits, std::vector<int> const& labels
 }
 }  // namespace
 
-TEST_CASE("it is the share of labels whose logit is among the k largest") {
+TEST_CASE("it is the fraction of labels whose logit is among the k largest") {
   std::vector<float> const logits{0.1f, 0.4f, 0.2f, 0.3f, 4, 3, 2, 1, -1, -1, -1, -1};
   std::vector<int> const labels{0, 2, 1};  // the 4th, the 3rd, and of equal ones the 2nd
   for (Index k = 1; k <= 5; ++k) {
@@ -45,7 +45,7 @@ TEST_CASE("it is the share of labels whose logit is among the k largest") {
   CHECK(TopK{&Labelled::label, 2}.value() == 0);
 }
 
-TEST_CASE("what has the ignored label is left out, and other labels are classes") {
+TEST_CASE("ignored labels are left out, and other labels are classes") {
   TopK metric{&Labelled::label, 1, -1};
   add(metric, {0, 1, 0, 1}, {1, -1});
   CHECK(metric.value() == 1);

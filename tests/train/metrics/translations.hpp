@@ -38,8 +38,7 @@ inline std::vector<Translation> const translations{
      "end . , mark . 5,6 . x a . b , c"}};
 constexpr double corpus_bleu = 52.34077926479279, corpus_chrf = 67.71868073407319;
 
-/// Compares `score(translations)` with what the sacrebleu of this machine computes, on 40 corpora of generated texts;
-/// skipped where there is none.
+/// Compares `score(translations)` with this machine's sacrebleu on 40 corpora of generated texts; skipped without it.
 template <class Score>
 void check_against_sacrebleu(std::string const& metric, Score const& score) {
   if (!has_python_module("sacrebleu")) return;

@@ -41,7 +41,7 @@ auto next(std::vector<std::int32_t> const& tokens) {
   return data::Collated{data::RaggedCollate{}, rows};
 }
 
-/// log p of each token behind the sequences' last ones, by a prediction of whole sequences.
+/// log p of each token after the sequences' last ones, from a prediction of whole sequences.
 std::vector<double> log_shares(Predictor& predictor, Pair const& pair) {
   auto const whole = batch(std::vector<Pair>{pair}, data::RaggedCollate{});
   auto const logits = predictor.predict(whole.batch()).tokens.value;
@@ -95,11 +95,11 @@ TEST_CASE("a beam of all hypotheses finds the best by enumeration, padded and ra
       ++lengths[best.tokens.size()];
     }
   }
-  CHECK(unfinished > 0);  // and the samples are not all alike
+  CHECK(unfinished > 0);  // and the samples are not all equal
   CHECK(std::count(std::begin(lengths), std::end(lengths), 0) < 4);
 }
 
-TEST_CASE("without a length penalty a beam that is wide enough loses nothing, and a narrow one ends soon") {
+TEST_CASE("without a length penalty a sufficiently wide beam finds the best, and a narrow one ends early") {
   auto search = predictor(), whole = predictor();
   for (Index const beam : {1, 2, 3, 8, 40}) {
     BeamSearchOptions const options{.beam = beam, .length_penalty = 0, .max_length = 5, .end = end_token};
@@ -109,7 +109,7 @@ TEST_CASE("without a length penalty a beam that is wide enough loses nothing, an
       enumerate(whole, pairs()[i], 0, options, best);
       CHECK(found[i].score <= best.score * (1 - 1e-6));  // which is negative
       if (beam >= 40) CHECK(found[i].tokens == best.tokens);
-      Pair read = pairs()[i];  // its log probability is that of its tokens
+      Pair read = pairs()[i];  // its log probability is its tokens'
       double sum = 0;
       for (auto const token : found[i].tokens) {
         sum += log_shares(whole, read)[static_cast<std::size_t>(token)];
@@ -121,7 +121,7 @@ TEST_CASE("without a length penalty a beam that is wide enough loses nothing, an
   }
 }
 
-TEST_CASE("a beam of one writes the most likely token each time, and rows do not depend on each other") {
+TEST_CASE("a beam of one writes the most likely token each time, and rows are independent") {
   auto search = predictor(), whole = predictor();
   BeamSearchOptions const options{.beam = 1, .max_length = 7, .end = end_token};
   auto const found = train::beam_search(search, batch(pairs(), data::RaggedCollate{}).batch(), options, next);
@@ -155,7 +155,7 @@ TEST_CASE("longer prompts of one length are continued") {
   CHECK(std::all_of(first.begin(), first.end(), [](auto const& each) { return each.tokens.size() <= 1; }));
 }
 
-TEST_CASE("no rows, options out of range, and logits that are not finite") {
+TEST_CASE("empty batches, options out of range, and non-finite logits") {
   auto search = predictor();
   CHECK(train::beam_search(search, batch(std::vector<Pair>{}, data::RaggedCollate{}).batch(), {}, next).empty());
   auto const refuses = [&](BeamSearchOptions const& options, char const* what) {

@@ -77,7 +77,7 @@ TEST_CASE("each sample is decoded once, in the dataset's order, for any number o
   }
 }
 
-TEST_CASE("a loader that leaves samples out is refused") {
+TEST_CASE("a loader that skips samples is refused") {
   CHECK_THROWS_WITH_AS(
       static_cast<void>(generated(parallel::SingleDevice{}, data::SequentialSampler{}, 4, data::Tail::drop)),
       doctest::Contains("tail must be exact"), ConfigError);

@@ -85,7 +85,7 @@ struct Noise {
   }
 };
 
-/// Runs something while it predicts.
+/// Calls a function during its prediction.
 struct Meanwhile {
   std::function<void()> const* run;
   void visit(auto&&) {}
@@ -117,7 +117,7 @@ struct Outer {
   auto loss(auto& context, auto const& logits, auto const& batch) const { return model.loss(context, logits, batch); }
 };
 
-/// Keeps what the trainer's own evaluation predicts.
+/// Stores the predictions of the trainer's own evaluation.
 struct Keep {
   std::vector<float>* kept;
   void add(auto const& prediction, auto const&) {
@@ -130,7 +130,7 @@ struct Keep {
 
 }  // namespace
 
-TEST_CASE("parameters are taken under the names of others") {
+TEST_CASE("parameters are loaded under other names") {
   lockstep_test::TemporaryFolder const folder;
   Trainer trainer{Model{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}, 3};
   trainer.save(folder / "p");
@@ -147,7 +147,7 @@ TEST_CASE("parameters are taken under the names of others") {
                        DataError);
 }
 
-TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or from arenas at hand") {
+TEST_CASE("a predictor equals the trainer's evaluation, from a file or from given arenas") {
   data::DataLoader loader{
       data::InMemoryDataset{line::points(9)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 9}};
   Trainer trainer{Model{}, optim::AdamW{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
@@ -171,16 +171,16 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
     }
   train::Predictor low{nn::InBfloat16{Model{}}, folder / "line.safetensors"};
   auto const rounded = low.predict(batch.batch());
-  // Three roundings to 8 bits on the way, of numbers of at most 4.
+  // Three roundings to 8 bits, of numbers of at most 4.
   for (std::size_t i = 0; i < expected.size(); ++i)
     CHECK(std::abs(static_cast<float>(rounded.value.data[i]) - expected[i]) <= 3 * 4 * 0x1p-8f);
 
   auto const* const model = &loaded.model();
   auto moved = std::move(loaded);
-  CHECK(&moved.model() == model);  // or what is kept for its layers would be made anew, and the old never given back
+  CHECK(&moved.model() == model);  // or the layers' kept objects would be created again, and the old never freed
   CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
 
-  // It follows a trainer that goes on.
+  // It follows a trainer that continues.
   trainer.step(batch.batch());
   static_cast<void>(trainer.evaluate(train::Evaluation{loader, Keep{&expected}}));
   REQUIRE(moved.predict(batch.batch()).value(3, 1) != expected[7]);
@@ -196,7 +196,7 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
   CHECK(by_name.predict(batch.batch()).value(3, 1) == moved.predict(batch.batch()).value(3, 1));
 }
 
-TEST_CASE("a predictor of a part takes it by name") {
+TEST_CASE("a predictor of a part loads it by name") {
   Trainer trainer{Model{}, optim::AdamW{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
   data::Collated const batch{data::PadCollate{}, line::points(3)};
   train::Predictor first(First{}, trainer);
@@ -217,7 +217,7 @@ TEST_CASE("a predictor of a part takes it by name") {
   CHECK(part.predict(batch.batch()).value(1, 1) == whole.predict(batch.batch()).value(1, 1));
 }
 
-TEST_CASE("a call that meets another one's is refused, and does the other no harm") {
+TEST_CASE("a concurrent call is refused, and does not affect the first one") {
   data::Collated const batch{data::PadCollate{}, line::points(3)};
   std::function<void()> meanwhile;
   train::Predictor predictor(Meanwhile{&meanwhile}, std::span<float const>());
@@ -239,7 +239,7 @@ TEST_CASE("a call that meets another one's is refused, and does the other no har
   CHECK(predictor.predict(batch.batch()).value(2, 0) == line::points(3)[2].x);
 }
 
-TEST_CASE("what is drawn in a prediction differs from one to the next, and follows from the seed") {
+TEST_CASE("random numbers in a prediction differ from one to the next, and follow from the seed") {
   data::Collated const batch{data::PadCollate{}, line::points(3)};
   auto const draws = [&](auto... seed) {
     train::Predictor predictor(Noise{}, std::span<float const>());
@@ -284,7 +284,7 @@ struct Text {
 };
 constexpr Index vocabulary = 17, longest = 9;
 
-/// Layers with a norm before each part and one that is used twice; and layers with a bias by distance.
+/// Layers with a norm before each part and one that is used twice; and layers with a relative bias.
 struct LanguageModel {
   void visit(auto&& each) {
     each("embedding", embedding), each("layers", layers), each("twice", twice);
@@ -307,7 +307,7 @@ struct LanguageModel {
   nn::Linear head{8, vocabulary};
 };
 
-/// Layers that go from token to token.
+/// Layers that run token by token.
 struct RecurrentModel {
   void visit(auto&& each) { each("embedding", embedding), each("lstm", lstm), each("gru", gru), each("head", head); }
   template <class Context>
@@ -322,7 +322,7 @@ struct RecurrentModel {
   nn::Linear head{8, vocabulary};
 };
 
-/// Convolutions that see no later token, one of them of channels by themselves, over more than the texts begin with.
+/// Causal convolutions, one of them depthwise, over more tokens than the texts begin with.
 struct CausalModel {
   void visit(auto&& each) { each("embedding", embedding), each("wide", wide), each("deep", deep), each("head", head); }
   template <class Context>
@@ -338,7 +338,7 @@ struct CausalModel {
   nn::Linear head{12, vocabulary};
 };
 
-/// Positions by turning queries and keys, which heads share.
+/// Rotary positions, with shared heads.
 struct RotaryModel {
   void visit(auto&& each) { each("embedding", embedding), each("attention", attention), each("head", head); }
   template <class Context>
@@ -359,7 +359,7 @@ template <class M>
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<float> values(static_cast<std::size_t>(layout.size()));
   nn::initialize(layout, 3, values.data());
-  for (auto& value : values) value *= 2;  // so that each token tells
+  for (auto& value : values) value *= 2;  // so that each token matters
   return values;
 }
 template <class M>
@@ -375,7 +375,7 @@ template <class M>
   return train::Predictor<M>(model, std::span<float const>(values), {}, threads);
 }
 
-/// The tokens [from, to) of so many texts.
+/// The tokens [from, to) of this many texts.
 [[nodiscard]] std::vector<Text> texts(Index rows, Index from, Index to) {
   std::vector<Text> all(static_cast<std::size_t>(rows));
   for (Index row = 0; row < rows; ++row)
@@ -391,7 +391,7 @@ template <class Collate = data::PadCollate>
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole sequences", M, LanguageModel,
+TEST_CASE_TEMPLATE("token by token, predictions have the bits of predictions for whole sequences", M, LanguageModel,
                    nn::InBfloat16<LanguageModel>, CausalModel, nn::InBfloat16<CausalModel>, RecurrentModel,
                    nn::InBfloat16<RecurrentModel>, RotaryModel, nn::InBfloat16<RotaryModel>) {
   M const model = make<M>();
@@ -413,7 +413,7 @@ TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole 
           equal = equal && got.data[row * here * vocabulary + i] ==
                                expected.data[(row * tokens + tokens - here) * vocabulary + i];
       CHECK(equal);
-      // What is predicted in between changes nothing.
+      // Predictions in between change nothing.
       CHECK(by_token.predict(all.batch()).tokens.value(0, 3) == expected(0, 3));
     }
   };
@@ -421,12 +421,12 @@ TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole 
   check(data::PadCollate{}, 1, 4);
   check(data::PadCollate{}, 3, 2);
   constexpr bool convolves = std::is_same_v<M, CausalModel> || std::is_same_v<M, nn::InBfloat16<CausalModel>>;
-  if constexpr (!convolves) check(data::RaggedCollate{}, 3, 3);  // which a convolution does not take
+  if constexpr (!convolves) check(data::RaggedCollate{}, 3, 3);  // which a convolution does not support
   check(data::PadCollate{}, 2, longest);
 }
 
 namespace {
-/// Judges a text by its last token.
+/// Classifies a text by its last token.
 struct Judge : LanguageModel {
   template <class Context>
   auto predict(Context& context, auto const& batch) const {
@@ -435,7 +435,7 @@ struct Judge : LanguageModel {
 };
 }  // namespace
 
-TEST_CASE("the last token of what goes on token by token is that of the whole sequence") {
+TEST_CASE("the last token in token-by-token decoding is the whole sequence's") {
   auto whole = predictor_of(Judge{}), by_token = predictor_of(Judge{});
   static_cast<void>(by_token.begin(batch_of(3, 0, 2).batch()));
   for (Index tokens = 3; tokens <= longest; ++tokens) {
@@ -451,7 +451,7 @@ struct Translation {
   std::vector<std::int32_t> source, tokens;
 };
 
-/// What reads the source, whole, may be anything; layers of each kind attend to it.
+/// The encoder of the whole source may be anything; layers of each kind attend to it.
 struct Translator {
   void visit(auto&& each) {
     each("source", source), each("encoder", encoder), each("tokens", tokens), each("decoder", decoder);
@@ -481,7 +481,7 @@ struct Translator {
   nn::Linear head{8, vocabulary};
 };
 
-/// The tokens [from, to) of so many translations, of sources of lengths that differ, or of none.
+/// The tokens [from, to) of this many translations, of sources of different lengths, or of none.
 template <class Collate>
 [[nodiscard]] data::Collated<Collate, Translation> translations(Index rows, Index from, Index to, bool with_source) {
   std::vector<Translation> all;
@@ -497,8 +497,8 @@ template <class Collate>
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a decoder goes on token by token with a memory that was encoded once, with the same bits", M,
-                   Translator, nn::InBfloat16<Translator>) {
+TEST_CASE_TEMPLATE("a decoder runs token by token with a memory that was encoded once, with equal bits", M, Translator,
+                   nn::InBfloat16<Translator>) {
   M const model = [] {
     if constexpr (std::is_same_v<M, Translator>)
       return M{};
@@ -532,14 +532,14 @@ TEST_CASE_TEMPLATE("a decoder goes on token by token with a memory that was enco
   check(data::RaggedCollate{}, 1, 1);
 }
 
-TEST_CASE("what goes on has as many sequences as the memory") {
+TEST_CASE("token-by-token decoding has as many sequences as the memory") {
   auto predictor = predictor_of(Translator{});
   static_cast<void>(predictor.begin(translations<data::PadCollate>(2, 0, 3, true).batch()));
   CHECK_THROWS_AS(static_cast<void>(predictor.next(translations<data::PadCollate>(1, 3, 4, false).batch())),
                   ShapeError);
 }
 
-TEST_CASE("what cannot go on token by token is refused, and does not go on after an error") {
+TEST_CASE("layers without token-by-token decoding are refused, and decoding does not continue after an error") {
   auto predictor = predictor_of(LanguageModel{});
   auto const refuses = [&]<class Error>(Error const&, auto const& f, char const* sentence) {
     CHECK_THROWS_WITH_AS(static_cast<void>(f()), doctest::Contains(sentence), Error);
@@ -582,7 +582,7 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
 
 namespace {
 
-/// A model with `part(context, x, embedding, batch)` behind its embedding.
+/// A model with `part(context, x, embedding, batch)` after its embedding.
 template <class Part>
 struct Behind {
   explicit Behind(Part p) : part(p) {}
@@ -600,7 +600,7 @@ struct Behind {
 
 }  // namespace
 
-TEST_CASE("layers that take whole sequences say so token by token") {
+TEST_CASE("layers over whole sequences refuse token-by-token decoding") {
   auto const batch = batch_of(1, 0, 3);
   auto const refuses = [&](auto part, char const* sentence) {
     auto predictor = predictor_of(Behind(part));
@@ -646,7 +646,7 @@ TEST_CASE("selected rows continue as whole sequences would, with equal bits, pad
     auto all = pairs();
     CHECK_THROWS_AS(predictor.select(std::vector<Index>{0}), ConfigError);
     static_cast<void>(predictor.begin(data::Collated{collate, all}.batch()));
-    for (auto const& rows : std::vector<std::vector<Index>>{{0, 1, 2, 3, 4, 5},  // as they are
+    for (auto const& rows : std::vector<std::vector<Index>>{{0, 1, 2, 3, 4, 5},  // unchanged
                                                             {2, 2, 0, 5, 1, 4, 4, 4},
                                                             {1, 0, 2, 3, 7},  // within memories, and fewer
                                                             {4, 4, 0},

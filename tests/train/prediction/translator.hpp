@@ -16,7 +16,7 @@ namespace lockstep_test {
 constexpr std::int32_t begin_token = 1, end_token = 2;
 constexpr lockstep::Index source_ids = 6, target_tokens = 4;
 
-/// A sequence of ids to be translated, and what the decoder has read.
+/// A sequence of source ids, and the decoder's input.
 struct Pair {
   std::vector<std::int32_t> source, tokens;
 };
@@ -49,7 +49,7 @@ class TinyTranslator {
   lockstep::nn::Linear head_{width, target_tokens};
 };
 
-/// Parameters that make predictions differ from sample to sample and from token to token.
+/// Parameters that make predictions differ between samples and between tokens.
 inline std::vector<float> translator_parameters(lockstep::Index size) {
   std::vector<float> values(static_cast<std::size_t>(size));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.6f * std::sin(static_cast<float>(i * i % 1013));

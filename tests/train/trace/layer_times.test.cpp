@@ -139,7 +139,7 @@ train::LayerTime const& of(std::vector<train::LayerTime> const& times, std::stri
 
 }  // namespace
 
-TEST_CASE("an operation is called as the class of the member function or as the function that registers it") {
+TEST_CASE("an operation is named after the class of the member function or the function that registers it") {
   int x = 0;
   CHECK(named(layer_times_test::squash(x, {})) == "squash");
   CHECK(named(layer_times_test::Block<std::string>().forward(x, {})) == "Block");
@@ -149,11 +149,11 @@ TEST_CASE("an operation is called as the class of the member function or as the 
   CHECK(named(layer_times_test::Backward()) == "Backward");
   CHECK(named(Unnamed<int>().forward(x)) == "Unnamed");
   auto const of_one_file = named(in_unnamed_namespace());
-  CHECK((of_one_file == "in_unnamed_namespace" || of_one_file == "operation"));  // as the compiler tells
+  CHECK((of_one_file == "in_unnamed_namespace" || of_one_file == "operation"));  // as the compiler spells it
   CHECK(train::detail::operation_name("no mangled name") == "operation");
 }
 
-TEST_CASE("operations with parameters are the layer that those share, others lie in the innermost layer around") {
+TEST_CASE("operations with parameters belong to the layer that those share, others to the innermost layer around") {
   Fixture f;  // ordinals: 0 table, 1 and 2 of encoder.0, 3 and 4 of encoder.1, 5 and 6 head
   f.forward(f.layer, 1, 0);
   f.forward(f.function, 1);     // between embedding and encoder.0.query
@@ -164,7 +164,7 @@ TEST_CASE("operations with parameters are the layer that those share, others lie
   f.forward(f.layer, 1, 3, 4);  // both of encoder.1
   f.forward(f.function, 1);     // between encoder and head
   f.forward(f.layer, 1, 5, 6);  // head
-  f.forward(f.function, 1);     // behind all of them
+  f.forward(f.function, 1);     // after all of them
   f.forward("", 1);             // the loss
   auto const names = train::detail::named_spans(f.trace.device(0), f.layout);
   std::vector<std::string> layers;
@@ -176,7 +176,7 @@ TEST_CASE("operations with parameters are the layer that those share, others lie
   CHECK(names[10].operation == "loss");
 }
 
-TEST_CASE("times are those of an average step, each operation's own, and add up") {
+TEST_CASE("times are an average step's, each operation's own, and add up") {
   Fixture f;
   for (int step = 0; step < 2; ++step) {
     f.number = 0;
@@ -187,7 +187,7 @@ TEST_CASE("times are those of an average step, each operation's own, and add up"
     f.backward(2, f.layer, 4, 5, 6);
     f.backward(1, f.function, 0);
     auto const began = f.now;
-    f.now += 1e-3;  // 1 ms of its own, then 2 ms of gradients that leave
+    f.now += 1e-3;  // 1 ms of its own, then 2 ms of gradients that are sent
     f.trace.device(0).add({.name = "gradients ready", .begin = f.now, .end = f.now + 2e-3});
     f.now += 2e-3;
     f.trace.device(0).add({.name = f.layer,
@@ -219,10 +219,10 @@ TEST_CASE("times are those of an average step, each operation's own, and add up"
   CHECK(head.share == doctest::Approx(7 / 11.5));
 }
 
-TEST_CASE("what is computed again counts as backward, and once") {
+TEST_CASE("recomputed operations count as backward, and once") {
   Fixture f;
   f.forward(f.layer, 2, 1);
-  f.forward(f.function, 0);  // puts the layer off
+  f.forward(f.function, 0);  // discards the layer's output
   f.forward("", 0);
   auto const began = f.now;
   f.add(f.layer, 2, Span::Kind::again, 1);
@@ -237,14 +237,14 @@ TEST_CASE("what is computed again counts as backward, and once") {
   CHECK(of(times, "", "squash").backward_ms == doctest::Approx(0));
 }
 
-TEST_CASE("a trace of nothing has no layers") {
+TEST_CASE("an empty trace has no layers") {
   Fixture const f;
   CHECK(f.times().empty());
   CHECK(train::layer_times(train::Trace(), f.layout).empty());
   CHECK(train::layer_table({}).find("layer") == 0);
 }
 
-TEST_CASE("the table has the longest first and no more than asked for, the file has all in the model's order") {
+TEST_CASE("the table has the longest first, up to the limit, and the file has all in the model's order") {
   std::vector<train::LayerTime> times;
   for (int i = 0; i < 30; ++i)
     times.push_back({.layer = "layer." + std::to_string(i), .operation = "a \"b\"", .share = i / 435.0});

@@ -38,7 +38,7 @@ using namespace lockstep_test;
 
 namespace {
 
-/// A user's own operation, which knows nothing of traces: y = 2 x.
+/// A user's own operation, without code for traces: y = 2 x.
 template <class Context>
 auto double_it(Context& context, nn::VariableOf<Context, 2> x) {
   auto y = context.template variable<2>(x.value.extent);
@@ -74,7 +74,7 @@ class Classifier {
   nn::Linear head_{16, 3};
 };
 
-/// A block that learns nothing below one that does.
+/// A block without parameters below one with parameters.
 class Partly {
  public:
   void visit(auto&& each) { each("embedding", embedding_), each("below", below_), each("head", head_); }
@@ -119,7 +119,7 @@ bool any_holds(std::vector<Span> const& outer, Span const& inner) {
   return std::ranges::any_of(outer, [&](Span const& span) { return holds(span, inner); });
 }
 
-/// Every operation lies in a phase of the device, every phase in a step, and the phases of a step do not overlap.
+/// Every operation is in a phase of the device, every phase in a step, and the phases of a step do not overlap.
 void check_nesting(train::Trace const& trace) {
   auto const steps = named(trace.training(), "step");
   REQUIRE(static_cast<Index>(steps.size()) == trace.steps());
@@ -132,7 +132,7 @@ void check_nesting(train::Trace const& trace) {
     auto const& device = trace.device(d);
     auto const forward = named(device, "forward"), backward = named(device, "backward");
     CHECK(!forward.empty());
-    CHECK(forward.size() <= backward.size());  // what adds shards up counts as backward, too
+    CHECK(forward.size() <= backward.size());  // summing shards counts as backward, too
     for (auto const& span : device) {
       CHECK(span.begin <= span.end);
       if (span.kind == Kind::phase) CHECK_MESSAGE(any_holds(steps, span), span.name);
@@ -154,18 +154,18 @@ std::set<std::string> layers_of(train::Trace const& trace, nn::ParameterLayout c
 
 }  // namespace
 
-TEST_CASE("the steps after the first ten are recorded, or the last ones of a run that has no more") {
+TEST_CASE("the steps after the first ten are recorded, or the last ones of a shorter run") {
   train::Trace const trace;
   CHECK(trace.empty());
   CHECK(trace.plan(0, 100) == 11);
-  CHECK(trace.plan(50, 100) == 61);  // of a run that went on
+  CHECK(trace.plan(50, 100) == 61);  // of a resumed run
   CHECK(trace.plan(0, 15) == 6);
   CHECK(trace.plan(0, 10) == 1);
   CHECK(trace.plan(0, 3) == 1);
   CHECK(train::Trace({.warm_up = 0, .steps = 2}).plan(0, 3) == 1);
 }
 
-TEST_CASE("on one device: phases hold their operations, layers have their names, and the bits are the same") {
+TEST_CASE("on one device: phases contain their operations, layers have their names, and the bits are equal") {
   train::Trace trace;
   auto const traced = fit(parallel::SingleDevice{.threads = 1}, &trace);
   CHECK(traced.values == fit(parallel::SingleDevice{.threads = 1}, nullptr).values);
@@ -191,7 +191,7 @@ TEST_CASE("on one device: phases hold their operations, layers have their names,
   CHECK_FALSE(again.contains("encoder.0.attention.query|Linear"));
 }
 
-TEST_CASE("micro-batches of a step are recorded one by one, and a short run is recorded whole") {
+TEST_CASE("micro-batches of a step are recorded one by one, and a short run is recorded completely") {
   train::Trace trace;
   fit(parallel::SingleDevice{.threads = 1}, &trace, 3, 4);
   CHECK(trace.first_step() == 1);
@@ -201,7 +201,7 @@ TEST_CASE("micro-batches of a step are recorded one by one, and a short run is r
   CHECK(named(trace.device(0), "forward").size() == 12);
 }
 
-TEST_CASE("the loader's workers say what they do to which batch, and how many stand ready") {
+TEST_CASE("the loader's workers record their work and its batch, and the number of finished batches") {
   train::Trace trace({.warm_up = 0, .steps = 8});
   fit(parallel::SingleDevice{.threads = 1}, &trace, 1, 8);
   auto const writes = named(trace.loading(), "write"), levels = named(trace.loading(), "batches ready");
@@ -218,7 +218,7 @@ TEST_CASE("the loader's workers say what they do to which batch, and how many st
   for (auto const& span : levels) CHECK(span.amount <= 3);
 }
 
-TEST_CASE("DataParallel: each device has a timeline, and the bits are the same") {
+TEST_CASE("DataParallel: each device has a timeline, and the bits are equal") {
   train::Trace trace;
   auto const policy = parallel::DataParallel{.devices = 2, .threads = 1};
   auto const traced = fit(policy, &trace, 1, 12);
@@ -229,7 +229,7 @@ TEST_CASE("DataParallel: each device has a timeline, and the bits are the same")
   CHECK(!named(trace.device(0), "gradients ready").empty());
 }
 
-TEST_CASE("Reproducible: the passes of a device's shards are recorded one after the other, with the same bits") {
+TEST_CASE("Reproducible: the passes of a device's shards are recorded in sequence, with equal bits") {
   train::Trace trace;
   auto const policy = parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2};
   auto const traced = fit(policy, &trace, 1, 4);
@@ -239,7 +239,9 @@ TEST_CASE("Reproducible: the passes of a device's shards are recorded one after 
   CHECK(named(trace.device(0), "forward").size() == 8);
 }
 
-TEST_CASE("DistributedDataParallel: buckets are ready, start and end within their step; ranks say each other's texts") {
+TEST_CASE(
+    "DistributedDataParallel: buckets are ready, start and end within their step; ranks send their texts to each "
+    "other") {
   std::vector<Index> looked(2, 0);
   launch::run({.threads = 2}, [&](launch::World& world) {
     train::Trace trace;
@@ -263,7 +265,7 @@ TEST_CASE("DistributedDataParallel: buckets are ready, start and end within thei
       CHECK(any_holds(steps, buckets[i]));
     }
     CHECK(named(trace.training(), "communication").size() == steps.size());
-    // Sums start within backward of the layers whose gradients they sum.
+    // All-reduces start within backward of the layers whose gradients they reduce.
     auto const backward = named(trace.device(0), "backward");
     for (auto const& span : named(trace.device(0), "gradients ready")) CHECK(any_holds(backward, span));
     auto const text = "of rank " + std::to_string(world.rank);
@@ -274,7 +276,7 @@ TEST_CASE("DistributedDataParallel: buckets are ready, start and end within thei
   CHECK(looked == std::vector<Index>{8, 8});
 }
 
-TEST_CASE("after a fit that ends in an error nobody writes there any more") {
+TEST_CASE("after a fit that ends in an error no thread writes to the trace") {
   struct Stop final : train::Observer {
     void step(train::StepReport const& report) override {
       if (report.step == 2) throw Error("enough");
@@ -290,10 +292,10 @@ TEST_CASE("after a fit that ends in an error nobody writes there any more") {
     CHECK_THROWS_WITH_AS(trainer.fit(loader, {.observers = {&stop}, .trace = &trace}), "enough", Error);
     CHECK(trace.steps() == 2);
   }
-  trainer.fit(loader, {.epochs = 1});  // under a sanitizer: the trace is gone
+  trainer.fit(loader, {.epochs = 1});  // with a sanitizer: the trace is gone
 }
 
-TEST_CASE("a frozen block is one operation, and none of it is booked on the next") {
+TEST_CASE("a frozen block is one operation, and its time is not counted in the next") {
   train::Trace trace;
   auto const fitted = fit<Partly>(parallel::SingleDevice{.threads = 1}, &trace);
   std::size_t frozen_bytes = 0;

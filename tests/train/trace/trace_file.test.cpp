@@ -23,7 +23,7 @@ class Model {
   nn::Linear head_{2, 3};
 };
 
-/// As write_trace sees a trainer: one rank of several, to which the others have said what stands in `said`.
+/// A trainer as write_trace sees it: one rank of several, whose texts the other ranks have sent in `said`.
 struct Rank {
   nn::ParameterLayout layout_;
   int number = 0, all = 1;
@@ -50,7 +50,7 @@ void record(double at, train::Trace& trace) {
   trace.device(0).add(span("a mangled type", 0.5, 0.6, backward, 0, 0, 0));
   trace.device(1).add(span("forward", 0.1, 0.7, phase));
   trace.training().add(span("step", 0, 1, phase, 11));
-  for (Index i = 0; i < 3; ++i) {  // the second begins while the first is under way, the third when that is over
+  for (Index i = 0; i < 3; ++i) {  // the second begins during the first, the third after it
     auto const begin = 0.2 * static_cast<double>(i), end = begin + 0.3;
     trace.training().add(span("sum", begin + 0.05, end, bucket, i, 100));
     trace.training().add(span("bucket", begin, end, bucket, i, 100));
@@ -71,7 +71,7 @@ std::map<std::int64_t, std::string> threads(json::Array const& events, int rank)
 
 }  // namespace
 
-TEST_CASE("one file has all ranks as processes, with their threads and devices, and what each did") {
+TEST_CASE("one file has all ranks as processes, with their threads, devices and work") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "trace.json";
   Model model;
@@ -126,7 +126,7 @@ TEST_CASE("one file has all ranks as processes, with their threads and devices, 
   CHECK(levels == 2);
 }
 
-TEST_CASE("ranks of one host share a clock, those of others are placed by the time of day") {
+TEST_CASE("ranks of one host share a clock, other hosts' are placed by the time of day") {
   using train::detail::clock_ahead;
   CHECK(clock_ahead(1000, 1000.004) == 0);
   CHECK(clock_ahead(1000, 1000.0625) == 0.0625);  // no two readings on one host are that far apart
@@ -134,7 +134,7 @@ TEST_CASE("ranks of one host share a clock, those of others are placed by the ti
   CHECK(clock_ahead(1000, 400) == -600);
 }
 
-TEST_CASE("a file that cannot be written is an error") {
+TEST_CASE("an unwritable file is an error") {
   Model model;
   std::vector<std::string> said(1);
   Rank rank{nn::ParameterLayout::of(model), 0, 1, &said};

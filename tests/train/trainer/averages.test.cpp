@@ -55,7 +55,7 @@ Outcome fit(auto policy, Index batch, FitOptions const& options) {
 
 }  // namespace
 
-TEST_CASE("a trainer evaluates and keeps the average, and goes on learning from the values") {
+TEST_CASE("a trainer evaluates and saves the average, and continues to learn from the values") {
   TemporaryFolder const folder;
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer plain{line::Model{}, optim::SGD{.learning_rate = 0.2}, parallel::SingleDevice{.threads = 1}};
@@ -92,7 +92,7 @@ TEST_CASE("a trainer evaluates and keeps the average, and goes on learning from 
   CHECK(saved.values()[0] == averages[0]);
 }
 
-TEST_CASE("who hears of an evaluation and evaluates once more, or asks for the averages, has those of the evaluation") {
+TEST_CASE("an observer that evaluates once more, or reads the averages, gets those of the evaluation") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::Averaged{optim::SGD{.learning_rate = 0.2}, 0.5},
                   parallel::SingleDevice{.threads = 1}};
@@ -110,7 +110,8 @@ TEST_CASE("who hears of an evaluation and evaluates once more, or asks for the a
   TemporaryFolder const folder;
   auto const path = folder / "state.safetensors";
   train::save_state(trainer, path);
-  observer.ask = [&](train::EvaluationReport const&) {  // what they would save or change are not the values
+  // the values are the averages now, so saving or changing them is refused
+  observer.ask = [&](train::EvaluationReport const&) {
     CHECK_THROWS_WITH_AS(train::save_state(trainer, path),
                          doctest::Contains("an evaluation with averaged parameters is running"), ConfigError);
     CHECK_THROWS_AS(train::load_state(trainer, path), ConfigError);
@@ -121,7 +122,7 @@ TEST_CASE("who hears of an evaluation and evaluates once more, or asks for the a
   CHECK(trainer.values()[0] != train::averages(trainer)[0]);
 }
 
-TEST_CASE("averages are alike under every policy, with a sharded optimizer too, and outlast a pause") {
+TEST_CASE("averages are equal under every policy, with a sharded optimizer too, and survive a pause") {
   TemporaryFolder const folder;
   auto const whole = fit(parallel::DataParallel{.devices = 2, .threads = 1}, 4,
                          {.epochs = 3, .checkpoints = {.folder = folder / "saved", .every = 5}});
@@ -140,7 +141,7 @@ TEST_CASE("averages are alike under every policy, with a sharded optimizer too, 
     });
 }
 
-TEST_CASE("what is loaded, or taken, is its own average, and what is not stays as it was") {
+TEST_CASE("loaded and copied parameters are their own average, and others are unchanged") {
   TemporaryFolder const folder;
   auto const path = folder / "best.safetensors";
   for (bool const sharded : {false, true})

@@ -14,7 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-/// What happened, in order.
+/// The order of events.
 using Log = std::vector<std::string>;
 
 /// Batches are their numbers, two devices' at a time. Some fail.
@@ -64,7 +64,7 @@ struct Session {
   }
 };
 
-/// Two of three micro-steps, then whatever is left.
+/// Two of three micro-steps, then the rest.
 template <class Space>
 Log log_of(int steps, int failing = -1, int shards = 1) {
   Loader loader{.failing = failing};
@@ -89,27 +89,27 @@ Log log_of(int steps, int failing = -1, int shards = 1) {
 
 }  // namespace
 
-TEST_CASE("for a device, batches are taken and sent one ahead, and go back when they have arrived; none is left over") {
+TEST_CASE("for a device, batches are taken and copied one ahead, and released after their arrival; none is left over") {
   CHECK(log_of<DeviceSpace>(3) == Log{"take 0", "compute 0", "back 0", "take 1", "send 2", "send 3", "compute 1",
                                       "back 1", "take 2", "send 4", "send 5", "compute 2", "back 2", "end"});
 }
 
-TEST_CASE("of a device's shards, the first one's batch is sent ahead") {
+TEST_CASE("of a device's shards, the first one's batch is copied ahead") {
   CHECK(log_of<DeviceSpace>(2, -1, 2) == Log{"take 0", "compute 0", "back 0", "take 1", "send 2", "compute 1", "back 1",
                                              "take 2", "send 4", "end", "forget", "forget", "back 2"});
 }
 
-TEST_CASE("what was sent and nobody came for is forgotten before it goes back") {
+TEST_CASE("an unused copy is dropped before its batch is released") {
   CHECK(log_of<DeviceSpace>(1) ==
         Log{"take 0", "compute 0", "back 0", "take 1", "send 2", "send 3", "end", "forget", "forget", "back 1"});
 }
 
-TEST_CASE("a batch that cannot be made is told when it is asked for, and the next one comes") {
+TEST_CASE("a batch that cannot be made is reported at its request, and the next one arrives") {
   CHECK(log_of<DeviceSpace>(3, 1) ==
         Log{"take 0", "compute 0", "back 0", "take 1", "sample of 1", "take 2", "compute 2", "back 2", "end"});
   CHECK(log_of<DeviceSpace>(1, 0) == Log{"take 0", "sample of 0", "end"});
 }
 
-TEST_CASE("on the host nothing is taken ahead") {
+TEST_CASE("on the host no batch is taken ahead") {
   CHECK(log_of<HostSpace>(2) == Log{"take 0", "compute 0", "back 0", "take 1", "compute 1", "back 1", "end"});
 }

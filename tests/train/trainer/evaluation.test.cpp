@@ -24,7 +24,7 @@ using namespace lockstep;
 
 namespace {
 
-/// Has what a trainer asks of a loader.
+/// Has the members of a loader that a trainer uses.
 struct Loader {
   using Batch = int;
   void start(data::Split const&, Index, Index, Index) {}
@@ -34,7 +34,7 @@ struct Loader {
 
 }  // namespace
 
-TEST_CASE("an evaluation refers to its loader and holds its metrics") {
+TEST_CASE("an evaluation refers to its loader and owns its metrics") {
   Loader loader;
   struct Sample {
     int label;
@@ -45,7 +45,7 @@ TEST_CASE("an evaluation refers to its loader and holds its metrics") {
   CHECK(std::tuple_size_v<decltype(train::Evaluation{loader}.metrics)> == 0);
 }
 
-TEST_CASE("evaluations of one fit have names, and the first has none") {
+TEST_CASE("evaluations of one fit have names, except the first") {
   Loader validation, test, other;
   struct Sample {
     int label;
@@ -60,7 +60,7 @@ TEST_CASE("evaluations of one fit have names, and the first has none") {
   CHECK(found == decltype(found){{"", &validation}, {"test_", &test}, {"other_", &other}});
 }
 
-TEST_CASE("a fit makes several evaluations, of which the first is told, with the others' numbers as metrics of it") {
+TEST_CASE("with several evaluations in a fit, the first is reported, with the others' numbers as its metrics") {
   auto const check = [](auto policy) {
     auto loader = line::loader(8, 2), first = line::loader(5, 2), second = line::loader(9, 2);
     Trainer trainer{line::Model{}, optim::Averaged{optim::SGD{.learning_rate = 0.1}, 0.5}, std::move(policy)};
@@ -88,7 +88,7 @@ TEST_CASE("a fit makes several evaluations, of which the first is told, with the
   });
 }
 
-TEST_CASE("what no fit can make of several evaluations is refused before its first step") {
+TEST_CASE("impossible combinations of evaluations are refused before a fit's first step") {
   auto loader = line::loader(8, 2), first = line::loader(5, 2), second = line::loader(9, 2), none = line::loader(0, 2);
   Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
   train::Accuracy const accuracy{&line::Point::label};

@@ -18,7 +18,7 @@ namespace {
 optim::SGD sgd() { return {.learning_rate = 0.2}; }
 }  // namespace
 
-TEST_CASE("options that no run can have are refused before anything is trained") {
+TEST_CASE("invalid options are refused before any training") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   auto const refuses = [&](FitOptions const& options, auto sentence) {

@@ -33,7 +33,7 @@ namespace {
 
 using Norms = std::vector<std::pair<std::string, double>>;
 
-/// Compares the norms with that of all, which is measured where gradients are clipped.
+/// Compares the norms with the norm of all, which is measured when gradients are clipped.
 template <class Trainer>
 struct Watch : train::Observer {
   explicit Watch(Trainer& watched) : trainer(&watched) {}
@@ -63,7 +63,7 @@ Norms norms_of(auto policy, Index batch) {
 
 }  // namespace
 
-TEST_CASE("the norms of all parameters make that of all together, on every rank, under every policy") {
+TEST_CASE("the norms of all parameters give the total norm, on every rank, under every policy") {
   auto const one = norms_of(parallel::SingleDevice{.threads = 1}, 8);
   auto const alike = [&](Norms const& other) {
     REQUIRE(other.size() == one.size());
@@ -81,7 +81,7 @@ TEST_CASE("the norms of all parameters make that of all together, on every rank,
   });
 }
 
-TEST_CASE("a norm is that of the mean's gradient, of whatever step was last") {
+TEST_CASE("a norm is the mean gradient's, in the last step") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
   CHECK(train::gradient_norms(trainer) == Norms{{"slope", 0}});
@@ -101,7 +101,7 @@ TEST_CASE("a norm is that of the mean's gradient, of whatever step was last") {
   }
 }
 
-TEST_CASE("ranks that share the optimizer have no gradients of their own") {
+TEST_CASE("ranks that shard the optimizer have no gradients of their own") {
   launch::run({.threads = 2}, [&](launch::World& world) {
     parallel::DistributedDataParallel policy{comm::connect(world), 4096, 1};
     policy.shard_optimizer = true;

@@ -40,7 +40,7 @@
 using namespace lockstep;
 
 namespace {
-/// Writes down what it hears.
+/// Records its calls.
 struct Recorder : train::Observer {
   std::vector<train::StartReport> starts;
   std::vector<train::StepReport> steps;
@@ -55,7 +55,7 @@ struct Recorder : train::Observer {
 };
 optim::SGD sgd() { return {.learning_rate = 0.2}; }
 
-/// Two replicas, of which the second changes its numbers by itself in its third pass.
+/// Two replicas, the second of which changes its numbers itself in its third pass.
 struct Faulty : parallel::DataParallel {
   template <class Model, class Optimizer>
   struct Session : parallel::DataParallel::Session<Model, Optimizer> {
@@ -70,7 +70,7 @@ struct Faulty : parallel::DataParallel {
     }
   };
 };
-/// Keeps what it should count.
+/// Stores its counts.
 struct Growing {
   std::vector<double> seen;
   void add(auto const& prediction, auto const&) { seen.push_back(static_cast<double>(prediction.extent(0))); }
@@ -80,7 +80,7 @@ struct Growing {
 };
 }  // namespace
 
-TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and accumulation give") {
+TEST_CASE("a fit visits every sample once per epoch, in steps that follow from batch size and accumulation") {
   struct Case {
     Index samples, batch;
     int accumulation, epochs;
@@ -110,7 +110,7 @@ TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and
   }
 }
 
-TEST_CASE("observers, and who evaluates alone, are told after each batch of an evaluation") {
+TEST_CASE("observers, and callers of evaluate, are notified after each batch of an evaluation") {
   auto loader = line::loader(8, 4), other = line::loader(10, 4);
   Recorder heard;
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
@@ -126,7 +126,7 @@ TEST_CASE("observers, and who evaluates alone, are told after each batch of an e
   CHECK(told == std::vector<std::pair<Index, Index>>{{1, 3}, {2, 3}, {3, 3}});
 }
 
-TEST_CASE("a fit of no epochs takes no step, and blames no parameter for it") {
+TEST_CASE("a fit of no epochs takes no step, and reports no unused parameters") {
   auto loader = line::loader(10, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   auto const record = trainer.fit(loader, {.epochs = 0});
@@ -134,7 +134,7 @@ TEST_CASE("a fit of no epochs takes no step, and blames no parameter for it") {
   CHECK(record.session.unused_parameters.empty());
 }
 
-TEST_CASE("a fit that has nothing to train on says so") {
+TEST_CASE("a fit without training data is refused") {
   auto loader = line::loader(0, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader),
@@ -151,7 +151,7 @@ TEST_CASE("more steps may be planned than could ever be taken, or counted") {
   }
 }
 
-TEST_CASE("it learns, and one device, two replicas and accumulation learn the same") {
+TEST_CASE("it learns, and one device, two replicas and accumulation learn equally") {
   auto fit = [](auto policy, Index batch, int accumulation) {
     auto loader = line::loader(22, batch), again = line::loader(22, 5);
     Trainer trainer{line::Model{}, sgd(), policy};
@@ -166,14 +166,14 @@ TEST_CASE("it learns, and one device, two replicas and accumulation learn the sa
   };
   auto const single = fit(parallel::SingleDevice{}, 8, 1);
   CHECK(std::abs(single - 2) < 1e-3);
-  // A contraction towards 2: rounding of one step, below 20 * 2^-24 relative, is not amplified by later ones.
+  // A contraction towards 2: the rounding of one step, below 20 * 2^-24 relative, is not amplified by later ones.
   double const bound = 180 * 20 * std::ldexp(1.0, -24) * 2;
   CHECK(std::abs(fit(parallel::SingleDevice{}, 4, 2) - single) <= bound);
   CHECK(std::abs(fit(parallel::DataParallel{.devices = 2}, 4, 1) - single) <= bound);
   CHECK(std::abs(fit(parallel::DataParallel{.devices = 4}, 2, 1) - single) <= bound);
 }
 
-TEST_CASE("an evaluation counts each sample once for any number of shards, also when some get none") {
+TEST_CASE("an evaluation counts each sample once for any number of shards, including empty ones") {
   for (int devices : {1, 2, 3, 4})
     for (Index samples : {1, 2, 7, 9, 10}) {
       auto loader = line::loader(samples, 2);
@@ -209,7 +209,7 @@ struct ErrorByHalf {
 };
 }  // namespace
 
-TEST_CASE("a metric of several values is told and logged by the names of each, any of which may judge") {
+TEST_CASE("a metric of several values is reported and logged under their names, any of which may judge") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   for (int devices : {1, 2}) {
     Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = devices, .threads = 1}};
@@ -224,20 +224,20 @@ TEST_CASE("a metric of several values is told and logged by the names of each, a
     auto const error = std::abs(2 - static_cast<double>(trainer.values()[0]));  // times the mean x
     CHECK(last.metrics[1].second == doctest::Approx(error * 0.3125));
     CHECK(last.metrics[2].second == doctest::Approx(error * 0.8125));
-    CHECK(last.best);  // of errors the least
+    CHECK(last.best);  // the smaller error
   }
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again, ErrorByHalf{}}, {.judge_by = "error_by_half"}),
                        doctest::Contains("name one of loss, error_below, error_above"), ConfigError);
 }
 
-TEST_CASE("ranks and devices learn and evaluate alike, also where an epoch's last step has fewer batches than others") {
+TEST_CASE("ranks and devices learn and evaluate equally, also if an epoch's last step has fewer batches") {
   struct Outcome {
     std::vector<float> values;
     train::RunRecord record;
   };
   auto const fit = [](auto policy) {
-    auto loader = line::loader(20, 2), again = line::loader(9, 2);  // 5 micro-steps, 2 to a step
+    auto loader = line::loader(20, 2), again = line::loader(9, 2);  // 5 micro-steps, 2 per step
     Trainer trainer{line::Model{}, sgd(), std::move(policy)};
     auto record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 3, .accumulation = 2});
     return Outcome{{trainer.values().begin(), trainer.values().end()}, std::move(record)};
@@ -258,7 +258,7 @@ TEST_CASE("ranks and devices learn and evaluate alike, also where an epoch's las
   });
 }
 
-TEST_CASE("what communication takes out of backward is communication, and nothing counts twice") {
+TEST_CASE("exposed communication time counts as communication, and no time counts twice") {
   struct Slow : comm::SelfCommunicator {
     void progress() const noexcept { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
     [[nodiscard]] Slow split(int, int) const noexcept { return {}; }
@@ -280,7 +280,7 @@ TEST_CASE("the schedule scales the optimizer's learning rate by step") {
   for (std::size_t i = 0; i < 4; ++i)
     CHECK(heard.steps[i].learning_rate == doctest::Approx(0.05 * static_cast<double>(i + 1)));
 
-  // Falling to the end of the fit, unless it says where.
+  // Falls until the end of the fit, unless it has its own end.
   auto const rates = [&](optim::Schedule schedule) {
     heard.steps.clear();
     trainer.fit(loader, {.epochs = 2, .max_steps = 7, .schedule = schedule, .observers = {&heard}});
@@ -297,7 +297,7 @@ TEST_CASE("the schedule scales the optimizer's learning rate by step") {
   CHECK(rates({.warmup_steps = 6, .rule = rule})[6] == 0.2 * 77);
 }
 
-TEST_CASE("the same seed gives the same bits for any number of threads and workers") {
+TEST_CASE("one seed gives equal bits for any number of threads and workers") {
   auto fit = [](int threads, int workers) {
     auto loader = line::loader(50, 4, workers);
     Trainer trainer{line::Model{}, optim::AdamW{.learning_rate = 0.01}, parallel::SingleDevice{.threads = threads}, 5};
@@ -309,7 +309,7 @@ TEST_CASE("the same seed gives the same bits for any number of threads and worke
     for (int workers : {0, 1, 3}) CHECK(fit(threads, workers) == once);
 }
 
-TEST_CASE("what an observer throws ends the run, and the trainer can be used again") {
+TEST_CASE("an exception of an observer ends the run, and the trainer can be used again") {
   struct Stop : train::Observer {
     void step(train::StepReport const& r) override {
       if (r.step == 2) throw Error("enough");
@@ -322,8 +322,8 @@ TEST_CASE("what an observer throws ends the run, and the trainer can be used aga
   CHECK(trainer.fit(loader).steps == 2);
 }
 
-TEST_CASE("without a number of epochs there are as many as the steps take, and with one no more") {
-  auto loader = line::loader(20, 8);  // 3 steps an epoch
+TEST_CASE("without a number of epochs there are as many as the steps need, and with one no more") {
+  auto loader = line::loader(20, 8);  // 3 steps per epoch
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   auto const record = trainer.fit(loader, {.epochs = 0, .max_steps = 10});
   CHECK(record.steps == 10);
@@ -335,7 +335,7 @@ TEST_CASE("without a number of epochs there are as many as the steps take, and w
                        ConfigError);
 }
 
-TEST_CASE("evaluations without a better one end the run after as many as patience allows, under any policy") {
+TEST_CASE("evaluations without improvement end the run after the patience, under any policy") {
   auto fit = [](auto policy, train::Observer* heard, FitOptions options) {
     auto loader = line::loader(22, 8), again = line::loader(22, 8);
     Trainer trainer{line::Model{}, sgd(), policy};
@@ -373,7 +373,7 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
     expected.push_back(last);
     CHECK(at == expected);
     CHECK(often.epoch_seconds.size() == 3);
-    fit(policy, &alone, {.epochs = 3, .evaluate_every_epochs = 0});  // it changes nothing in what is learned
+    fit(policy, &alone, {.epochs = 3, .evaluate_every_epochs = 0});  // it does not change what is learned
     REQUIRE(alone.steps.size() == steps.steps.size());
     CHECK(alone.steps.back().loss == steps.steps.back().loss);
     fit(policy, &none, {.epochs = 5, .evaluate_every_epochs = 0});
@@ -383,7 +383,7 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
   each(parallel::DataParallel{.devices = 2, .threads = 1});
 }
 
-TEST_CASE("the learning rate falls where evaluations no longer become better, behind the schedule") {
+TEST_CASE("the learning rate falls if evaluations stop improving, after the schedule") {
   Recorder heard;
   auto loader = line::loader(8, 8), again = line::loader(8, 8);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e-30}, parallel::SingleDevice{.threads = 1}};
@@ -399,7 +399,7 @@ TEST_CASE("the learning rate falls where evaluations no longer become better, be
                        doctest::Contains("plateau.factor is 1.000000; it must be at least 0 and below 1"), ConfigError);
 }
 
-TEST_CASE("gradients are timed from when the step had its batch") {
+TEST_CASE("gradients are timed from the arrival of the step's batch") {
   struct Watched {
     double* last;  // when a sample was made
     [[nodiscard]] Index size() const { return 8; }
@@ -418,7 +418,7 @@ TEST_CASE("gradients are timed from when the step had its batch") {
   CHECK(record.session.buckets[0].ready >= record.pass_began);
 }
 
-TEST_CASE("what cannot be judged is refused before anything is trained") {
+TEST_CASE("judges that cannot be evaluated are refused before any training") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   train::Evaluation const evaluation{again, train::Accuracy{&line::Point::label}};
@@ -446,7 +446,7 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
   CHECK(trainer.values()[0] == 0);
 }
 
-TEST_CASE("a mean over nothing is refused, not told as 0") {
+TEST_CASE("a mean over no samples is refused, not reported as 0") {
   auto loader = line::loader(8, 4), empty = line::loader(0, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   train::Evaluation const evaluation{empty, train::Accuracy{&line::Point::label}};
@@ -456,7 +456,7 @@ TEST_CASE("a mean over nothing is refused, not told as 0") {
   CHECK(trainer.values()[0] == 0);
 }
 
-TEST_CASE("a dry run computes a batch and one to evaluate, and learns and tells nothing") {
+TEST_CASE("a dry run computes a batch and one evaluation batch, and learns and reports nothing") {
   auto const check = [](auto policy) {
     auto loader = line::loader(22, 4), again = line::loader(22, 5);
     Trainer trainer{line::Model{}, sgd(), policy};
@@ -483,7 +483,7 @@ TEST_CASE("a dry run computes a batch and one to evaluate, and learns and tells 
   check(parallel::DataParallel{.devices = 2, .threads = 1});
 }
 
-TEST_CASE("training goes on from parameters that were saved, on every device") {
+TEST_CASE("training starts from saved parameters, on every device") {
   lockstep_test::TemporaryFolder const folder;
   auto loader = line::loader(10, 5);
   Trainer first{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
@@ -515,7 +515,7 @@ float value_of(auto const& trainer, std::string_view name) {
 }
 }  // namespace
 
-TEST_CASE("a part is loaded from where it is a model of its own, and a model from where it is a part") {
+TEST_CASE("a part is loaded from a file in which it is a model, and a model from one in which it is a part") {
   lockstep_test::TemporaryFolder const folder;
   auto loader = line::loader(10, 5);
   Trainer alone{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
@@ -555,7 +555,7 @@ TEST_CASE("a part is loaded from where it is a model of its own, and a model fro
   CHECK(value_of(alone, "slope") != value_of(both, "teacher.slope"));
 }
 
-TEST_CASE("of several ranks the first one saves") {
+TEST_CASE("the first of several ranks saves") {
   lockstep_test::TemporaryFolder const folder;
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
@@ -565,7 +565,7 @@ TEST_CASE("of several ranks the first one saves") {
   CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("what the first rank saves all may load at once, however late it is") {
+TEST_CASE("a file saved by the first rank can be loaded by all at once, however late it is") {
   lockstep_test::TemporaryFolder const folder;
   launch::run({.threads = 2}, [&](launch::World& world) {
     Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
@@ -610,7 +610,7 @@ TEST_CASE("ranks that load different parameters are refused") {
 }
 
 namespace {
-/// Two classes by a bias alone, of points whose label may be anything.
+/// Two classes by a bias alone, for points with any label.
 class TwoClasses {
  public:
   void visit(auto&& each) { each("map", map_); }
@@ -625,7 +625,7 @@ class TwoClasses {
  private:
   nn::Linear map_{1, 2};
 };
-/// Points with names, one of which has a label too many.
+/// Points with names, one of which has an additional label.
 struct NamedPoints {
   Index wrong;
   Index size() const { return 24; }
@@ -634,7 +634,7 @@ struct NamedPoints {
 };
 }  // namespace
 
-TEST_CASE("what a layer refuses is named by its sample of the dataset, in training and evaluation, on any device") {
+TEST_CASE("an error in a layer names the dataset's sample, in training and evaluation, on any device") {
   auto loader_of = [](Index wrong) {
     return data::DataLoader{
         NamedPoints{wrong}, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4}};
@@ -656,7 +656,7 @@ TEST_CASE("what a layer refuses is named by its sample of the dataset, in traini
 }
 
 TEST_CASE(
-    "a replica that has computed with other numbers ends the run at the next check, although an update mends it") {
+    "a replica that has computed with other numbers ends the run at the next check, although an update corrects it") {
   for (Index const every : {0, 1, 2, 3}) {
     CAPTURE(every);
     auto loader = line::loader(16, 2);
@@ -671,7 +671,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a record tells the last epoch's mean loss, every evaluation in its place, and what was used") {
+TEST_CASE("a record has the last epoch's mean loss, every evaluation in its place, and the used resources") {
   Recorder heard;
   auto loader = line::loader(22, 4), again = line::loader(22, 5);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::DataParallel{.devices = 2, .threads = 1}};
@@ -702,7 +702,7 @@ TEST_CASE("a record tells the last epoch's mean loss, every evaluation in its pl
   CHECK(second.train_loss == doctest::Approx((8 * steps[3].loss + 8 * steps[4].loss + 6 * steps[5].loss) / 22));
 }
 
-TEST_CASE("an epoch's seconds are its own, and each rank's are those that it has measured") {
+TEST_CASE("an epoch's seconds are its own, and each rank's are its measured ones") {
   struct Slow : Recorder {
     std::vector<double> evaluated;
     void step(train::StepReport const& report) override {
@@ -731,7 +731,7 @@ TEST_CASE("an epoch's seconds are its own, and each rank's are those that it has
   });
 }
 
-TEST_CASE("where a sampler chooses the batches, a step counts as many samples as the mean batch has") {
+TEST_CASE("if a sampler chooses the batches, a step counts as many samples as the mean batch has") {
   std::vector<std::int32_t> lengths(20, 1);
   std::fill_n(lengths.begin(), 10, 8);  // ten batches of one sample, one of eight and one of two
   data::DataLoader loader{data::InMemoryDataset{line::points(20)},
@@ -747,7 +747,7 @@ TEST_CASE("where a sampler chooses the batches, a step counts as many samples as
 }
 
 namespace {
-/// A loss that forgets its gradient, and counts no sample whose x is not above `from`.
+/// A loss that omits its gradient, and counts no sample whose x is not above `from`.
 struct Forgetful {
   line::Model line;
   float from = 0;
@@ -763,7 +763,7 @@ struct Forgetful {
 };
 }  // namespace
 
-TEST_CASE("a loss that forgets its gradient ends the run with its first step that has a weight, under any policy") {
+TEST_CASE("a loss without a gradient ends the run with its first step that has a weight, under any policy") {
   auto const fit = [](auto policy, float from) {
     data::DataLoader loader{
         data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
@@ -781,7 +781,7 @@ TEST_CASE("a loss that forgets its gradient ends the run with its first step tha
 }
 
 namespace {
-/// A loss that forgets its weight.
+/// A loss that omits its weight.
 struct Weightless : line::Model {
   template <class Context>
   nn::LossOf<Context> forward(Context& context, auto const& batch) const {
@@ -809,7 +809,7 @@ TEST_CASE("a loss without a weight ends the run with its first epoch, or with th
   CHECK_THROWS_WITH_AS(counts_none.fit(none), doctest::Contains("have the sum 0.000000 and the weight 0"), Error);
 }
 
-TEST_CASE("an evaluation whose samples weigh nothing is refused, not told as a loss of 0") {
+TEST_CASE("an evaluation with zero weight is refused, not reported as a loss of 0") {
   auto const says = "evaluate: the losses over 8 samples have the sum 0.000000 and the weight 0";
   auto const evaluated = [&](auto policy) {
     auto loader = line::loader(8, 4);
@@ -824,7 +824,7 @@ TEST_CASE("an evaluation whose samples weigh nothing is refused, not told as a l
     evaluated(parallel::DistributedDataParallel{comm::connect(world), 256, 1});
     return 0;
   });
-  // A dry run sees one batch of them.
+  // A dry run processes one batch of them.
   data::DataLoader first_has_none{
       data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
   auto loader = line::loader(8, 4);
@@ -832,7 +832,7 @@ TEST_CASE("an evaluation whose samples weigh nothing is refused, not told as a l
   trainer.fit(loader, train::Evaluation{first_has_none}, {.dry_run = true});
 }
 
-TEST_CASE("a loss that is no number ends the run, with the step") {
+TEST_CASE("a loss that is not finite ends the run, with the step") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2}),
@@ -841,7 +841,7 @@ TEST_CASE("a loss that is no number ends the run, with the step") {
                        Error);
 }
 
-TEST_CASE("a loss that is no number on one rank or device alone names it, and leaves the parameters as they were") {
+TEST_CASE("a loss that is not finite on one rank or device names it, and leaves the parameters unchanged") {
   auto points = line::points(16);
   points[13].y = std::nanf("");  // of the second batch of 8, the second's
   auto const end_of = [&](auto policy) -> std::string {
@@ -874,7 +874,7 @@ TEST_CASE("a loss that is no number on one rank or device alone names it, and le
 }
 
 namespace {
-/// Its loss says nothing of what its gradient is.
+/// Its loss does not depend on its gradient.
 struct Concealing : line::Model {
   template <class Context>
   nn::LossOf<Context> forward(Context& context, auto const& batch) const {
@@ -883,9 +883,9 @@ struct Concealing : line::Model {
 };
 }  // namespace
 
-TEST_CASE("a gradient that is no number, where it is clipped, ends the run with the step, under any policy") {
+TEST_CASE("a gradient that is not finite, if it is clipped, ends the run with the step, under any policy") {
   auto points = line::points(16);
-  points[13].y = 3e38f;  // of the second batch of 8; twice that is no float
+  points[13].y = 3e38f;  // of the second batch of 8; twice that overflows float
   auto const fit = [&](auto policy) {
     data::DataLoader loader{
         data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
@@ -912,7 +912,7 @@ TEST_CASE("a gradient that is no number, where it is clipped, ends the run with 
 
 namespace {
 
-/// A line by a layer of the library's, so that it runs in any precision.
+/// A line with a library layer, so that it runs in any precision.
 class Affine {
  public:
   void visit(auto&& each) { each("map", map_); }
@@ -932,7 +932,7 @@ struct HalfOutcome {
   train::RunRecord record;
 };
 
-/// Steps of four samples each; of whatever shard, one has a gradient a hundred times the others'.
+/// Steps of four samples each; one, in any shard, has a gradient a hundred times the others'.
 template <class Policy>
 HalfOutcome fit_half(Policy policy, optim::LossScaler const& scaler, Index steps = 20) {
   std::vector<line::Point> points;
@@ -960,7 +960,7 @@ HalfOutcome fit_half(Policy policy, optim::LossScaler const& scaler, Index steps
 
 }  // namespace
 
-TEST_CASE("in float16 a step whose gradients overflow on any device is skipped on all, and leaves every bit") {
+TEST_CASE("in float16 a step whose gradients overflow on any device is skipped on all, and changes no bit") {
   optim::LossScaler const scaler{.start = 0x1p20, .growth_interval = 6};
   auto const single = fit_half(parallel::SingleDevice{.threads = 1}, scaler);
   auto const dp = fit_half(parallel::DataParallel{.devices = 2, .threads = 1}, scaler);
@@ -990,14 +990,14 @@ TEST_CASE("in float16 a step whose gradients overflow on any device is skipped o
   REQUIRE(single.record.loss_scale);
   CHECK(single.record.loss_scale.skipped == skipped + 1);
 
-  // Neither moments nor their count know of skipped steps.
+  // Neither moments nor their count include skipped steps.
   auto const begins_there = fit_half(parallel::SingleDevice{.threads = 1}, {.start = 0x1p8}, 5);
   auto const at = std::find(single.scales.begin(), single.scales.end(), 0x1p8) - single.scales.begin() + 1;
   REQUIRE(begins_there.record.loss_scale.skipped == 0);
   for (std::size_t i = 0; i < 5; ++i) CHECK(single.values[static_cast<std::size_t>(at) + i] == begins_there.values[i]);
 }
 
-TEST_CASE("ranks that would scale the loss differently, or not at all, are refused by name") {
+TEST_CASE("ranks with different loss scaling are refused by name") {
   auto const refused = [](auto const& train) {
     std::string said;
     try {
@@ -1029,7 +1029,7 @@ TEST_CASE("ranks that would scale the loss differently, or not at all, are refus
   CHECK(unlike.find("rank 1 has activations = float32, but rank 0 has activations = float16") != std::string::npos);
 }
 
-TEST_CASE("where float16 cannot hold the gradients at any loss scale the run ends, and says so") {
+TEST_CASE("if float16 cannot represent the gradients at any loss scale, the run ends with an error") {
   auto points = line::points(8);
   points[5].y = 1e5f;  // a finite loss, and a gradient of about -2e5
   auto const fit = [&](auto policy) {
@@ -1049,7 +1049,7 @@ TEST_CASE("where float16 cannot hold the gradients at any loss scale the run end
   });
 }
 
-TEST_CASE("in float32 nothing is scaled, and a scaler out of range is refused where it counts") {
+TEST_CASE("in float32 nothing is scaled, and a scaler out of range is refused if it is used") {
   auto loader = line::loader(8, 4);
   Recorder heard;
   Trainer trainer{Affine{}, sgd(), parallel::SingleDevice{.threads = 1}};

@@ -31,7 +31,7 @@ optim::AdamW adamw() { return {.learning_rate = 0.01}; }
 parallel::SingleDevice single() { return {.threads = 1}; }
 parallel::DataParallel two() { return {.devices = 2, .threads = 1}; }
 
-/// So many steps, with dropout, each on texts of its own: the first half is the first shard's.
+/// This many steps, with dropout, each on its own texts: the first half is the first shard's.
 void step(auto& trainer, int from, int to) {
   auto const texts = uneven_texts();
   for (int i = from; i < to; ++i) {
@@ -51,7 +51,7 @@ std::vector<float> values_of(auto const& trainer) { return {trainer.values().beg
 
 }  // namespace
 
-TEST_CASE("steps by hand go on as though there had been no pause, under any policy") {
+TEST_CASE("manual steps resume as without a pause, under any policy") {
   TemporaryFolder const folder;
   auto const path = folder / "state.safetensors";
   Trainer whole{model(), adamw(), two()};
@@ -77,12 +77,12 @@ TEST_CASE("steps by hand go on as though there had been no pause, under any poli
         Trainer on_ranks{model(), adamw(), std::move(policy)};
         use(on_ranks);
       };
-      trainer([&](auto& ranks) {  // what devices have saved
+      trainer([&](auto& ranks) {  // saved by devices
         train::load_state(ranks, path);
         step(ranks, 4, 7);
         CHECK(values_of(ranks) == expected);
       });
-      trainer([&](auto& ranks) {  // and what they have saved themselves, which all may load at once
+      trainer([&](auto& ranks) {  // and saved by the ranks themselves, which all may load at once
         step(ranks, 0, 2);
         train::save_state(ranks, folder / "ranks");
         step(ranks, 2, 3);
@@ -94,7 +94,7 @@ TEST_CASE("steps by hand go on as though there had been no pause, under any poli
     });
 }
 
-TEST_CASE("a state is a file of parameters too, and parameters alone are none") {
+TEST_CASE("a state is a file of parameters too, but parameters alone are not a state") {
   TemporaryFolder const folder;
   Trainer trained{model(), adamw(), single()}, other{model(), adamw(), single()};
   step(trained, 0, 2);
@@ -107,7 +107,7 @@ TEST_CASE("a state is a file of parameters too, and parameters alone are none") 
                        DataError);
 }
 
-TEST_CASE("what no trainer leaves is refused with file, name and value") {
+TEST_CASE("an invalid state is refused with file, name and value") {
   auto const text = train::detail::TrainerState{{7, 2}, 5, {1024, 3, 1}, "AdamW"}.to_json();
   auto const read = train::detail::TrainerState::from_json(text, "file");
   CHECK(read.to_json() == text);
@@ -126,7 +126,7 @@ TEST_CASE("what no trainer leaves is refused with file, name and value") {
   refuses("\"seed\":\"5\"", "\"seed\":\"5x\"", "seed is 5x");
 }
 
-TEST_CASE("the loss scale goes on where activations are float16") {
+TEST_CASE("the loss scale continues if activations are float16") {
   TemporaryFolder const folder;
   auto const make = [] { return Trainer{nn::InFloat16(model()), adamw(), single()}; };
   auto whole = make(), first = make(), rest = make();
@@ -138,7 +138,7 @@ TEST_CASE("the loss scale goes on where activations are float16") {
   CHECK(values_of(rest) == values_of(whole));
 }
 
-TEST_CASE("what was saved with another seed or optimizer is refused with both, and changes nothing") {
+TEST_CASE("a file saved with another seed or optimizer is refused with both, and changes nothing") {
   TemporaryFolder const folder;
   Trainer trained{model(), adamw(), single(), 1};
   step(trained, 0, 1);

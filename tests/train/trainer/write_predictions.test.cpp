@@ -38,7 +38,7 @@ struct Passenger {
   float x, y = 0;
 };
 
-/// y = slope * x; its loss cannot be made of passengers whose y is not known.
+/// y = slope * x; its loss cannot be computed for passengers whose y is unknown.
 class Model {
  public:
   void visit(auto&& each) { each("slope", slope_); }
@@ -150,7 +150,7 @@ TEST_CASE("a table that is larger than a part has equal bits for any number of r
   CHECK(std::distance(std::filesystem::directory_iterator(folder / ""), {}) == 4);
 }
 
-TEST_CASE("a table is of the averages that an optimizer keeps, and training goes on from the values") {
+TEST_CASE("a table uses the averages that an optimizer keeps, and training continues from the values") {
   TemporaryFolder const folder;
   auto learned = passengers(8);
   for (auto& each : learned) each.y = 3 * each.x;
@@ -167,7 +167,7 @@ TEST_CASE("a table is of the averages that an optimizer keeps, and training goes
   CHECK(trainer.values()[0] == slope);
 }
 
-TEST_CASE("cells are numbers, texts, and what holds several of these") {
+TEST_CASE("cells are numbers, texts, and containers of these") {
   TemporaryFolder const folder;
   Trainer trainer{Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
   auto one = loader(1, 1, data::SequentialSampler{});
@@ -178,7 +178,7 @@ TEST_CASE("cells are numbers, texts, and what holds several of these") {
     return text.substr(text.find('\n') + 1);
   };
   CHECK(line({"a"}, 0.1f) == "0.1\n");
-  CHECK(line({"a"}, "") == "\"\"\n");  // an empty line would be no row
+  CHECK(line({"a"}, "") == "\"\"\n");  // an empty line would not be a row
   CHECK(line({"a"}, "say \"no\"") == "\"say \"\"no\"\"\"\n");
   CHECK(line({"a", "b", "c"}, std::array<int, 3>{3, -1, 7}) == "3,-1,7\n");
   CHECK(line({"a", "b", "c", "d"}, std::tuple{true, std::vector<bfloat16>{bfloat16(0.5f), bfloat16(2.0f)}, 1e-9}) ==

@@ -9,7 +9,7 @@
 
 using lockstep::comm::detail::SymmetricHeap;
 
-TEST_CASE("places are taken from the front, and gaps are used again") {
+TEST_CASE("places are allocated from the front, and gaps are used again") {
   SymmetricHeap heap(1000);
   auto const a = heap.take(100, 64), b = heap.take(100, 64), c = heap.take(10, 64);
   CHECK(a == 0);
@@ -20,7 +20,7 @@ TEST_CASE("places are taken from the front, and gaps are used again") {
   CHECK(heap.take(128, 64) == 128);
 }
 
-TEST_CASE("what does not fit has no place") {
+TEST_CASE("a request that does not fit gets no place") {
   SymmetricHeap heap(1000);
   CHECK(heap.take(1001, 1) == SymmetricHeap::none);
   CHECK(heap.take(static_cast<std::size_t>(-1), 1) == SymmetricHeap::none);
@@ -30,7 +30,7 @@ TEST_CASE("what does not fit has no place") {
   CHECK(heap.take(1, 1) == 0);
 }
 
-TEST_CASE("places never overlap, and the same calls give the same places") {
+TEST_CASE("places never overlap, and equal calls give equal places") {
   CHECK(rc::check("first fit", [](std::vector<std::pair<std::uint16_t, bool>> const& calls) {
     SymmetricHeap heap(1 << 20), twin(1 << 20);
     std::map<std::size_t, std::size_t> taken;

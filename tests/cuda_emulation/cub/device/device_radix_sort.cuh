@@ -10,8 +10,8 @@
 namespace cub {
 
 struct DeviceRadixSort {
-  /// As CUB does: the bits [first_bit, last_bit) of the keys count, equal ones keep their order, and without temporary
-  /// storage only its size is told.
+  /// As in CUB: the bits [first_bit, last_bit) of the keys count, equal keys keep their order, and without temporary
+  /// storage only its size is returned.
   template <class Key, class Value, class Count>
   static cudaError_t SortPairs(void* temporary, std::size_t& bytes, Key const* keys, Key* sorted, Value const* values,
                                Value* sorted_values, Count count, int first_bit = 0, int last_bit = sizeof(Key) * 8,
@@ -20,7 +20,7 @@ struct DeviceRadixSort {
     cuda_emulation::queue(stream, [=] {
       sort(keys, sorted, values, sorted_values, static_cast<std::size_t>(count), first_bit, last_bit);
     });
-    return cudaPeekAtLastError();  // whoever has left it there
+    return cudaPeekAtLastError();  // from an earlier call
   }
 
  private:

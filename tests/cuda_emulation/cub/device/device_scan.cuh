@@ -7,7 +7,7 @@
 namespace cub {
 
 struct DeviceScan {
-  /// As CUB does: in place too, and without temporary storage only its size is told.
+  /// As in CUB: works in place, too, and without temporary storage only its size is returned.
   template <class T, class Operation, class Count>
   static cudaError_t InclusiveScan(void* temporary, std::size_t& bytes, T const* in, T* out, Operation operation,
                                    Count count, cudaStream_t stream = nullptr) {
@@ -19,7 +19,7 @@ struct DeviceScan {
         out[i] = total;
       }
     });
-    return cudaPeekAtLastError();  // whoever has left it there
+    return cudaPeekAtLastError();  // from an earlier call
   }
 };
 

@@ -71,7 +71,7 @@ TEST_CASE_TEMPLATE("tensor cores multiply matrices from shared memory", T, bfloa
   if (!lockstep_test::has_gpu("tensor cores")) return;
   memory::CudaStream const stream;
   for (bool const by_rows : {false, true}) {
-    // Small integers: every sum is exact, so each element shows its place.
+    // Small integers: every sum is exact, so each element shows its position.
     std::vector<T> a, b(128);
     for (int i = 0; i < 256; ++i) a.push_back(static_cast<T>(static_cast<float>(i * 7 % 23 - 11)));
     auto const element = [](int k, int n) { return static_cast<float>((k * 5 + n * 11) % 19 - 9); };
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("tensor cores multiply matrices from shared memory", T, bfloa
   }
 }
 
-TEST_CASE("tensor cores multiply floats as three products: the error is that of float") {
+TEST_CASE("tensor cores multiply floats as three products, with float's error") {
   if (!lockstep_test::has_gpu("tensor cores")) return;
   memory::CudaStream const stream;
   auto const a = lockstep_test::values<float>(128, 1), b = lockstep_test::values<float>(64, 2);

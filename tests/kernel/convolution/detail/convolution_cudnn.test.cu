@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #if !defined(LOCKSTEP_CUDNN)
-#define LOCKSTEP_CUDNN  // the emulation has a stand-in
+#define LOCKSTEP_CUDNN  // the emulation has a replacement
 #endif
 #if !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
-#define LOCKSTEP_ONE_INSTRUCTION_SET  // the host's side of the comparison has tests of its own
+#define LOCKSTEP_ONE_INSTRUCTION_SET  // the host's side of the comparison has its own tests
 #endif
 #include <lockstep/kernel/convolution/detail/convolution_cudnn.cuh>
 
@@ -24,18 +24,18 @@ using kernel::detail::CudnnConvolution;
 using lockstep_test::OnDevice;
 using lockstep_test::values;
 
-TEST_CASE("convolutions by cuDNN are the host's, but for roundings") {
+TEST_CASE("convolutions by cuDNN equal the host's within rounding") {
   if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
   cuda_convolution::check_beside_host<float>();
 }
 
-TEST_CASE("it serves float; double stays with products of patches") {
+TEST_CASE("cuDNN serves float; double uses im2col GEMMs") {
   using Cuda = kernel::Convolution<CudaSpace>;
   static_assert(std::is_same_v<Cuda::Plans<float>, CudnnConvolution>);
   static_assert(std::is_same_v<Cuda::Plans<double>, kernel::detail::UnplannedConvolution>);
 }
 
-TEST_CASE("a refusal names the call, the shape and cuDNN's reason") {
+TEST_CASE("an error names the call, the shape and cuDNN's reason") {
   ConvolutionShape const s{.rows = 0, .inputs = 3, .outputs = 4, .extent = {1, 5, 6}, .kernel = {1, 3, 2}};
   kernel::detail::CudnnPlan const plan(nullptr, s, kernel::detail::ConvolutionPass::forward);
   CHECK_NOTHROW(plan.check(CUDNN_STATUS_SUCCESS, "cudnnConvolutionForward"));
@@ -46,14 +46,14 @@ TEST_CASE("a refusal names the call, the shape and cuDNN's reason") {
                        CudaError);
 }
 
-TEST_CASE("missing libraries of cuDNN are told with a remedy") {
+TEST_CASE("missing cuDNN libraries are reported with a remedy") {
   CHECK_NOTHROW(kernel::detail::check_cudnn(CUDNN_STATUS_SUCCESS, "cudnnCreate"));
   CHECK_THROWS_WITH_AS(kernel::detail::check_cudnn(CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED, "cudnnCreate"),
                        doctest::Contains("; libcudnn.so.9 needs the libraries libcudnn_*.so.9 of its own version"),
                        CudaError);
 }
 
-TEST_CASE("a pass that cuDNN does not support after all has no algorithm from then on") {
+TEST_CASE("a pass that cuDNN refuses at execution has no algorithm from then on") {
   ConvolutionShape const s{.rows = 0, .inputs = 3, .outputs = 4, .extent = {1, 5, 6}, .kernel = {1, 3, 2}};
   kernel::detail::CudnnPlan plan(nullptr, s, kernel::detail::ConvolutionPass::forward);
   CHECK(plan.runs(CUDNN_STATUS_SUCCESS, "cudnnConvolutionForward"));
@@ -62,7 +62,7 @@ TEST_CASE("a pass that cuDNN does not support after all has no algorithm from th
   CHECK_THROWS_AS(static_cast<void>(plan.runs(CUDNN_STATUS_BAD_PARAM, "cudnnConvolutionForward")), CudaError);
 }
 
-TEST_CASE("a pass that was planned can be recorded, and gives the same bits again") {
+TEST_CASE("a planned pass can be recorded, and gives equal bits again") {
   if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
   memory::CudaStream const stream;
   CudnnConvolution plans;
@@ -80,7 +80,7 @@ TEST_CASE("a pass that was planned can be recorded, and gives the same bits agai
                                  scratch);
   };
   REQUIRE(step());
-  REQUIRE(step());  // scratch is in one piece now
+  REQUIRE(step());  // scratch is one chunk now
   auto const first_y = y.values(), first_dx = dx.values(), first_dweight = dweight.values();
   auto const moves = stream.view().memory_moves();
   memory::CudaGraph const graph(stream.view(), [&] { REQUIRE(step()); });
@@ -97,7 +97,7 @@ TEST_CASE("a pass that was planned can be recorded, and gives the same bits agai
   CHECK(stream.view().memory_moves() == moves);
 }
 
-TEST_CASE("plans of shapes long past make room for new ones") {
+TEST_CASE("plans of the least recently used shapes are replaced") {
   if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
   memory::CudaStream const stream;
   CudnnConvolution plans;
@@ -120,7 +120,7 @@ TEST_CASE("plans of shapes long past make room for new ones") {
   }
 }
 
-TEST_CASE("what cuDNN cannot count or need not do is left to products of patches") {
+TEST_CASE("unsupported and unnecessary cases of cuDNN use im2col GEMMs") {
   if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
   memory::CudaStream const stream;
   CudnnConvolution plans;
@@ -139,7 +139,7 @@ TEST_CASE("what cuDNN cannot count or need not do is left to products of patches
   CHECK(scratch.allocations() == 0);
 }
 
-TEST_CASE("cuDNN is told of groups and dilation") {
+TEST_CASE("cuDNN gets groups and dilation") {
   if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
   memory::CudaStream const stream;
   CudnnConvolution plans;

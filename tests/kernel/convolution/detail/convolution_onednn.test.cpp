@@ -10,7 +10,7 @@ using namespace convolution_cases;
 using kernel::detail::OneDnnConvolution;
 using kernel::detail::OneOpenmpThread;
 
-TEST_CASE("the engine follows the definition, overwriting and adding") {
+TEST_CASE("the backend follows the definition, overwriting and adding") {
   check_definition<float, Kernel::Plans<float, OneDnnConvolution>>();
 }
 
@@ -18,13 +18,13 @@ TEST_CASE("bits do not depend on threads or repetition") {
   check_bits<float, Kernel::Plans<float, OneDnnConvolution>>();
 }
 
-TEST_CASE("it serves float; double stays with the portable engine") {
+TEST_CASE("oneDNN serves float; double uses the portable backend") {
   static_assert(std::is_same_v<Kernel::Plans<float>, Kernel::Plans<float, OneDnnConvolution>>);
   static_assert(
       std::is_same_v<Kernel::Plans<double>, Kernel::Plans<double, kernel::detail::PortableConvolution<double>>>);
 }
 
-TEST_CASE("channels by themselves over three axes of space are the portable engine's, bit for bit") {
+TEST_CASE("depthwise convolutions over three axes are the portable backend's, bit-identically") {
   ConvolutionShape const s{.rows = 3,
                            .inputs = 20,
                            .outputs = 20,
@@ -38,7 +38,7 @@ TEST_CASE("channels by themselves over three axes of space are the portable engi
   CHECK(run(s, d, plans, 2) == run(s, d, portable, 1));
 }
 
-TEST_CASE("the caller's number of OpenMP threads is its own again afterwards") {
+TEST_CASE("the caller's number of OpenMP threads is restored") {
   kernel::detail::lockstep_omp_set_num_threads(3);  // this thread's
   {
     OneOpenmpThread const alone;

@@ -20,8 +20,7 @@ using kernel::detail::LongProduct;
 using lockstep_test::OnDevice;
 using lockstep_test::values;
 
-TEST_CASE_TEMPLATE("long products are the sums of products, overwritten or added", T, float, double, bfloat16,
-                   float16) {
+TEST_CASE_TEMPLATE("long products are sums of products, overwritten or added", T, float, double, bfloat16, float16) {
   if (!lockstep_test::has_gpu("multiply_long")) return;
   using Sum = Accumulate<T>;
   memory::CudaStream const stream;
@@ -48,7 +47,7 @@ TEST_CASE_TEMPLATE("long products are the sums of products, overwritten or added
           double const term = at(a, row * m + i / n) * at(b, row * n + i % n);
           sum += term, terms += std::abs(term);
         }
-        if (write == Write::add) sum *= 2, terms *= 2;  // the overwritten sum is there already
+        if (write == Write::add) sum *= 2, terms *= 2;  // the overwritten sum is already in memory
         worst = std::max(worst, std::abs(static_cast<double>(got[static_cast<std::size_t>(i)]) - sum) / terms);
       }
       CHECK(worst <= static_cast<double>(k + 3) * static_cast<double>(std::numeric_limits<Sum>::epsilon()));
@@ -56,7 +55,7 @@ TEST_CASE_TEMPLATE("long products are the sums of products, overwritten or added
   }
 }
 
-TEST_CASE("a part of a long product needs no more memory, and short products and large results are none") {
+TEST_CASE("a part of a long product needs no more memory, and short products and large results are not long products") {
   LongProduct const whole(16, 27, 33'000);
   CHECK(whole.is_long<float>());
   CHECK(whole.chunks() >= 500);

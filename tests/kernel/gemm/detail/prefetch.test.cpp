@@ -8,7 +8,7 @@
 using lockstep::Index;
 using lockstep::kernel::detail::Ahead;
 
-TEST_CASE("what is read next is asked for from the first byte to the last, one range after the other") {
+TEST_CASE("a range is prefetched from the first byte to the last, range by range") {
   std::vector<float> const memory(4096);
   auto const* const bytes = static_cast<char const*>(static_cast<void const*>(memory.data()));
   for (Index first : {0, 1, 64, 1000})

@@ -13,9 +13,9 @@ namespace {
 float quantile(std::uint32_t bits) { return detail::normal_quantile(bits, std::sqrt(detail::squared_tail(bits))); }
 }  // namespace
 
-TEST_CASE("the share of the distribution below a quantile is what the bits say") {
-  // Of the half that the quantile lies in: from the middle near it, from the end elsewhere. An error of the quantile by
-  // e of itself moves the share by e x density(x), which near the end is e x^2 of what lies beyond, at most.
+TEST_CASE("the fraction of the distribution below a quantile matches the bits") {
+  // The fraction is measured in the quantile's half: from the middle if it is near, else from the end. A relative error
+  // e of the quantile changes the fraction by e x density(x), which near the end is at most e x^2 of the tail.
   double worst = 0;
   auto const check = [&](std::uint32_t bits) {
     auto const x = static_cast<long double>(quantile(bits));
@@ -27,7 +27,7 @@ TEST_CASE("the share of the distribution below a quantile is what the bits say")
     worst = std::max(worst, static_cast<double>(std::abs(found - beyond) / (std::abs(x) * density)));
   };
   for (std::uint32_t i = 0; i < 200'000; ++i) check(i * 2654435761u);
-  for (std::uint32_t i = 0; i < 2000; ++i) {  // the ends, the middle and where the branches meet
+  for (std::uint32_t i = 0; i < 2000; ++i) {  // the ends, the middle and the boundaries of the branches
     check(i);
     check(~i);
     check(0x80000000u + i);
