@@ -19,21 +19,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 /// memory of each process, or empty for `cache_folder()`. Then sources below 8 MiB are in memory, and all sources if
 /// that folder cannot be written. The cores of all ranks of the host preprocess.
 /// @param verifies whether an existing cache is compared with its checksums; true in the process that checks the input
-[[nodiscard]] inline data::TokenCacheOptions cache_options(Options const& options, std::string const& flag,
-                                                           bool verifies, Progress& progress) {
-  data::TokenCacheOptions out;
-  out.threads = options.cores;
-  out.verifies = verifies;
-  out.progress = &progress;
-  if (flag == "none") return out;
-  out.folder = flag;
-  if (!flag.empty()) return out;
-  out.least_bytes = std::uint64_t{8} << 20;
-  auto const folder = cache_folder();
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) out.folder = folder.string();
-  return out;
-}
+[[nodiscard]] data::TokenCacheOptions cache_options(Options const& options, std::string const& flag, bool verifies,
+                                                    Progress& progress);
 
 }}}  // namespace lockstep::app
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/app/cache_options.ipp>
+#endif

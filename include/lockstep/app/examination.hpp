@@ -66,15 +66,7 @@ struct Examination {
   static constexpr double seconds_each = 4;
 
   /// Returns the number of steps, equal on all ranks, because it depends only on the seconds of all ranks.
-  [[nodiscard]] static Index steps_within(double seconds, train::RunRecord const& record) {
-    double longest = 0;
-    for (auto const& rank : record.ranks)
-      longest = std::max(longest, rank.data_wait + rank.compute + rank.communication + rank.optimizer);
-    auto const step = longest / static_cast<double>(record.steps);
-    auto const most = record.phases.pass > 0 ? most_gpu_steps : most_steps;
-    if (step * static_cast<double>(most) <= seconds) return most;
-    return std::max(least_steps, static_cast<Index>(seconds / step));
-  }
+  [[nodiscard]] static Index steps_within(double seconds, train::RunRecord const& record);
 
   /// Returns the loader's samples per second, without batches that were prefetched before.
   template <class Loader>
@@ -92,3 +84,7 @@ struct Examination {
 };
 
 }}}  // namespace lockstep::app
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/app/examination.ipp>
+#endif

@@ -30,41 +30,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 namespace detail {
 
 /// Prints one line on stderr; control characters become spaces.
-inline void say(std::string const& program, std::string sentence) {
-  std::ranges::replace_if(
-      sentence, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
-}
+void say(std::string const& program, std::string sentence);
 
-inline std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
+std::string host_name();
 
 /// Returns how to start the ranks that the options ask for.
-inline launch::Options launch_options(Options const& options, launch::Environment const& place) {
-  launch::Options ranks;
-  ranks.nproc = options.nproc;
-  ranks.max_restarts = options.max_restarts;
-  ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
-  ranks.arguments = options.command_line;
-  ranks.engine = options.engine;
-  ranks.join_seconds = options.join_timeout;
-  ranks.limits.stall_seconds =
-      options.stall_timeout > 0 ? options.stall_timeout : std::numeric_limits<double>::infinity();
-  ranks.limits.silence_seconds = options.host_timeout;
-  ranks.master_address = options.master_address;
-  ranks.master_port = static_cast<std::uint16_t>(options.master_port);
-  if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;
-  ranks.line = [](int rank, int stream, std::string const& line) {
-    auto const whole = "[rank " + std::to_string(rank) + "] " + line + "\n";
-    auto* const here = stream == 1 ? stdout : stderr;
-    std::fwrite(whole.data(), 1, whole.size(), here);
-    std::fflush(here);
-  };
-  return ranks;
-}
+launch::Options launch_options(Options const& options, launch::Environment const& place);
 
 }  // namespace detail
 
@@ -157,3 +128,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
 }
 
 }}}  // namespace lockstep::app
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/app/run.ipp>
+#endif

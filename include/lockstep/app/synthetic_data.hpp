@@ -20,23 +20,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 /// Returns a folder for files that programs can make again: $XDG_CACHE_HOME/lockstep, else $HOME/.cache/lockstep, else
 /// lockstep-UID in the folder for temporary files. It may not exist yet.
-[[nodiscard]] inline std::filesystem::path cache_folder() {
-  auto const folder = [](char const* variable) {
-    char const* const value = std::getenv(variable);
-    return std::filesystem::path(value && value[0] == '/' ? value : "");
-  };
-  if (auto const cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache / "lockstep";
-  if (auto const home = folder("HOME"); !home.empty()) return home / ".cache" / "lockstep";
-  return std::filesystem::temp_directory_path() / ("lockstep-" + std::to_string(::geteuid()));
-}
+[[nodiscard]] std::filesystem::path cache_folder();
 
 namespace detail {
 
 /// Returns the recipe of a complete synthetic data set, or an empty string for any other folder.
-inline std::string recipe_of(std::filesystem::path const& folder) {
-  std::ifstream file(folder / "synthetic.txt", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string recipe_of(std::filesystem::path const& folder);
 
 }  // namespace detail
 
@@ -84,3 +73,7 @@ std::string data_folder(Options const& options, std::string const& recipe, Write
 }
 
 }}}  // namespace lockstep::app
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/app/synthetic_data.ipp>
+#endif

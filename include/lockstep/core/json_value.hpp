@@ -38,10 +38,7 @@ class Value {
   Value(Object value) noexcept;
 
   /// Returns the type in words: "null", "bool", "integer", "number", "string", "array" or "object".
-  [[nodiscard]] char const* type() const noexcept {
-    constexpr char const* names[] = {"null", "bool", "integer", "number", "string", "array", "object"};
-    return names[static_cast<int>(type_)];
-  }
+  [[nodiscard]] char const* type() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return type_ == Type::null; }
   template <class T>
   [[nodiscard]] bool is() const noexcept {
@@ -52,10 +49,7 @@ class Value {
   /// @throws DataError if the value has another type; names both
   [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), integer_ != 0; }
   [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), integer_; }
-  [[nodiscard]] double number() const {
-    if (type_ == Type::integer) return static_cast<double>(integer_);
-    return need(Type::number, "a number"), number_;
-  }
+  [[nodiscard]] double number() const;
   [[nodiscard]] std::string const& string() const { return need(Type::string, "a string"), string_; }
   [[nodiscard]] Array const& array() const { return need(Type::array, "an array"), array_; }
   [[nodiscard]] Object const& object() const { return need(Type::object, "an object"), object_; }
@@ -94,9 +88,7 @@ class Value {
     }
     return static_cast<std::int64_t>(value);
   }
-  void need(Type type, char const* wanted) const {
-    if (type_ != type) throw DataError(std::string("json: ") + wanted + " is needed, not " + this->type());
-  }
+  void need(Type type, char const* wanted) const;
 
   // One member per type: a std::variant of them would be very expensive to compile.
   Type type_ = Type::null;
@@ -110,36 +102,10 @@ class Value {
 inline Value::Value(Array value) noexcept : type_(Type::array), array_(std::move(value)) {}
 inline Value::Value(Object value) noexcept : type_(Type::object), object_(std::move(value)) {}
 
-inline bool operator==(Value const& a, Value const& b) {
-  return a.type_ == b.type_ && a.integer_ == b.integer_ && a.number_ == b.number_ && a.string_ == b.string_ &&
-         a.array_ == b.array_ && a.object_ == b.object_;
-}
-
-inline std::size_t Value::heap_bytes() const noexcept {
-  auto out = string_.capacity() + array_.capacity() * sizeof(Value) + object_.capacity() * sizeof(Member);
-  for (auto const& each : array_) out += each.heap_bytes();
-  for (auto const& [name, value] : object_) out += name.capacity() + value.heap_bytes();
-  return out;
-}
-
-inline Value const* Value::find(std::string_view name) const {
-  for (auto const& member : object())
-    if (member.first == name) return &member.second;
-  return nullptr;
-}
-
-inline Value const& Value::at(std::string_view name) const {
-  if (auto const* value = find(name)) return *value;
-  std::vector<std::string_view> names;
-  for (auto const& member : object()) names.push_back(member.first);
-  throw DataError("json: there is no member \"" + std::string(name) + "\"" +
-                  (names.empty() ? "; the object is empty" : "; the nearest is \"" + nearest(name, names) + "\""));
-}
-
-inline Value const& Value::at(std::size_t index) const {
-  if (index < array().size()) return array()[index];
-  throw DataError("json: there is no element " + std::to_string(index) + " in an array of " +
-                  std::to_string(array().size()));
-}
+bool operator==(Value const& a, Value const& b);
 
 }}}  // namespace lockstep::json
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/json_value.ipp>
+#endif

@@ -18,29 +18,10 @@ class Sha256 {
  public:
   using Digest = std::array<std::uint8_t, 32>;
 
-  void update(std::span<std::byte const> bytes) noexcept {
-    length_ += bytes.size();
-    if (used_ > 0) {
-      auto const part = bytes.first(std::min(bytes.size(), block_.size() - used_));
-      fill(part);
-      bytes = bytes.subspan(part.size());
-      if (used_ < block_.size()) return;
-      compress(block_.data());
-      used_ = 0;
-    }
-    for (; bytes.size() >= block_.size(); bytes = bytes.subspan(block_.size())) compress(bytes.data());
-    fill(bytes);
-  }
+  void update(std::span<std::byte const> bytes) noexcept;
 
   /// Returns the digest of all bytes so far; more may follow.
-  [[nodiscard]] Digest digest() const noexcept {
-    auto end = *this;
-    end.pad();
-    Digest out;
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] = static_cast<std::uint8_t>(end.state_[i / 4] >> (24 - 8 * (i % 4)));
-    return out;
-  }
+  [[nodiscard]] Digest digest() const noexcept;
 
  private:
   using Words = std::array<std::uint32_t, 64>;
@@ -54,54 +35,11 @@ class Sha256 {
       0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
       0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-  void fill(std::span<std::byte const> bytes) noexcept {
-    std::copy(bytes.begin(), bytes.end(), block_.begin() + static_cast<std::ptrdiff_t>(used_));
-    used_ += bytes.size();
-  }
+  void fill(std::span<std::byte const> bytes) noexcept;
 
-  void pad() noexcept {
-    std::uint64_t const bits = length_ * 8;
-    block_[used_++] = std::byte{0x80};
-    if (used_ > block_.size() - 8) {
-      std::fill(block_.begin() + static_cast<std::ptrdiff_t>(used_), block_.end(), std::byte{0});
-      compress(block_.data());
-      used_ = 0;
-    }
-    std::fill(block_.begin() + static_cast<std::ptrdiff_t>(used_), block_.end(), std::byte{0});
-    for (std::size_t i = 0; i < 8; ++i) block_[block_.size() - 1 - i] = static_cast<std::byte>(bits >> (8 * i));
-    compress(block_.data());
-  }
+  void pad() noexcept;
 
-  void compress(std::byte const* bytes) noexcept {
-    Words w;
-    for (std::size_t i = 0; i < 16; ++i) {
-      w[i] = std::to_integer<std::uint32_t>(bytes[4 * i]) << 24 |
-             std::to_integer<std::uint32_t>(bytes[4 * i + 1]) << 16 |
-             std::to_integer<std::uint32_t>(bytes[4 * i + 2]) << 8 | std::to_integer<std::uint32_t>(bytes[4 * i + 3]);
-    }
-    for (std::size_t i = 16; i < 64; ++i) {
-      auto const s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
-      auto const s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
-      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-    }
-    auto [a, b, c, d, e, f, g, h] = state_;
-    for (std::size_t i = 0; i < 64; ++i) {
-      auto const s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-      auto const t1 = h + s1 + ((e & f) ^ (~e & g)) + round_constants[i] + w[i];
-      auto const s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
-      auto const t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
-      h = g;
-      g = f;
-      f = e;
-      e = d + t1;
-      d = c;
-      c = b;
-      b = a;
-      a = t1 + t2;
-    }
-    std::array const added{a, b, c, d, e, f, g, h};
-    for (std::size_t i = 0; i < state_.size(); ++i) state_[i] += added[i];
-  }
+  void compress(std::byte const* bytes) noexcept;
 
   std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -111,15 +49,10 @@ class Sha256 {
 };
 
 /// Returns two lowercase hexadecimal digits per byte.
-[[nodiscard]] inline std::string hex(std::span<std::uint8_t const> bytes) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string out;
-  out.reserve(2 * bytes.size());
-  for (auto byte : bytes) {
-    out += digits[byte >> 4];
-    out += digits[byte & 15];
-  }
-  return out;
-}
+[[nodiscard]] std::string hex(std::span<std::uint8_t const> bytes);
 
 }}  // namespace lockstep
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/core/sha256.ipp>
+#endif

@@ -6,9 +6,20 @@
 #define LOCKSTEP_VERSION_MINOR 1
 #define LOCKSTEP_VERSION_PATCH 0
 
-/// Inline namespace of the whole library. It differs between versions, compute libraries, single and multiple
-/// instruction sets, and levels of checks. Libraries built in different ways can therefore share a program without
-/// sharing symbols.
+/// Two ways to use one source. By default the library is header-only. With LOCKSTEP_COMPILED, which the CMake target
+/// lockstep::compiled defines, headers only declare their longer functions, and a library is linked. LOCKSTEP_INLINE
+/// begins a function in an implementation file (.ipp).
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_INLINE
+#define LOCKSTEP_ABI_WAY _linked
+#else
+#define LOCKSTEP_INLINE inline
+#define LOCKSTEP_ABI_WAY
+#endif
+
+/// Inline namespace of the whole library. It differs between versions, ways of use, compute libraries, single and
+/// multiple instruction sets, and levels of checks. Libraries built in different ways can therefore share a program
+/// without sharing symbols.
 #if defined(LOCKSTEP_BLAS)
 #define LOCKSTEP_ABI_BLAS _blas
 #else
@@ -43,11 +54,11 @@
 #else
 #define LOCKSTEP_ABI_CHECKS _off
 #endif
-#define LOCKSTEP_ABI_JOIN(a, b, c, d, e, f) a##b##c##d##e##f
-#define LOCKSTEP_ABI_JOINED(a, b, c, d, e, f) LOCKSTEP_ABI_JOIN(a, b, c, d, e, f)
+#define LOCKSTEP_ABI_JOIN(a, b, c, d, e, f, g) a##b##c##d##e##f##g
+#define LOCKSTEP_ABI_JOINED(a, b, c, d, e, f, g) LOCKSTEP_ABI_JOIN(a, b, c, d, e, f, g)
 #define LOCKSTEP_ABI                                                                                      \
-  LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_CUDNN, LOCKSTEP_ABI_SET, \
-                      LOCKSTEP_ABI_CHECKS)
+  LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_WAY, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_CUDNN, \
+                      LOCKSTEP_ABI_SET, LOCKSTEP_ABI_CHECKS)
 
 #if __cplusplus < 202002L
 #error "Lockstep: it needs C++20: compile with -std=c++20 or later"
@@ -60,7 +71,25 @@
     "Lockstep: -ffast-math changes results between runs and builds, and -ffinite-math-only hides a nan; compile without"
 #endif
 
+// A program whose files use the library in both ways has two of everything, so it must not link. Linkers reject a
+// symbol that one file defines as thread-local and another as an ordinary variable.
+#if defined(__ELF__) && !defined(__CUDA_ARCH__)
+#if defined(LOCKSTEP_COMPILED)
+extern "C" [[gnu::visibility("hidden")]] char lockstep_is_linked_in_one_file_and_header_only_in_another;
+#else
+extern "C" {
+[[gnu::used, gnu::visibility("hidden")]] inline __thread char lockstep_is_linked_in_one_file_and_header_only_in_another;
+}
+#endif
+#endif
+
 namespace lockstep { inline namespace LOCKSTEP_ABI {
+
+#if defined(__ELF__) && !defined(__CUDA_ARCH__) && defined(LOCKSTEP_COMPILED)
+namespace detail {
+[[gnu::used]] inline char const* const linked = &lockstep_is_linked_in_one_file_and_header_only_in_another;
+}
+#endif
 
 /// The version as a string, for run records and error reports.
 inline constexpr char version[] = "0.1.0";

@@ -20,59 +20,27 @@ class FreeList {
 
  public:
   /// Returns null if no part is large enough.
-  [[nodiscard]] std::byte* take(std::size_t bytes) noexcept {
-    bytes = Scratch<>::whole(bytes);
-    auto best = parts_.end();
-    for (auto part = first(); part != parts_.end(); ++part)
-      if (part->bytes >= bytes && (best == parts_.end() || part->bytes < best->bytes)) best = part;
-    if (best == parts_.end()) return nullptr;
-    auto* const data = best->data;
-    best->data += bytes;
-    best->bytes -= bytes;
-    if (best->bytes == 0) parts_.erase(best);
-    return data;
-  }
+  [[nodiscard]] std::byte* take(std::size_t bytes) noexcept;
 
   /// Adds a part. Never merges parts of different chunks, even if they are adjacent.
-  void give(std::byte* data, std::size_t bytes, std::size_t chunk) {
-    bytes = Scratch<>::whole(bytes);
-    if (bytes == 0) return;
-    auto next = first();
-    while (next != parts_.end() && (next->chunk < chunk || (next->chunk == chunk && next->data < data))) ++next;
-    if (next != parts_.end() && next->chunk == chunk && data + bytes == next->data) {
-      bytes += next->bytes;
-      next = parts_.erase(next);
-    }
-    if (next != first()) {
-      auto& before = *(next - 1);
-      if (before.chunk == chunk && before.data + before.bytes == data) {
-        before.bytes += bytes;
-        return;
-      }
-    }
-    parts_.insert(next, {data, bytes, chunk});
-  }
+  void give(std::byte* data, std::size_t bytes, std::size_t chunk);
 
   /// Hides all current parts until `leave`: `take` then uses only parts given later. `leave` forgets what is left of
   /// those, for an arena that rewinds to a mark. Calls may be nested; pass to `leave` the result of its `enter`.
   [[nodiscard]] std::size_t enter() noexcept { return std::exchange(hidden_, parts_.size()); }
-  void leave(std::size_t entered) noexcept {
-    parts_.erase(first(), parts_.end());
-    hidden_ = entered;
-  }
+  void leave(std::size_t entered) noexcept;
 
-  void clear() noexcept {
-    parts_.clear();
-    hidden_ = 0;
-  }
+  void clear() noexcept;
 
  private:
-  [[nodiscard]] std::vector<Part>::iterator first() noexcept {
-    return parts_.begin() + static_cast<std::ptrdiff_t>(hidden_);
-  }
+  [[nodiscard]] std::vector<Part>::iterator first() noexcept;
 
   std::vector<Part> parts_;  // by chunk and address, after the hidden ones
   std::size_t hidden_ = 0;
 };
 
 }}}  // namespace lockstep::memory
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/memory/free_list.ipp>
+#endif

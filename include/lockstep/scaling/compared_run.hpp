@@ -45,84 +45,22 @@ struct ComparedRun {
 
   /// Reads a run from its --save-dir.
   /// @throws DataError if it is no finished run
-  [[nodiscard]] static ComparedRun read(std::string const& directory) {
-    SavedRun const saved(directory);
-    auto const profile = saved.profile();
-    return saved.read([&](json::Value const& json) {
-      auto const& final = json.at("final");
-      auto const* const reproducible = json.find("reproducible");
-      ComparedRun run{.name = saved.name(),
-                      .parallel = json.at("parallel").string(),
-                      .ranks = json.at("world_size").integer(),
-                      .devices = json.at("devices").integer(),
-                      .steps = json.at("steps").integer(),
-                      .shards = reproducible ? reproducible->integer() : profile.shards,
-                      .profile = profile,
-                      .loss = number(final.at("eval_loss")),
-                      .parameters_sha256 = json.at("parameters_sha256").string(),
-                      .device_bytes = {},
-                      .settings = settings_of(json)};
-      if (auto const* const samples = json.find("samples"); samples && profile.samples_per_second > 0)
-        run.training_seconds = samples->number() / profile.samples_per_second;
-      if (auto const* const peaks = json.find("peak_bytes_per_device"))
-        for (auto const& peak : peaks->array()) run.device_bytes.push_back(peak.number());
-      run.take_metric(final);
-      return run;
-    });
-  }
+  [[nodiscard]] static ComparedRun read(std::string const& directory);
 
   /// Returns whether both runs took equally many steps with batches of equal size.
-  [[nodiscard]] bool same_work(ComparedRun const& other) const noexcept {
-    return profile.effective_batch_size == other.profile.effective_batch_size && steps == other.steps;
-  }
+  [[nodiscard]] bool same_work(ComparedRun const& other) const noexcept;
 
   /// Returns this run's settings that differ, with the values of `other` in parentheses: "lr 0.002 (0.001), dropout 0.2
   /// (not given)".
-  [[nodiscard]] std::string differences(ComparedRun const& other) const {
-    std::string all;
-    if (settings.empty() || other.settings.empty()) return all;  // written by a version without settings
-    auto const of = [](ComparedRun const& one, std::string const& setting) {
-      auto const found = one.settings.find(setting);
-      return found == one.settings.end() ? "not given" : found->second;
-    };
-    auto names = settings;
-    names.insert(other.settings.begin(), other.settings.end());
-    for (auto const& each : names) {
-      auto const mine = of(*this, each.first), theirs = of(other, each.first);
-      if (mine != theirs) all += (all.empty() ? "" : ", ") + each.first + " " + mine + " (" + theirs + ")";
-    }
-    return all;
-  }
+  [[nodiscard]] std::string differences(ComparedRun const& other) const;
 
   /// Compares the learned parameters, or the evaluation losses if rounding may differ.
-  [[nodiscard]] Agreement agreement(ComparedRun const& other) const {
-    if (!differences(other).empty()) return Agreement::other_settings;
-    if (!same_work(other)) return Agreement::other_work;
-    if (parameters_sha256 == other.parameters_sha256) return Agreement::equal;
-    bool const near = shards != other.shards && std::abs(loss - other.loss) <= loss_bound;
-    return near ? Agreement::rounding : Agreement::none;
-  }
+  [[nodiscard]] Agreement agreement(ComparedRun const& other) const;
   /// Returns the agreement as a sentence.
-  [[nodiscard]] std::string says_agreement(ComparedRun const& other) const {
-    auto const pair = name + " and " + other.name;
-    auto const agrees = agreement(other);
-    if (agrees == Agreement::other_settings)
-      return name + " need not agree with " + other.name + ": it has " + differences(other) + ".";
-    if (agrees == Agreement::other_work) return pair + " took other steps or batches, so they need not agree.";
-    if (agrees == Agreement::equal) return pair + " agree: their parameters are equal bit for bit.";
-    return pair + (agrees == Agreement::rounding ? " agree" : " DISAGREE") + ": their evaluation losses are " +
-           detail::rounded(std::abs(loss - other.loss), 4) + " apart (" +
-           (shards == other.shards ? "their parameters should be equal bit for bit"
-                                   : "at most " + detail::rounded(loss_bound, 2) + " is due to rounding") +
-           ").";
-  }
+  [[nodiscard]] std::string says_agreement(ComparedRun const& other) const;
 
   /// Returns the reference for run `i`: an earlier run with equal work and equally many shards, else the first run.
-  [[nodiscard]] static ComparedRun const& nearest_before(std::span<ComparedRun const> runs, std::size_t i) {
-    for (auto const& other : runs.first(i))
-      if (other.same_work(runs[i]) && other.shards == runs[i].shards) return other;
-    return runs[0];
-  }
+  [[nodiscard]] static ComparedRun const& nearest_before(std::span<ComparedRun const> runs, std::size_t i);
 
  private:
   // Runs of equal global batches differ only by rounding. AdamW divides by the root of small second moments. Rounding
@@ -140,30 +78,13 @@ struct ComparedRun {
   // An evaluation that is not a number is saved as null.
   static double number(json::Value const& value) { return value.is_null() ? std::nan("") : value.number(); }
 
-  void take_metric(json::Value const& final) {
-    std::string_view const prefix = "eval_";
-    bool found = false;
-    for (auto const& [key, value] : final.object()) {
-      std::string_view const full = key;
-      if (!full.starts_with(prefix) || full == "eval_loss" || full == "eval_samples") continue;
-      bool const accuracy = full == "eval_accuracy";
-      if (!accuracy && found) continue;
-      metric = full.substr(prefix.size());
-      metric_value = number(value);
-      found = true;
-      if (accuracy) return;
-    }
-  }
+  void take_metric(json::Value const& final);
 
-  static std::map<std::string, std::string> settings_of(json::Value const& run) {
-    std::map<std::string, std::string> all;
-    auto const* const settings = run.find("settings");
-    if (!settings) return all;
-    for (auto const& [name, value] : settings->object())
-      if (no_matter.find(" " + std::string(name) + " ") == std::string_view::npos)
-        all[std::string(name)] = json::Writer().value(value).text();
-    return all;
-  }
+  static std::map<std::string, std::string> settings_of(json::Value const& run);
 };
 
 }}}  // namespace lockstep::scaling
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/scaling/compared_run.ipp>
+#endif

@@ -60,35 +60,18 @@ struct Fabric {
   /// Returns the model of a link with the latency and bandwidth that are given, if any. Without a link or a bandwidth,
   /// ranks on GPUs get the figures of PCIe 4.0, and `source` says so.
   [[nodiscard]] static Fabric of(Link link, bool on_gpus, std::optional<double> message_us,
-                                 std::optional<double> gb_per_second) noexcept {
-    bool const assumes = on_gpus && link == Link::automatic;
-    auto fabric = of(assumes ? Link::pcie_4 : link);
-    if (assumes && !gb_per_second)
-      fabric.source =
-          "the figures of the link between GPUs are assumed, as of PCIe 4.0 with 16 lanes; for others, give "
-          "--link nvlink_4, for example, or --beta-gb-s";
-    if (message_us) fabric.message_seconds = *message_us * 1e-6;
-    if (gb_per_second) fabric.byte_seconds = 1e-9 / *gb_per_second;
-    return fabric;
-  }
+                                 std::optional<double> gb_per_second) noexcept;
   /// Returns the model that explains an all-reduce measured over a ring of `ranks`, at least 2.
-  [[nodiscard]] static Fabric measured(parallel::CollectiveCost const& cost, Index ranks) noexcept {
-    auto const others = static_cast<double>(ranks - 1), n = static_cast<double>(ranks);
-    return {
-        cost.start_seconds / (2 * others), cost.byte_seconds * n / (2 * others), AllReduce::fastest,
-        "the figures are those of the all-reduce measured above; more ranks, or other hosts, may have another link"};
-  }
+  [[nodiscard]] static Fabric measured(parallel::CollectiveCost const& cost, Index ranks) noexcept;
 
   /// Returns the cost of an all-reduce over `ranks` by a ring.
-  [[nodiscard]] parallel::CollectiveCost ring(Index ranks) const noexcept {
-    auto const others = static_cast<double>(ranks - 1);
-    return {2 * others * message_seconds, 2 * others / static_cast<double>(ranks) * byte_seconds};
-  }
+  [[nodiscard]] parallel::CollectiveCost ring(Index ranks) const noexcept;
   /// Returns the cost of an all-reduce over `ranks` by a tree.
-  [[nodiscard]] parallel::CollectiveCost tree(Index ranks) const noexcept {
-    auto const levels = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(ranks - 1)));
-    return {2 * levels * message_seconds, ranks > 1 ? 2 * byte_seconds : 0};
-  }
+  [[nodiscard]] parallel::CollectiveCost tree(Index ranks) const noexcept;
 };
 
 }}}  // namespace lockstep::scaling
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/scaling/fabric.ipp>
+#endif

@@ -8,6 +8,15 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
+/// Whether a program was built with MPI.
+enum class Mpi { absent, present };
+/// The answer for the program that includes this header. A linked library does not know it.
+#if defined(LOCKSTEP_MPI)
+constexpr auto mpi_of_program = Mpi::present;
+#else
+constexpr auto mpi_of_program = Mpi::absent;
+#endif
+
 /// Compares --local-rank, which `python -m torch.distributed.launch` adds, with the launcher's variables.
 /// @throws ConfigError if they differ, or there are no variables
 inline void check_local_rank(std::optional<int> const& local_rank, launch::Environment const& place) {
@@ -21,12 +30,11 @@ inline void check_local_rank(std::optional<int> const& local_rank, launch::Envir
 
 /// Checks --engine mpi.
 /// @throws ConfigError if this program was built without MPI, or no MPI launcher started it
-inline void check_mpi(launch::Environment const& place) {
-#if !defined(LOCKSTEP_MPI)
-  throw ConfigError(
-      "--engine mpi: this program was built without MPI; configure its build with LOCKSTEP_MPI=ON, which looks for "
-      "an MPI, and link lockstep::mpi, or use --engine process");
-#endif
+inline void check_mpi(launch::Environment const& place, Mpi mpi) {
+  if (mpi == Mpi::absent)
+    throw ConfigError(
+        "--engine mpi: this program was built without MPI; configure its build with LOCKSTEP_MPI=ON, which looks for "
+        "an MPI, and link lockstep::mpi, or use --engine process");
   if (place.launcher == launch::Launcher::single || place.launcher == launch::Launcher::lockstep)
     throw ConfigError("--engine mpi: no MPI launcher has started this program; start with mpirun -n N");
 }

@@ -17,39 +17,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Returns a note if this program starts a run on more or fewer GPUs than it sees. Empty if the numbers are equal. Also
 /// empty for ranks of another launcher, which may show each rank only its own GPU.
-[[nodiscard]] inline std::string note_on_gpus(Options const& options, launch::Environment const& place) {
-  bool const elsewhere = place.size > 1 && place.launcher != launch::Launcher::lockstep;
-  if (options.backend != Backend::cuda || elsewhere) return "";
-  auto const devices = static_cast<std::size_t>(options.all_devices()), gpus = options.gpus.size();
-  auto const counted = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " GPU" : " GPUs"); };
-  if (devices < gpus)
-    return std::to_string(devices) + " of " + counted(gpus) + (devices == 1 ? " is" : " are") +
-           " used; --parallel ddp --nproc auto uses all, and --gpu-ids chooses";
-  if (devices > gpus)
-    return std::to_string(devices) + " ranks or devices share " + counted(gpus) +
-           ", which is slower than one GPU each; CUDA_VISIBLE_DEVICES decides which GPUs a program sees";
-  return "";
-}
+[[nodiscard]] std::string note_on_gpus(Options const& options, launch::Environment const& place);
 
 /// Returns a note on the seconds between a rank's start and its first batch; empty for a fast start.
-[[nodiscard]] inline std::string note_on_slow_start(double seconds) {
-  constexpr double slow = 10;
-  if (seconds < slow) return "";
-  return "this rank took " + std::to_string(std::llround(seconds)) +
-         " s to open its data and to make the model; docs/how-to/troubleshooting.md lists ways to shorten it";
-}
+[[nodiscard]] std::string note_on_slow_start(double seconds);
 
 /// Returns an exception's message; for memory that ran out, with sizes and remedies.
-[[nodiscard]] inline std::string message_of(std::exception const& error) {
-  if (dynamic_cast<std::bad_alloc const*>(&error) == nullptr) return error.what();
-  auto const* const large = dynamic_cast<memory::OutOfMemory const*>(&error);
-  auto const refused = large ? memory_size(static_cast<double>(large->bytes())) : std::string("memory");
-  auto const memory = FreeMemory::of_host();
-  return "out of memory: the host, or a limit such as ulimit -v, refused " + refused +
-         (memory ? " (" + memory_size(static_cast<double>(memory->total_bytes)) + " in all)" : std::string()) +
-         "; a smaller --batch-size with more --grad-accum-steps, --precision bf16 or a smaller --prefetch need less, "
-         "and --dry-run prints how much a device takes";
-}
+[[nodiscard]] std::string message_of(std::exception const& error);
 
 /// Returns f(). Replaces a bad_alloc with an Error with `message_of`.
 template <class F>
@@ -62,9 +36,10 @@ decltype(auto) telling_memory(F&& f) {
 }
 
 /// Returns the supervisor's sentence about a failed rank, with a hint if the kernel may have killed it.
-[[nodiscard]] inline std::string with_hint(std::string const& report) {
-  if (report.find("was killed by signal 9") == std::string::npos) return report;
-  return report + "; the kernel does that when memory runs out, which dmesg reports";
-}
+[[nodiscard]] std::string with_hint(std::string const& report);
 
 }}}  // namespace lockstep::app::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/app/detail/hints.ipp>
+#endif

@@ -54,20 +54,10 @@ class RunOutput {
   [[nodiscard]] std::string file(std::string const& name) const { return folder() + "/" + name; }
   [[nodiscard]] std::string best_file() const { return file("checkpoints/best.safetensors"); }
 
-  void note(std::string const& what) const {
-    if (!speaks()) return;
-    std::printf("note: %s\n", what.c_str());
-    std::fflush(stdout);
-  }
+  void note(std::string const& what) const;
 
   /// Notes how many training samples --on-failure has left out or replaced.
-  void note_unreadable(data::LoaderStats const& stats) const {
-    auto const count = stats.skipped + stats.substituted;
-    if (count == 0) return;
-    note(std::to_string(count) + (count == 1 ? " sample was " : " samples were ") +
-         (stats.skipped > 0 ? "skipped" : "replaced") +
-         " by the loader of rank 0, the last one with the error: " + stats.last_failure);
-  }
+  void note_unreadable(data::LoaderStats const& stats) const;
 
   /// Facts to print at the start.
   struct Beginning {
@@ -77,72 +67,18 @@ class RunOutput {
     Index warmup;  ///< optimizer steps by the flags
     Index steps;   ///< of the schedule
   };
-  void announce(Beginning const& run) const {
-    Index const batch = run.batch_size * options_.shards() / options_.all_devices();
-    auto const* const most = batch == options_.batch_size ? "" : "up to ";  // batches by tokens
-    std::printf(
-        "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %s%td per rank or device, effective batch "
-        "%s%td, %td parameters\n",
-        options_.program.c_str(), name(options_.parallel), options_.ranks, plural(options_.ranks), options_.devices,
-        plural(options_.devices), options_.threads, plural(options_.threads), run.engine, most, batch, most,
-        batch * options_.all_devices() * options_.grad_accum_steps, run.parameters);
-    if (options_.reproducible > 0)
-      std::printf(
-          "reproducible: every micro-step has %d shards of %td, and bits do not depend on the number of ranks or "
-          "devices\n",
-          options_.reproducible, run.batch_size);
-    for (auto const& warning : options_.warnings) note(warning);
-    if (auto const slow = note_on_slow_start(Clock::seconds() - began_); !slow.empty()) note(slow);
-    if (!options_.evaluate) note_warmup(run);
-    std::fflush(stdout);
-  }
+  void announce(Beginning const& run) const;
 
   /// Prints the result of --dry-run.
-  void tell_rehearsal(train::RunRecord const& record, Index samples, Index epoch_steps, Index steps) const {
-    std::printf("dry run: %lld samples, %lld steps an epoch, %lld in all", static_cast<long long>(samples),
-                static_cast<long long>(epoch_steps), static_cast<long long>(steps));
-    if (record.steps > 0) std::printf(", of which %lld are done", static_cast<long long>(record.steps));
-    if (auto const& peak = record.session.peak_bytes_per_device; !peak.empty())
-      std::printf("; %.1f MB on a device for parameters, gradients, optimizer and the first batch's activations",
-                  static_cast<double>(*std::max_element(peak.begin(), peak.end())) / 1e6);
-    std::printf("\nnothing was trained, and nothing written\n");
-    std::fflush(stdout);
-  }
+  void tell_rehearsal(train::RunRecord const& record, Index samples, Index epoch_steps, Index steps) const;
 
   /// Prints the end of a fit.   @returns whether the run was complete before
-  bool tell_end(train::RunRecord const& record) const {
-    bool const was_over = record.steps > 0 && record.steps == record.resumed();
-    if (speaks() && was_over) std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
-    if (speaks() && !was_over && options_.backend == Backend::cuda) tell_startup(record);
-    if (speaks() && record.loss_scale.skipped > 0)
-      std::printf("note: %lld step%s skipped because gradients overflowed float16; the loss scale ends at %g\n",
-                  static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
-                  static_cast<double>(record.loss_scale.scale));
-    if (record.stopped && saves()) {
-      std::printf("saved as %s/step_%lld.safetensors; --resume auto resumes the run\n", file("checkpoints").c_str(),
-                  static_cast<long long>(record.steps));
-      std::fflush(stdout);
-    }
-    return was_over;
-  }
+  bool tell_end(train::RunRecord const& record) const;
 
   /// Writes layers.csv and prints the table of layers of a trace.
-  void tell(train::Trace const& trace, nn::ParameterLayout const& layout) const {
-    if (!speaks()) return;
-    auto const times = train::layer_times(trace, layout);
-    train::write_layer_times(file("layers.csv"), times);
-    std::printf("rank 0's steps %lld to %lld, on average (all layers: layers.csv; when: trace.json):\n%s",
-                static_cast<long long>(trace.first_step()),
-                static_cast<long long>(trace.first_step() + trace.steps() - 1), train::layer_table(times).c_str());
-    if (trace.left_out() > 0) note(std::to_string(trace.left_out()) + " marks did not fit into the trace");
-    std::fflush(stdout);
-  }
+  void tell(train::Trace const& trace, nn::ParameterLayout const& layout) const;
 
-  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const {
-    auto labels = this->labels(record);
-    labels.parameters_sha256 = train::parameters_sha256(layout, values);
-    train::write_run_json(file("run.json"), record, labels);
-  }
+  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const;
 
   /// Adds numbers to `final` in run.json, unless it has them.
   void add_final(std::vector<std::pair<std::string, double>> const& metrics) const {
@@ -171,81 +107,36 @@ class RunOutput {
 
   /// Prints the result of --doctor and writes doctor.json to --save-dir, if given.
   void tell(Examination const& found, parallel::CollectiveCost const& all_reduce,
-            nn::ParameterLayout const& layout) const {
-    auto const& record = found.as_it_is;
-    auto const labels = this->labels(record);
-    auto const here = world_.size > 1 ? world_.local_size : 1;
-    scaling::Diagnosis const diagnosis{
-        .profile = scaling::profile_of(record),
-        .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
-        .replayed_samples_per_second = found.replayed.samples_per_second(),
-        .num_workers = options_.num_workers,
-        .shards_here = here * record.devices,
-        .ranks_here = here,
-        .cores = options_.cores,
-        .on_host = options_.backend == Backend::host,
-        .spares_bfloat16 =
-            precision_ == Precision::fp32 && (options_.backend == Backend::cuda || multiplies_bfloat16_tiles()),
-        .spares_onednn = spares_onednn(layout),
-        .all_reduce = all_reduce};
-    auto const run = train::run_json(record, labels);
-    auto workload = scaling::SavedRun(run, "doctor").workload();
-    if (found.loader_samples_per_second > 0)
-      workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
-    scaling::ScalingReport const report(workload, fabric(all_reduce, record.world_size),
-                                        scaling::ScalingReport::powers_of_two());
-    std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
-    if (!saves()) return;
-    train::AtomicFile out(file("doctor.json"));
-    out.write(diagnosis.json(run));
-    out.commit();
-  }
+            nn::ParameterLayout const& layout) const;
 
  private:
   /// Returns the link for predictions: as the flags say, or else as measured between GPUs, or else assumed. An
   /// all-reduce between the CPUs of one host says nothing about a network.
-  [[nodiscard]] scaling::Fabric fabric(parallel::CollectiveCost const& all_reduce, int ranks) const {
-    bool const on_gpus = options_.backend == Backend::cuda;
-    bool const asked = options_.link != scaling::Link::automatic || options_.beta_gb_s;
-    if (on_gpus && !asked && ranks > 1 && options_.engine == launch::Engine::nccl && all_reduce.byte_seconds > 0)
-      return scaling::Fabric::measured(all_reduce, ranks);
-    return scaling::Fabric::of(options_.link, on_gpus, options_.alpha_us, options_.beta_gb_s);
-  }
-  [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
-    return run_labels(options_, name(precision_.value_or(Precision::fp32)), record);
-  }
+  [[nodiscard]] scaling::Fabric fabric(parallel::CollectiveCost const& all_reduce, int ranks) const;
+  [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const;
   /// Returns whether oneDNN could replace the library's convolutions. It needs float activations, and a compiler other
   /// than nvcc, which aborts in oneDNN's header. Weights of convolutions have an extent for each dimension, in addition
   /// to input and output channels.
   [[nodiscard]] bool spares_onednn(nn::ParameterLayout const& layout) const noexcept {
     return precision_.value_or(Precision::fp32) == Precision::fp32 && !kernel::Convolution<HostSpace>::by_onednn &&
-           !built_with_cuda<> && std::any_of(layout.entries().begin(), layout.entries().end(), [](auto const& entry) {
+           !with_cuda_ && std::any_of(layout.entries().begin(), layout.entries().end(), [](auto const& entry) {
              return entry.shape.size() > 2;
            });
   }
   /// Prints a start-up of at least 5 % of the training time.
-  static void tell_startup(train::RunRecord const& record) {
-    auto const startup = record.startup();
-    if (startup.steps == 0 || startup.seconds < 0.05 * record.training_seconds) return;
-    std::printf(
-        "start-up: %.2f s of memory, plans and recordings in %lld of the first steps; without it %.0f samples/s\n",
-        startup.seconds, static_cast<long long>(startup.steps), record.samples_per_second_after_startup());
-    std::fflush(stdout);
-  }
-  void note_warmup(Beginning const& run) const {
-    if (run.warmup > run.steps)
-      note("--warmup-" + (options_.warmup_steps > 0 ? "steps" : "epochs " + shortest(options_.warmup_epochs)) +
-           " would be " + std::to_string(run.warmup) + " steps, but the run has " + std::to_string(run.steps) +
-           ": the learning rate rises until the last step, and never falls");
-    if (options_.warmup_epochs > 0 && run.warmup == 0)
-      note("--warmup-epochs " + shortest(options_.warmup_epochs) + " is less than half a step: there is no warm-up");
-  }
+  static void tell_startup(train::RunRecord const& record);
+  void note_warmup(Beginning const& run) const;
   static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 
   Options const& options_;
   launch::World const& world_;
   std::optional<Precision> precision_;
+  bool with_cuda_ = built_with_cuda<>;  // known here only, because a linked library is compiled without CUDA
   double began_ = Clock::seconds();
 };
 
 }}}  // namespace lockstep::app::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/app/detail/run_output.ipp>
+#endif

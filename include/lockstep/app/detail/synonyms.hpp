@@ -183,13 +183,7 @@ template <class Row, std::size_t rows>
 }
 
 /// Returns "true" or "false" for the spellings of Python, YAML and shells, and any other string unchanged.
-[[nodiscard]] inline std::string truth(std::string const& text) {
-  std::string small = text;
-  for (auto& c : small)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  if (small == "true" || small == "yes" || small == "on" || small == "1") return "true";
-  return small == "false" || small == "no" || small == "off" || small == "0" ? "false" : text;
-}
+[[nodiscard]] std::string truth(std::string const& text);
 
 /// Meaning of a value for the flag of a translation: candidates in the flag's own words. The first one applies unless
 /// another name of the flag gives another candidate. Without candidates the flag is unchanged.
@@ -197,31 +191,12 @@ struct Meaning {
   bool known = false;
   std::vector<std::string> values;
 };
-[[nodiscard]] inline Meaning translate(Translation const& row, std::string const& text) {
-  Meaning out;
-  auto const mean = [&](std::string_view word) {
-    auto const theirs = word.substr(0, word.find('='));
-    if (word == "*") out = {true, {text}};
-    if (word == "*" || (theirs != text && theirs != truth(text))) return word == "*";
-    out.known = true;
-    for (auto ours = word.substr(theirs.size() + 1); !ours.empty();) {
-      auto const end = std::min(ours.find('|'), ours.size());
-      out.values.emplace_back(ours.substr(0, end));
-      ours.remove_prefix(std::min(end + 1, ours.size()));
-    }
-    return true;
-  };
-  any_word(row.values, mean);
-  return out;
-}
+[[nodiscard]] Meaning translate(Translation const& row, std::string const& text);
 /// Returns the values that a translation accepts, as "true, false, no or fp16".
-[[nodiscard]] inline std::string words_of(Translation const& row) {
-  std::string all;
-  any_word(row.values, [&](std::string_view word) {
-    all += (all.empty() ? "" : ", ") + std::string(word.substr(0, word.find('=')));
-    return false;
-  });
-  return all;
-}
+[[nodiscard]] std::string words_of(Translation const& row);
 
 }}}  // namespace lockstep::app::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/app/detail/synonyms.ipp>
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <lockstep/app/command.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
+
+LOCKSTEP_INLINE Command::Command(std::string what) : app_(std::make_unique<CLI::App>(std::move(what))) {
+  app_->set_help_flag();
+  app_->add_flag("-h,--help", help_asked_, "Print this help and exit");
+  app_->allow_extras();
+}
+
+LOCKSTEP_INLINE Command::~Command() {}
+
+LOCKSTEP_INLINE void Command::group(std::string const& heading) { app_->option_defaults()->group(heading); }
+
+LOCKSTEP_INLINE void Command::add(std::string const& names, std::string const& help,
+                                  std::function<void(std::string const&, std::string const&)> const& take,
+                                  Takes takes) {
+  auto& flag = enter(names, take, takes);
+  flag.option = app_->add_option_function<std::string>(
+      names, [name = flag.name, take](std::string const& text) { take(name, text); }, help);
+  flag.option->type_name("");
+}
+
+LOCKSTEP_INLINE void Command::add(std::string const& names, bool& value, std::string const& help) {
+  auto& flag = enter(
+      names,
+      [&value](auto const& name, auto const& text) {
+        auto const truth = text == "True" ? "true" : text == "False" ? "false" : text;
+        if (truth != "true" && truth != "false") throw ConfigError(name + " " + text + ": must be true or false");
+        value = truth == "true";
+      },
+      Takes::value);
+  flag.option = app_->add_flag(names, value, help);
+  flag.value = [&value] { return std::string(value ? "true" : "false"); };
+}
+
+LOCKSTEP_INLINE void Command::add_synonyms() {
+  names_.add_synonyms();
+  app_->footer(
+      "Common synonyms such as hidden_size, n_heads and learning_rate are accepted, with - or _;\n"
+      "docs/reference/command-line.md lists them.");
+}
+
+LOCKSTEP_INLINE void Command::add_config() {
+  add(config_flag, config_, "YAML or JSON file with values of flags; the command line takes precedence");
+}
+
+LOCKSTEP_INLINE void Command::add(std::string const& names, std::string& value, std::string const& help) {
+  add(names, help + (value.empty() ? "" : " (default " + value + ")"), [&value](auto const& name, auto const& text) {
+    if (text.empty()) throw ConfigError(name + " '': must not be empty; leave the flag out for the default");
+    value = text;
+  });
+  flags_.back().value = [&value] { return value.empty() ? not_given : value; };
+  flags_.back().is_text = true;
+}
+
+LOCKSTEP_INLINE bool Command::parse(int argc, char const* const* argv) {
+  if (!parse_arguments(argc, argv)) return false;
+  read_config();
+  return true;
+}
+
+LOCKSTEP_INLINE bool Command::parse_arguments(int argc, char const* const* argv) {
+  auto const words = own_words(argc, argv);
+  std::vector<char const*> pointers;
+  for (auto const& word : words) pointers.push_back(word.c_str());
+  try {
+    app_->parse(static_cast<int>(pointers.size()), pointers.data());
+  } catch (CLI::ConversionError const& error) {  // "Could not convert: --name = value", for a flag without a value
+    std::string const what = error.what();
+    throw ConfigError(what.substr(std::min(what.find("--"), what.size())) + ": the flag takes no value");
+  } catch (CLI::ParseError const& error) {
+    std::string const what = error.what();  // "--name: reason", in the parser's words
+    throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");
+  }
+  for (auto const& extra : app_->remaining()) refuse(extra);
+  return !help_asked_;
+}
+
+LOCKSTEP_INLINE void Command::read_config() {
+  if (!config_.empty()) apply(detail::ConfigFile(config_).read());
+}
+
+LOCKSTEP_INLINE std::vector<std::string> Command::arguments(int argc, char const* const* argv) const {
+  std::vector<std::string> all;
+  for (int i = 0; i < argc; ++i) {
+    std::string_view const argument = argv[i];
+    if (argument == config_flag) ++i;
+    if (argument != config_flag && !argument.starts_with(std::string(config_flag) + "=")) all.emplace_back(argument);
+  }
+  all.insert(all.end(), configured_.begin(), configured_.end());
+  return all;
+}
+
+LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> Command::values(std::size_t known) const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (auto i = known; i < flags_.size(); ++i)
+    if (flags_[i].value && !flags_[i].is_text) all.emplace_back(flags_[i].name, flags_[i].value());
+  return all;
+}
+
+LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> Command::settings() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (auto const& flag : flags_)
+    if (auto const says = flag.value ? flag.value() : not_given; says != not_given) all.emplace_back(flag.name, says);
+  return all;
+}
+
+LOCKSTEP_INLINE std::vector<std::string> Command::given() const {
+  std::vector<std::string> all;
+  for (auto const& flag : flags_)
+    if (flag.option->count() > 0 || flag.line != 0) all.push_back(flag.name);
+  return all;
+}
+
+LOCKSTEP_INLINE bool Command::given(std::string_view name) const {
+  return std::any_of(flags_.begin(), flags_.end(), [&](Flag const& flag) {
+    return flag.name == name && (flag.option->count() > 0 || flag.line != 0);
+  });
+}
+
+LOCKSTEP_INLINE std::string Command::help() const { return app_->help(); }
+
+LOCKSTEP_INLINE Command::Flag& Command::enter(std::string const& names,
+                                              std::function<void(std::string const&, std::string const&)> take,
+                                              Takes takes) {
+  names_.enter(names);
+  return flags_.emplace_back(Flag{names.substr(0, names.find(',')), std::move(take), takes});
+}
+
+LOCKSTEP_INLINE std::vector<std::string> Command::own_words(int argc, char const* const* argv) {
+  std::vector<std::string> words(argv, argv + std::min(argc, 1));
+  std::vector<detail::NamedValue> all;
+  for (int i = 1; i < argc; ++i) {
+    std::string const word = argv[i];
+    if (word == "--") {
+      words.insert(words.end(), argv + i, argv + argc);
+      break;
+    }
+    auto const name = word.substr(0, word.find('='));
+    bool const whole = name.size() < word.size(), follows = !whole && i + 1 < argc && argv[i + 1][0] != '-';
+    auto const value = whole ? word.substr(name.size() + 1) : follows ? argv[i + 1] : "true";
+    auto const said = name.starts_with("--") ? names_.read(name, value) : std::nullopt;
+    if (said) all.push_back(*said);
+    if (!said)
+      words.push_back(word);
+    else if (said->as_is)
+      words.push_back(flags_[*said->flag].name + word.substr(name.size()));
+    else
+      i += follows;
+  }
+  detail::FlagNames::settle(all, [](auto const& first, auto const& second) {
+    if (first.name == second.name) throw ConfigError(first.name + ": a flag takes one value and is given once");
+    throw ConfigError(second.name + ": another name of " + first.name + ", and a flag is given once; leave out one");
+  });
+  for (auto const& said : all) {
+    if (!said.flag || said.as_is || said.dropped) continue;
+    auto const& flag = flags_[*said.flag].name;
+    words.push_back(flag + "=" + said.values[0]);
+    names_.note_choice(said, flag);
+  }
+  return words;
+}
+
+LOCKSTEP_INLINE std::vector<std::string> Command::nameable() const {
+  auto names = names_.known();
+  std::erase(names, config_flag);
+  return names;
+}
+
+LOCKSTEP_INLINE void Command::apply(std::vector<detail::Setting> const& settings) {
+  auto const where = [this](std::size_t line) { return config_ + ":" + std::to_string(line) + ": "; };
+  auto const placed = [&](std::size_t line, auto&& f) {
+    try {
+      return f();
+    } catch (ConfigError const& error) {
+      throw ConfigError(where(line) + error.what());
+    }
+  };
+  std::vector<detail::NamedValue> all;
+  for (auto const& setting : settings) {
+    auto said = placed(setting.line, [&] { return names_.read(setting.name, setting.value); });
+    if (!said || (said->flag && flags_[*said->flag].name == config_flag))
+      throw ConfigError(where(setting.line) + "unknown name " + setting.name + "; the nearest is " +
+                        nearest("--" + setting.name, nameable()).substr(2) + " (--help lists them all)");
+    if (setting.is_list && !(said->flag && flags_[*said->flag].takes == Takes::list))
+      throw ConfigError(where(setting.line) + setting.name + " [" + setting.value + "]: takes one value, not a list");
+    said->line = setting.line;
+    all.push_back(*said);
+  }
+  detail::FlagNames::settle(all, [&](auto const& first, auto const& second) {
+    throw ConfigError(where(second.line) + second.name + " is given by line " + std::to_string(first.line) +
+                      " too; leave out one");
+  });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const& said = all[i];
+    if (said.dropped) continue;
+    if (said.flag) {
+      auto& flag = flags_[*said.flag];
+      flag.line = said.line;
+      if (flag.option->count() > 0) continue;
+      placed(said.line, [&] { flag.take(flag.name, said.values[0]); });
+      names_.note_choice(said, flag.name);
+    }
+    configured_.push_back((said.as_is ? flags_[*said.flag].name : "--" + said.name) + "=" + settings[i].value);
+  }
+}
+
+LOCKSTEP_INLINE void Command::refuse(std::string const& argument) const {
+  if (argument.size() < 2 || argument[0] != '-')
+    throw ConfigError("unexpected argument \"" + argument +
+                      "\": flags begin with --, and each takes one value, or none, as --help");
+  auto const name = argument.substr(0, argument.find('='));
+  throw ConfigError("unknown flag " + name + "; the nearest is " + nearest(name, names_.known()) +
+                    " (--help lists them all)");
+}
+
+}}}  // namespace lockstep::app

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/app/detail/flag_names.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
+
+LOCKSTEP_INLINE void FlagNames::enter(std::string const& names) {
+  auto& own = flags_.emplace_back();
+  std::istringstream list(names);
+  for (std::string each; std::getline(list, each, ',');) {
+    known_.push_back(each);
+    own.push_back(with_dashes(each));
+  }
+}
+
+LOCKSTEP_INLINE std::string FlagNames::with_dashes(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+LOCKSTEP_INLINE std::optional<std::size_t> FlagNames::find(std::string_view name) const {
+  for (std::size_t i = 0; i < flags_.size(); ++i)
+    if (std::find(flags_[i].begin(), flags_[i].end(), name) != flags_[i].end()) return i;
+  return {};
+}
+
+LOCKSTEP_INLINE std::optional<NamedValue> FlagNames::read(std::string const& given, std::string const& value) {
+  auto const name = with_dashes(given.starts_with("--") ? given : "--" + given);
+  if (auto const flag = find(name)) return NamedValue{.flag = flag, .name = given, .values = {value}, .as_is = true};
+  if (!synonyms_) return {};
+  auto const bare = std::string_view(name).substr(2);
+  if (auto const* const row = row_of(other_names, bare))
+    return NamedValue{.flag = offered(*row, given), .name = given, .values = {value}, .as_is = true};
+  if (auto const* const row = row_of(translations, bare)) {
+    auto const meaning = translate(*row, value);
+    if (!meaning.known)
+      throw ConfigError(given + " " + value + ": must be one of " + words_of(*row) + "; it is another name of " +
+                        std::string(row->flag));
+    NamedValue said{.name = given, .values = meaning.values};
+    if (!meaning.values.empty()) said.flag = offered({row->flag, ""}, given);
+    return said;
+  }
+  if (auto const* const row = row_of(constants, bare)) {
+    accept(*row, given, value);
+    return NamedValue{.name = given};
+  }
+  if (auto const* const row = row_of(refused_names, bare))
+    throw ConfigError(given + " " + value + ": is not a flag of this program, because " + std::string(row->because) +
+                      "; leave it out");
+  return {};
+}
+
+LOCKSTEP_INLINE void FlagNames::note_choice(NamedValue const& said, std::string const& flag) {
+  if (said.values.size() > 1)
+    notes_.push_back(bare(said.name) + " means " + flag + " " + said.values[0] + " here; the other choice is " + flag +
+                     " " + said.values[1]);
+}
+
+LOCKSTEP_INLINE std::vector<std::string> FlagNames::notes() const {
+  auto all = notes_;
+  auto const list = [&](Always is, char const* what) {
+    std::string names;
+    for (auto const& [name, kind] : accepted_)
+      if (kind == is) names += (names.empty() ? "" : ", ") + name;
+    if (!names.empty()) all.push_back(names + ": " + what);
+  };
+  list(Always::on, "always on, accepted");
+  list(Always::off, "always off, accepted");
+  list(Always::either, "makes no difference, accepted");
+  list(Always::unused, "not used, accepted");
+  return all;
+}
+
+LOCKSTEP_INLINE std::vector<std::string> FlagNames::known() const {
+  auto all = known_;
+  if (!synonyms_) return all;
+  auto const add = [&](std::string_view names) {
+    any_word(names, [&](std::string_view name) {
+      all.push_back("--" + std::string(name));
+      return false;
+    });
+  };
+  for (auto const& row : other_names)
+    if (find(row)) add(row.names);
+  for (auto const& row : translations)
+    if (find(row.flag)) add(row.names);
+  for (auto const& row : constants) add(row.names);
+  return all;
+}
+
+LOCKSTEP_INLINE std::optional<std::size_t> FlagNames::find(OtherNames const& row) const {
+  auto found = find(row.flag);
+  any_word(row.names, [&](std::string_view name) {
+    if (!found) found = find("--" + std::string(name));
+    return found.has_value();
+  });
+  return found;
+}
+
+LOCKSTEP_INLINE std::size_t FlagNames::offered(OtherNames const& row, std::string const& given) const {
+  auto const found = find(row);
+  if (!found)
+    throw ConfigError(given + ": another name of " + std::string(row.flag) + ", which this program does not have");
+  return *found;
+}
+
+LOCKSTEP_INLINE void FlagNames::accept(Constant const& row, std::string const& given, std::string const& value) {
+  auto const says = truth(value);
+  if (row.is != Always::unused && says != "true" && says != "false")
+    throw ConfigError(given + " " + value + ": must be true or false");
+  if ((row.is == Always::on || row.is == Always::off) && (says == "true") != (row.is == Always::on))
+    throw ConfigError(given + " " + value + ": is not possible, because " + std::string(row.because) +
+                      "; leave it out");
+  std::pair const said{bare(given), row.is};
+  if (std::find(accepted_.begin(), accepted_.end(), said) == accepted_.end()) accepted_.push_back(said);
+}
+
+LOCKSTEP_INLINE std::string FlagNames::bare(std::string const& name) {
+  return name.starts_with("--") ? name.substr(2) : name;
+}
+
+}}}  // namespace lockstep::app::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/app/save_dir.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
+
+LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string const& resume) {
+  namespace fs = std::filesystem;
+  bool const goes_on = resume == Options::automatic;
+  if (std::error_code error; !goes_on && resume != Options::never && !fs::is_regular_file(resume, error))
+    throw ConfigError("--resume " + resume +
+                      ": there is no such file; name a checkpoint, or auto for the newest one in --save-dir");
+  if (directory.empty()) return;
+  std::error_code error;
+  auto const there = fs::status(directory, error);
+  if (fs::exists(there) && !fs::is_directory(there))
+    throw ConfigError("--save-dir " + directory + ": is not a directory; name another");
+  if (fs::exists(there) && ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
+                      "; change its permissions, or name another directory");
+  if (goes_on) return;
+  for (char const* sign : {"run.json", "metrics.jsonl", "metrics.csv", "checkpoints"})
+    if (fs::exists(fs::path(directory) / sign, error))
+      throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +
+                        "); name another directory, remove that run, or resume it with --resume auto");
+}
+
+LOCKSTEP_INLINE bool create_save_dir(std::string const& directory) {
+  std::error_code error;
+  bool const is_new = std::filesystem::create_directories(directory, error);
+  if (error)
+    throw ConfigError("--save-dir " + directory + ": cannot be created: " + error.message() +
+                      "; name another directory");
+  return is_new;
+}
+
+LOCKSTEP_INLINE SaveDirLock::SaveDirLock(std::string const& directory)
+    : created_(create_save_dir(directory) ? std::filesystem::absolute(directory).string() : ""),
+      file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (file_ < 0 || ::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(file_);
+  throw ConfigError("--save-dir " + directory +
+                    ": another process is using it; wait until that process has ended, or name another directory");
+}
+
+LOCKSTEP_INLINE SaveDirLock& SaveDirLock::operator=(SaveDirLock&& other) noexcept {
+  std::swap(created_, other.created_), std::swap(file_, other.file_);
+  return *this;
+}
+
+LOCKSTEP_INLINE SaveDirLock::~SaveDirLock() {
+  if (!created_.empty()) ::rmdir(created_.c_str());  // fails for a directory that is not empty
+  if (file_ >= 0) ::close(file_);
+}
+
+}}}  // namespace lockstep::app

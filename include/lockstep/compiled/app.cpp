@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/cache_options.ipp>
+#include <lockstep/app/detail/hints.ipp>
+#include <lockstep/app/detail/run_output.ipp>
+#include <lockstep/app/examination.ipp>
+#include <lockstep/app/run.ipp>
+#include <lockstep/app/save_dir.ipp>
+#include <lockstep/app/synthetic_data.ipp>

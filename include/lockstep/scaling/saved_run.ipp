@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/scaling/saved_run.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
+
+LOCKSTEP_INLINE SavedRun::SavedRun(std::string const& directory) {
+  namespace fs = std::filesystem;
+  auto path = fs::path(directory);
+  std::error_code error;
+  bool const examined = !fs::exists(path / "run.json", error) && fs::exists(path / "doctor.json", error);
+  file_ = (path / (examined ? "doctor.json" : "run.json")).string();
+  std::ifstream in(file_, std::ios::binary);
+  if (!in) throw DataError(directory + ": holds no run.json; give the --save-dir of a finished run");
+  std::string const text{std::istreambuf_iterator<char>(in), {}};
+  json_ = json::parse(text, file_);
+  if (examined) json_ = naming_file([&] { return json_.at("run"); });
+  if (!path.has_filename()) path = path.parent_path();
+  name_ = path.filename().string();
+}
+
+LOCKSTEP_INLINE StepProfile SavedRun::profile() const {
+  return read([](json::Value const& run) {
+    auto const& phases = run.at("phases_ms");
+    StepProfile out{.shards = positive(run, "world_size") * positive(run, "devices"),
+                    .threads = positive(run, "threads"),
+                    .effective_batch_size = positive(run, "effective_batch_size"),
+                    .samples_per_second = run.at("samples_per_second").number(),
+                    .data_wait_ms = phases.at("data_wait").number(),
+                    .communication_ms = phases.at("communication_exposed").number(),
+                    .optimizer_ms = phases.at("optimizer").number()};
+    if (auto const* const samples = run.find("samples"), * const steps = run.find("steps"); samples && steps)
+      out.samples_per_step = steps->number() > 0 ? samples->number() / steps->number() : 0;
+    if (auto const* const pass = phases.find("forward_and_backward")) {  // on a GPU
+      out.pass_ms = pass->number();
+    } else {
+      out.forward_ms = phases.at("forward").number();
+      out.backward_ms = phases.at("backward").number();
+    }
+    if (auto const* const gpu = run.find("gpu"))
+      out.gpu = {gpu->at("replayed").number(), gpu->at("queue_ms").number(),   gpu->at("busy_ms").number(),
+                 gpu->at("kernels").number(),  gpu->at("product_ms").number(), gpu->at("memory_ms").number()};
+    return out;
+  });
+}
+
+LOCKSTEP_INLINE Workload SavedRun::workload() const {
+  auto const profile = this->profile();
+  return read([&](json::Value const& run) {
+    auto const pass_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
+    auto const own_ms = pass_ms + profile.optimizer_ms;
+    auto const waited_ms = profile.data_wait_ms + profile.communication_ms;
+    auto const step_ms = std::max(profile.step_ms(), own_ms + waited_ms);
+    if (!(pass_ms > 0)) throw DataError("no step was timed, so that other runs cannot be predicted");
+    Workload out;
+    out.ranks = profile.shards;
+    out.samples = profile.samples() / static_cast<double>(profile.shards);
+    out.pass_seconds = pass_ms / 1e3;
+    out.optimizer_seconds = profile.optimizer_ms / 1e3;
+    if (run.find("shard_optimizer"))  // predicted runs do not shard: each rank updates all parameters
+      out.optimizer_seconds *= static_cast<double>(profile.shards);
+    out.other_seconds = (step_ms - own_ms - waited_ms) / 1e3;
+    if (profile.data_wait_ms > step_ms / 100)                         // else its reserve is unknown
+      out.load_seconds = (step_ms - profile.communication_ms) / 1e3;  // lower bound: ranks that wait also load
+    auto const& quantiles = run.at("step_ms");
+    constexpr double deviations = 1.645;  // from the median to the 95th percentile of a normal distribution
+    out.spread_seconds = (quantiles.at("p95").number() - quantiles.at("p50").number()) / 1e3 / deviations;
+    if (auto const* const wire = run.find("gradient_wire")) out.gradient_bytes = bytes_of(*wire);
+    add_gradients(out, run, profile.pass_ms > 0);
+    return out;
+  });
+}
+
+LOCKSTEP_INLINE Index SavedRun::positive(json::Value const& run, char const* name) {
+  auto const value = run.at(name).integer();
+  if (value < 1 || value > 1 << 30)
+    throw DataError("\"" + std::string(name) + "\" is " + std::to_string(value) + "; must be from 1 to 2^30");
+  return value;
+}
+
+LOCKSTEP_INLINE double SavedRun::bytes(json::Value const& bucket, char const* name) {
+  auto const value = bucket.at(name).number();
+  if (!(value >= 0 && value < 1e15))
+    throw DataError("\"" + std::string(name) + "\" is " + std::to_string(value) + "; must be from 0 to 10^15");
+  return value;
+}
+
+LOCKSTEP_INLINE double SavedRun::bytes_of(json::Value const& wire) {
+  for (auto const format :
+       {parallel::WireFormat::float32, parallel::WireFormat::bfloat16, parallel::WireFormat::float16})
+    if (wire.string() == parallel::name(format)) return static_cast<double>(size_of(parallel::element_type(format)));
+  throw DataError("\"gradient_wire\" is \"" + wire.string() + "\"; must be \"fp32\", \"bf16\" or \"fp16\"");
+}
+
+LOCKSTEP_INLINE void SavedRun::add_gradients(Workload& out, json::Value const& run, bool queued) {
+  auto const& buckets = run.at("buckets").array();
+  double last_ms = 0;
+  for (auto const& bucket : buckets)
+    if (out.ranks == 1 || !bucket.find("table_bytes"))  // with several ranks, tables wait for the other sums
+      last_ms = std::max(last_ms, bucket.at("ready_ms").number());
+  if (queued || last_ms == 0) {
+    constexpr int parts = 32;
+    auto const all = out.gradient_bytes * bytes(run, "parameters");
+    for (int i = 1; i <= parts; ++i)
+      out.gradients.push_back({all / parts, out.pass_seconds * (1 + 2.0 * i / parts) / 3, 0});
+    return;
+  }
+  for (auto const& bucket : buckets) {
+    GradientPart part{bytes(bucket, "bytes"), out.pass_seconds, 0};
+    if (bucket.find("table_bytes"))
+      part.table_bytes = bytes(bucket, "table_bytes");
+    else
+      part.ready_seconds *= bucket.at("ready_ms").number() / last_ms;
+    out.gradients.push_back(part);
+  }
+}
+
+}}}  // namespace lockstep::scaling
