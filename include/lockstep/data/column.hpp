@@ -162,6 +162,12 @@ requires(!std::same_as<T, bool>)  // std::vector<bool> holds bits, not elements
   static constexpr bool collatable = true;
   using type = std::conditional_t<sequences == Sequences::ragged, RaggedColumn<T, Space>, PaddedColumn<T, Space>>;
 };
+// Not collatable. The type keeps the message about the sample (CheckMember in columns.hpp) the only error.
+template <class Space, Sequences sequences>
+struct ColumnFor<std::vector<bool>, Space, sequences> {
+  static constexpr bool collatable = false;
+  using type = typename ColumnFor<std::vector<std::uint8_t>, Space, sequences>::type;
+};
 template <Number T, std::size_t N, class Space, Sequences sequences>
 struct ColumnFor<std::vector<std::array<T, N>>, Space, sequences> {
   static constexpr bool collatable = true;

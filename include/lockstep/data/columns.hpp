@@ -5,6 +5,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/data/column.hpp>
@@ -17,7 +18,12 @@ template <class Sample, std::size_t Member, class Type>
 struct CheckMember {
   static constexpr bool value = Collatable<Type>;
   static_assert(
-      value,
+      !std::same_as<Type, std::vector<bool>>,
+      "Lockstep: std::vector<bool> holds bits, which a batch cannot view as elements: make this member of the "
+      "sample a std::vector<std::uint8_t>. Sample and member (counted from 0) are in this line's "
+      "CheckMember<Sample, member, type>");
+  static_assert(
+      value || std::same_as<Type, std::vector<bool>>,
       "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
       "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these. Sample, "
       "member (counted from 0) and type are in this line's CheckMember<Sample, member, type>");
@@ -72,8 +78,18 @@ class Columns {
 
   /// Returns the column of a member; for a nested aggregate, its columns.
   template <class Member>
-  [[nodiscard]] ColumnOf<Member, Space, sequences> const& operator[](Member Sample::*member) const noexcept {
+  [[nodiscard]] typename detail::ColumnFor<Member, Space, sequences>::type const& operator[](
+      Member Sample::*member) const noexcept {
     return find(member, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
+  }
+  /// Rejects a member of another struct at compile time.
+  template <class Member, class Other>
+  requires(!std::same_as<Other, Sample>) [[nodiscard]] typename detail::ColumnFor<Member, Space, sequences>::type const&
+  operator[](Member Other::*) const noexcept {
+    static_assert(std::same_as<Other, Sample>,
+                  "Lockstep: batch[&Other::member] names a member of another struct than the batch's samples: use a "
+                  "member of the sample type, which is the first type in this line's Columns<Sample, ...>");
+    return std::declval<typename detail::ColumnFor<Member, Space, sequences>::type const&>();
   }
 
   /// Returns all columns in the order of the members, for collates, which write them.
@@ -89,7 +105,7 @@ class Columns {
     auto const& sample = detail::prototype<Sample>;
     using Members = decltype(members(sample));
     Members const all = members(sample);
-    ColumnOf<Member, Space, sequences> const* found = nullptr;
+    typename detail::ColumnFor<Member, Space, sequences>::type const* found = nullptr;
     auto const look = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
       if constexpr (std::same_as<std::tuple_element_t<J, Members>, Member const&>) {
         if (&std::get<J>(all) == &(detail::prototype<Sample>.*member)) found = &std::get<J>(columns_);

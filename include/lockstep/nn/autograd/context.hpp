@@ -151,6 +151,20 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
       return {out, nullptr};
     }
   }
+  /// Returns the numbers of a batch's column, as `input(column.values)` does.
+  template <class Column>
+  requires requires(Column const& column) { column.values.extent; }
+  [[nodiscard]] auto input(Column const& column) {
+    static_assert(
+        !requires { column.lengths; } && !requires { column.offsets; },
+        "Lockstep: context.input takes numbers without a length per row, and this column holds sequences: "
+        "nn::sequence_of(context, column, batch.positions()) makes a Sequence of it");
+    static_assert(
+        !requires { column.present; },
+        "Lockstep: context.input takes a number for each row, and this column of std::optional lacks some: "
+        "fill them in the sample, or pass column.values, where a missing number is 0");
+    return input(column.values);
+  }
   /// Returns the key of this forward pass's next random operation: equal on all replicas, different for each call. On a
   /// device, the kernels that use the mask make the key.
   [[nodiscard]] std::uint64_t next_key() noexcept requires(Space::host_accessible) { return next_mask(0).key; }

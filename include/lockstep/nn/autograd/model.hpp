@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <concepts>
+#include <string_view>
+#include <utility>
 
 #include <lockstep/nn/autograd/loss.hpp>
 
@@ -10,6 +12,26 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 struct AnyVisitor {
   template <class Name, class Child>
   void operator()(Name&&, Child&) const {}
+};
+
+/// Visitor of a model's children: calls f(name, child). Rejects a child without a name at compile time.
+template <class F>
+class ChildVisitor {
+ public:
+  explicit ChildVisitor(F f) : f_(std::move(f)) {}
+  template <class Child>
+  void operator()(std::string_view name, Child& child) const {
+    f_(name, child);
+  }
+  template <class Child>
+  void operator()(Child&&) const {
+    static_assert(sizeof(Child) == 0,
+                  "Lockstep: visit calls each(child): give each child a name, each(\"hidden\", hidden); see "
+                  "docs/reference/model.md");
+  }
+
+ private:
+  F f_;
 };
 
 /// Requires `visit(each)`, which calls `each(name, child)` for every layer and parameter, in forward order.

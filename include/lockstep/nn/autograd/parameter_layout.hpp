@@ -79,7 +79,8 @@ class ParameterLayout {
   template <class Node>
   void collect(std::string const& name, Node& node, Found& found) {
     if constexpr (check_layer<Node>())
-      node.visit([&](std::string_view child_name, auto& child) { collect(name_in(name, child_name), child, found); });
+      node.visit(ChildVisitor(
+          [&](std::string_view child_name, auto& child) { collect(name_in(name, child_name), child, found); }));
   }
   void collect(std::string const& name, Parameter& parameter, Found& found) {
     found.parameters.push_back(&parameter);

@@ -99,12 +99,13 @@ class Linear {
   requires(!detail::is_picture<X> && !std::is_convertible_v<X const&, nn::VariableOf<Context, 2>> &&
            !std::is_convertible_v<X const&, SequenceOf<Context>>) VariableOf<Context, 2> forward(Context&, X const&)
   const {
-    static_assert(!detail::WholeBatch<X>,
+    constexpr bool whole_batch = detail::WholeBatch<X>;
+    static_assert(!whole_batch,
                   "Lockstep: Linear got the whole batch. A model's forward takes a batch and returns its loss; if "
                   "this is a block's forward, declare it with `nn::VariableOf<Context, 2> x`; if not, give Linear "
                   "context.input(batch[&Sample::member].values)");
     static_assert(
-        detail::WholeBatch<X>,
+        whole_batch,
         "Lockstep: Linear takes a Variable [rows, channels] or a Sequence. For a batch's array column pass "
         "context.input(column.values), for a column of numbers context.input(column.values.reshape(Extents<2>{"
         "batch.rows(), 1})), for a column of sequences nn::sequence_of");

@@ -47,6 +47,10 @@ template <class Context, class Rule, class Target, int Rank>
                                               TensorView<float const, 1, typename Context::Space> factors,
                                               TensorView<bool const, 1, typename Context::Space> present = {}) {
   static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
+  static_assert(
+      !std::is_integral_v<Target> || !requires { requires Rule::real_targets; },
+      "Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss) got integers as "
+      "targets: for class labels use nn::cross_entropy; for counts make the member of the sample a float");
   auto const extent = prediction.tokens.value.extent;
   expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
     return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +

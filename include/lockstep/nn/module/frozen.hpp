@@ -8,6 +8,7 @@
 
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -53,7 +54,7 @@ class Frozen {
         first = first < 0 ? node.ordinal : std::min(first, node.ordinal);
         last = std::max(last, node.ordinal);
       } else if constexpr (!std::is_same_v<Node, Buffer>) {
-        node.visit([&](std::string_view, auto& child) { self(self, child); });
+        node.visit(ChildVisitor([&](std::string_view, auto& child) { self(self, child); }));
       }
     };
     look(look, const_cast<Block&>(block_));  // this visitor changes nothing
@@ -63,7 +64,7 @@ class Frozen {
     if constexpr (std::is_same_v<std::remove_reference_t<decltype(node)>, Parameter>)
       node.frozen = true;
     else if constexpr (!std::is_same_v<std::remove_reference_t<decltype(node)>, Buffer>)
-      node.visit([](std::string_view, auto& child) { freeze(child); });
+      node.visit(ChildVisitor([](std::string_view, auto& child) { freeze(child); }));
   }
 
   Block block_;

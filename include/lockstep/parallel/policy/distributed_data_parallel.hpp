@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <lockstep/comm/communicator.hpp>
+#include <lockstep/comm/engine/self_communicator.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
@@ -35,6 +36,19 @@
 #include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+namespace detail {
+
+/// Stands for a first member of DistributedDataParallel that is no communicator, so that its message is the only error.
+struct NoCommunicator : comm::SelfCommunicator {
+  NoCommunicator() = default;
+  template <class Argument>
+  requires(!std::is_base_of_v<NoCommunicator, Argument>) NoCommunicator(Argument const&) {}
+  [[nodiscard]] NoCommunicator split(int, int) const { return {}; }
+};
+template <class C>
+using CommunicatorOrNone = std::conditional_t<comm::Communicator<C>, C, NoCommunicator>;
+
+}  // namespace detail
 
 /// Trains with one device per rank. Every rank computes its own batch. Buckets of gradients are summed over ranks while
 /// backward still runs, and every rank makes the same update. The policy owns the communicator.
@@ -43,7 +57,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 /// @determinism bitwise, and in float32 equal to DataParallel with the same number of devices
 template <class Communicator>
 struct DistributedDataParallel {
-  static_assert(comm::Communicator<Communicator>,
+  static_assert(comm::Communicator<Communicator> && !std::is_same_v<Communicator, detail::NoCommunicator>,
                 "Lockstep: DistributedDataParallel needs a communicator as its first member, DistributedDataParallel{"
                 "comm::connect(world)}, in the function that launch::run calls; see docs/reference/parallel.md");
   Communicator communicator;
@@ -439,7 +453,7 @@ struct DistributedDataParallel {
   };
 };
 template <class C, class... Option>
-DistributedDataParallel(C, Option...) -> DistributedDataParallel<C>;
-DistributedDataParallel()->DistributedDataParallel<std::nullptr_t>;  // selects the static_assert above
+DistributedDataParallel(C, Option...) -> DistributedDataParallel<detail::CommunicatorOrNone<C>>;
+DistributedDataParallel()->DistributedDataParallel<detail::NoCommunicator>;  // selects the static_assert above
 
 }}}  // namespace lockstep::parallel

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -17,6 +18,31 @@ inline constexpr bool says_what_is_better = true;
 template <class M>
 requires requires { M::higher_is_better; }
 inline constexpr bool says_what_is_better<M> = requires { typename std::bool_constant<M::higher_is_better>; };
+
+/// Stands for an argument of Evaluation that is no metric, so that the message is the only error.
+struct NoMetric {
+  template <class Argument>
+  requires(!std::is_same_v<Argument, NoMetric>) NoMetric(Argument const&) {
+    static_assert(
+        std::is_same_v<Argument, NoMetric>,
+        "Lockstep: an argument of Evaluation is no metric: it lacks totals() -> std::span<double>, value() -> "
+        "double (or values(each)) or name() -> char const*; a function is no metric; see "
+        "docs/reference/trainer.md");
+  }
+  template <class Prediction, class Batch>
+  void add(Prediction const&, Batch const&) {}
+  [[nodiscard]] std::span<double> totals() { return {}; }
+  [[nodiscard]] double value() const { return 0; }
+  [[nodiscard]] char const* name() const { return ""; }
+};
+template <class M>
+struct MetricOrNone {
+  using type = NoMetric;
+};
+template <Metric M>
+struct MetricOrNone<M> {
+  using type = M;
+};
 
 }  // namespace detail
 
@@ -53,7 +79,7 @@ struct Evaluation {
   }
 };
 template <class Loader, class... Metrics>
-Evaluation(Loader&, Metrics...) -> Evaluation<Loader, Metrics...>;
+Evaluation(Loader&, Metrics...) -> Evaluation<Loader, typename detail::MetricOrNone<Metrics>::type...>;
 
 /// Several evaluations of one fit, made in order: the first one, and named ones that `with` adds.
 template <class First, class... Others>

@@ -244,9 +244,13 @@ class Trainer {
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
                                    Index steps, train::StepsMade const& made = {}) {
-    session_.share_buffers();
-    start(evaluation.loader, 0, 0, 1);
-    return train::detail::evaluate(session_, split(), prefix, evaluation, steps, made);
+    if constexpr (train::detail::learns_from<Model, typename Session::DeviceReplica, typename Loader::Batch>()) {
+      session_.share_buffers();
+      start(evaluation.loader, 0, 0, 1);
+      return train::detail::evaluate(session_, split(), prefix, evaluation, steps, made);
+    } else {
+      return {};
+    }
   }
 
   /// Calls f(values, buffers) with copies, which all replicas then take.
