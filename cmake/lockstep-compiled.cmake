@@ -3,8 +3,8 @@
 # which headers only declare what these static libraries contain. A program links one of them instead of
 # lockstep::lockstep or lockstep::app; a program that uses both ways does not link.
 #
-# In a checkout this file defines the libraries, in an installed package it finds them. They are compiled with OpenBLAS
-# and oneDNN if these are found, and so are then the programs that link them.
+# In a checkout this file defines the libraries, in an installed package it finds them. LOCKSTEP_COMPILED_WITH lists the
+# compute libraries that they are compiled with if these are found. Programs that link them are compiled with them too.
 if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-targets.cmake")
   if(TARGET lockstep::compiled)
     return()
@@ -24,8 +24,13 @@ if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-targets.cmake")
 endif()
 
 option(LOCKSTEP_BUILD_COMPILED "Build lockstep::compiled even if no target of this project links it" ${PROJECT_IS_TOP_LEVEL})
+set(LOCKSTEP_COMPILED_WITH blas onednn CACHE STRING "Compute libraries of lockstep::compiled: blas, onednn, both or none")
 option(LOCKSTEP_COMPILED_FOR_ONE_SET "Compile lockstep::compiled for one instruction set, as tests do" OFF)
 mark_as_advanced(LOCKSTEP_COMPILED_FOR_ONE_SET)
+set(lockstep_compiled_warnings "")
+if(PROJECT_IS_TOP_LEVEL)
+  set(lockstep_compiled_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion)
+endif()
 
 # lockstep_add_compiled(name LINK targets… SOURCES files…): adds a library that is compiled from these sources.
 function(lockstep_add_compiled name)
@@ -36,6 +41,8 @@ function(lockstep_add_compiled name)
     target_compile_definitions(${name} PUBLIC LOCKSTEP_ONE_INSTRUCTION_SET)
   endif()
   target_link_libraries(${name} PUBLIC ${compiled_LINK})
+  target_link_options(${name} INTERFACE LINKER:--as-needed) # programs without convolutions do not load oneDNN
+  target_compile_options(${name} PRIVATE ${lockstep_compiled_warnings})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                                            VISIBILITY_INLINES_HIDDEN ON)
   if(NOT LOCKSTEP_BUILD_COMPILED)
@@ -51,7 +58,7 @@ set(lockstep_app_sources ${lockstep_sources})
 list(FILTER lockstep_sources EXCLUDE REGEX "/app[a-z_]*[.]cpp$")
 list(FILTER lockstep_app_sources INCLUDE REGEX "/app[a-z_]*[.]cpp$")
 set(lockstep_compiled_link lockstep::lockstep)
-foreach(component blas onednn)
+foreach(component IN LISTS LOCKSTEP_COMPILED_WITH)
   if(TARGET lockstep::${component})
     list(APPEND lockstep_compiled_link lockstep::${component})
   endif()
