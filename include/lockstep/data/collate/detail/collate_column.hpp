@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <lockstep/data/collate/collate.hpp>
 #include <lockstep/data/collate/detail/collate_padded.hpp>
@@ -14,6 +15,7 @@
 #include <lockstep/data/collate/detail/collate_rules.hpp>
 #include <lockstep/data/collate/slab.hpp>
 #include <lockstep/data/columns.hpp>
+#include <lockstep/data/detail/stream_copy.hpp>
 #include <lockstep/data/row.hpp>
 
 // Functions of a collate for each kind of column. `lay_out` takes its memory, `pad` fills the part of a row that its
@@ -78,6 +80,15 @@ void put(OptionalColumn<T, HostSpace> const& column, Index row, std::optional<T>
   if (!value) return;  // `pad` has written it
   cell(column, row).value = *value;
   cell(column, row).present = true;
+}
+/// Copies a sequence into its row, padded or ragged.
+template <template <class, class, std::size_t> class SequenceColumn, Number T, std::size_t N, class Element>
+void put(SequenceColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
+         CollateRules const& rules) {
+  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
+  auto const to = cell(column, row);
+  check_length(rules, values.size(), to.size() / element_width<N>, row);
+  stream_copy(to.data(), values.data(), to.size_bytes());
 }
 inline void put(TextColumn<HostSpace> const& column, Index row, std::string const& text, CollateRules const& rules) {
   auto const to = cell(column, row);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/collate/detail/collate_rules.hpp>
@@ -93,15 +92,6 @@ void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateRules co
   std::fill(mask, mask + first, false);
   std::fill(mask + first, mask + first + count, true);
   std::fill(mask + first + count, mask + length, false);
-}
-
-template <Number T, std::size_t N, class Element>
-void put(PaddedColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
-         CollateRules const& rules) {
-  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
-  auto const to = cell(column, row);
-  check_length(rules, values.size(), to.size() / element_width<N>, row);
-  stream_copy(to.data(), values.data(), to.size_bytes());
 }
 
 template <Number T, std::size_t N>

@@ -4,11 +4,9 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include <lockstep/data/collate/detail/collate_rules.hpp>
 #include <lockstep/data/collate/slab.hpp>
-#include <lockstep/data/detail/stream_copy.hpp>
 #include <lockstep/data/row.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
@@ -26,15 +24,6 @@ void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>&
   column.values.extent[0] = offsets[rows];
   if constexpr (N != 0) column.values.extent[1] = static_cast<Index>(N);
   column.values.data = slab.template take_elements<T>(column.values.size());
-}
-
-template <Number T, std::size_t N, class Element>
-void put(RaggedColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
-         CollateRules const& rules) {
-  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
-  auto const to = cell(column, row);
-  check_length(rules, values.size(), to.size() / element_width<N>, row);
-  stream_copy(to.data(), values.data(), to.size_bytes());
 }
 
 template <Number T, std::size_t N>
