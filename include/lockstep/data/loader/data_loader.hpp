@@ -42,7 +42,7 @@ concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
 /// @determinism bitwise, for any number of workers
 template <class D, class S, class C>
 class DataLoader {
-  static_assert(!detail::ReadsForward<D> || std::is_same_v<S, SequentialSampler>,
+  static_assert(!detail::SequentialAccess<D> || std::is_same_v<S, SequentialSampler>,
                 "Lockstep: a stream has its own sample order; its sampler is SequentialSampler");
   using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
   using Core = detail::LoaderCore<D, OrderType, C>;
@@ -130,7 +130,7 @@ class DataLoader {
                     "Lockstep: the sampler's order lacks some functions of an order by batches: samples(), batches(), "
                     "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
     }
-    if (detail::ReadsForward<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
+    if (detail::SequentialAccess<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
       throw ConfigError(
           "DataLoader: a stream has no other samples for padding or replacement, and no number of "
           "samples of which some could be dropped; leave tail at exact and on_failure at raise or skip");
@@ -274,7 +274,7 @@ class DataLoader {
     require(split.count >= 1, "split.count", split.count, "at least 1");
     require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
             "within [0, all - count]");
-    if constexpr (detail::ReadsForward<D>) {
+    if constexpr (detail::SequentialAccess<D>) {
       Index const lanes = core_->dataset().lanes();
       require(lanes % split.all == 0, "split.all", split.all,
               "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");

@@ -61,7 +61,7 @@ struct BatchMaker {
         } catch (std::bad_alloc const&) {
           throw;  // not the sample's fault
         } catch (...) {
-          if (reads_forward && phase == Phase::read && options.on_failure == OnFailure::raise) {
+          if (sequential && phase == Phase::read && options.on_failure == OnFailure::raise) {
             job.failure.merge({std::current_exception(), row});  // and continue: other threads' samples follow
             continue;
           }
@@ -79,7 +79,7 @@ struct BatchMaker {
   Index mend(Job& job) const {
     auto& shard = *job.shard;
     auto const count = static_cast<Index>(shard.failed.size()) - shard.absent;
-    if (reads_forward || options.on_failure == OnFailure::skip) {
+    if (sequential || options.on_failure == OnFailure::skip) {
       shard.remove_failed();
       if (job.phase == Phase::read) {
         shard.advance();  // the batch is planned for the remaining rows
@@ -93,7 +93,7 @@ struct BatchMaker {
   }
 
  private:
-  static constexpr bool reads_forward = ReadsForward<D>;
+  static constexpr bool sequential = SequentialAccess<D>;
   static constexpr int most_substitutes = 16;  // attempts for one sample
 
   /// Records the sample that the worker is processing, for messages of a waiting thread.
@@ -103,7 +103,7 @@ struct BatchMaker {
   }
   /// Whether a failed row is handled after the phase. Samples that cannot be read are substituted in `read` already.
   [[nodiscard]] bool can_mend(Job const& job) const noexcept {
-    if (reads_forward && job.phase != Phase::read) return false;  // a stream's sample cannot be read again
+    if (sequential && job.phase != Phase::read) return false;  // a stream's sample cannot be read again
     return options.on_failure == OnFailure::skip ||
            (options.on_failure == OnFailure::substitute && job.phase == Phase::write &&
             job.shard->restarts < most_substitutes);
@@ -134,7 +134,7 @@ struct BatchMaker {
     } else {
       for (auto& each : indices) each = index_at(each);
     }
-    if constexpr (!reads_forward)
+    if constexpr (!sequential)
       for (std::size_t k = 0; k < indices.size(); ++k) check_index(indices[k], job.slot->epoch, positions[begin + k]);
   }
   /// @throws DataError if the order returns an index that the dataset does not have

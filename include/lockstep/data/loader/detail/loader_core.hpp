@@ -87,7 +87,7 @@ class LoaderCore {
     split_ = split;
     replay_ = replay;
     layout_ = layout(split, epoch, first);
-    if constexpr (ReadsForward<D>) dataset().rewind(epoch, layout_.begin(step));
+    if constexpr (SequentialAccess<D>) dataset().rewind(epoch, layout_.begin(step));
     epoch_ = epoch;
     step_ = step;
     last_epoch_ = layout(split, epoch).steps() == 0 ? epoch : last_epoch;

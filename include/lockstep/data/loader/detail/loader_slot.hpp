@@ -140,7 +140,7 @@ struct LoaderShard {
   /// Returns false if there is no such sample because a stream has ended.
   bool read(Reader& reader, Index row, SampleKey const& key) {
     auto const k = static_cast<std::size_t>(row);
-    if constexpr (ReadsForward<D>) {
+    if constexpr (SequentialAccess<D>) {
       samples[k] = reader.take(key);
       if (!samples[k]) return false;
       extents[k] = extent_of(*samples[k]);
