@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
-#include <lockstep/data/detail/recent.hpp>
+#include <lockstep/data/detail/table_cache.hpp>
 #include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -61,7 +61,7 @@ struct WeightedSampler {
         alias_ = std::make_shared<std::vector<Column> const>(columns(sampler.weights));
       } else {
         weights_ = std::make_shared<std::vector<double> const>(sampler.weights);
-        recent_ = std::make_shared<detail::RecentTables>(std::size_t{2});
+        tables_ = std::make_shared<detail::TableCache>(std::size_t{2});
       }
     }
 
@@ -84,13 +84,13 @@ struct WeightedSampler {
       explicit Epoch(std::uint64_t key) : random_(key) {}
       Philox random_;
       std::shared_ptr<std::vector<Column> const> alias_{};
-      detail::RecentTables::Table table_{};
+      detail::TableCache::Table table_{};
     };
     [[nodiscard]] Epoch in(Index epoch) const {
       auto const key = mix(mix("lockstep.data.weighted_sampler"), seed_, static_cast<std::uint64_t>(epoch));
       Epoch out(key);
       out.alias_ = alias_;
-      if (recent_) out.table_ = recent_->get({epoch, 0}, [&](auto& table) { draw(Philox(key), table); });
+      if (tables_) out.table_ = tables_->get({epoch, 0}, [&](auto& table) { draw(Philox(key), table); });
       return out;
     }
 
@@ -146,7 +146,7 @@ struct WeightedSampler {
     Replacement replacement_;
     std::shared_ptr<std::vector<Column> const> alias_;
     std::shared_ptr<std::vector<double> const> weights_;
-    std::shared_ptr<detail::RecentTables> recent_;
+    std::shared_ptr<detail::TableCache> tables_;
   };
 
   using Order = OrderOf<>;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <lockstep/data/collate/detail/collate_rules.hpp>
+#include <lockstep/data/collate/detail/collate_options.hpp>
 #include <lockstep/data/collate/slab.hpp>
 #include <lockstep/data/row.hpp>
 
@@ -13,10 +13,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 template <Number T, std::size_t N, class Sample>
 void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
-             CollateRules const& rules) {
+             CollateOptions const& options) {
   auto* const offsets = slab.template take_elements<Index>(rows + 1);
   offsets[0] = 0;
-  lengths.take(rules, [&](Index row, Index length) {
+  lengths.take(options, [&](Index row, Index length) {
     offsets[row + 1] = offsets[row] + length;
     column.longest = std::max(column.longest, length);
   });
@@ -27,9 +27,9 @@ void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>&
 }
 
 template <Number T, std::size_t N>
-void finish(RaggedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules const& rules) {
+void finish(RaggedColumn<T, HostSpace, N>& column, Slab& slab, CollateOptions const& options) {
   if constexpr (std::same_as<T, std::int32_t> && N == 0) {
-    if (rules.segment_plans == SegmentPlans::none) return;
+    if (options.segment_plans == SegmentPlans::none) return;
     auto& plan = slab.take_segment_plan();
     plan.build(column.values.span());
     column.plan = &plan;
