@@ -104,10 +104,10 @@ class DataLoader {
   DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
     require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
             "within [1, 2^31)");
-    require(options.workers >= 0 && options.workers <= most_threads, "workers", options.workers,
+    require(options.workers >= 0 && options.workers <= max_threads, "workers", options.workers,
             "within [0, 1024]; with 0 the caller makes the batches");
-    require(options.prefetch >= 0 && options.prefetch <= most_slots, "prefetch", options.prefetch, "within [0, 1024]");
-    require(options.max_workers >= 0 && options.max_workers <= most_threads, "max_workers", options.max_workers,
+    require(options.prefetch >= 0 && options.prefetch <= max_slots, "prefetch", options.prefetch, "within [0, 1024]");
+    require(options.max_workers >= 0 && options.max_workers <= max_threads, "max_workers", options.max_workers,
             "within [0, 1024]");
     require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 means no limit");
     require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
@@ -140,16 +140,16 @@ class DataLoader {
   }
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
-    leave();
+    release_core();
     core_ = std::move(other.core_);
     process_ = other.process_;
     fingerprint_ = std::move(other.fingerprint_);
     size_ = other.size_;
     replay_ = other.replay_;
-    taker_ = other.taker_;
+    consumer_thread_ = other.consumer_thread_;
     return *this;
   }
-  ~DataLoader() { leave(); }
+  ~DataLoader() { release_core(); }
 
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Returns the number of samples in an epoch.
@@ -176,7 +176,7 @@ class DataLoader {
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
-    taker_ = std::this_thread::get_id();
+    consumer_thread_ = std::this_thread::get_id();
     core_->start(split, epoch, 0, step, last_epoch, replay_);
   }
 
@@ -201,7 +201,7 @@ class DataLoader {
   void resume(Split split, LoaderState const& state, Index last_epoch) {
     check(state);
     check(split, state.epoch, last_epoch);
-    taker_ = std::this_thread::get_id();
+    consumer_thread_ = std::this_thread::get_id();
     core_->start(split, state.epoch, state.position, 0, last_epoch, replay_);
   }
   /// Returns 16 hexadecimal digits, equal for loaders that deliver as many samples in the same order. Reads no sample.
@@ -225,11 +225,10 @@ class DataLoader {
   /// @throws ConfigError if no batch is left, all are held, or another thread called `start`
   Held next() {
     expect_own_process();
-    if (taker_ != std::this_thread::get_id() && taker_ != std::thread::id())
+    if (consumer_thread_ != std::this_thread::get_id() && consumer_thread_ != std::thread::id())
       throw ConfigError(
           "DataLoader: one thread called next and another called start, for instance because ranks that are threads "
-          "share a "
-          "loader; make one loader per rank inside launch::run, and call start and next in the same thread");
+          "share a loader; make one loader per rank inside launch::run, and call start and next in the same thread");
     return Held(core_, core_->next());
   }
   /// Returns the next micro-step of a stream of unknown length, or nothing when no rank has a row left. Rows whose
@@ -238,7 +237,7 @@ class DataLoader {
   template <class SumOverRanks>
   std::optional<Held> next_while_any(SumOverRanks&& sum_over_ranks) {
     std::optional<Held> out(next());
-    if (sum_over_ranks(out->slot_->found()) == 0) out.reset();
+    if (sum_over_ranks(out->slot_->existing_rows()) == 0) out.reset();
     return out;
   }
 
@@ -247,7 +246,7 @@ class DataLoader {
 
  private:
   static constexpr Index max_rows = (Index{1} << 31) - 1;
-  static constexpr int most_threads = 1024, most_slots = 1024;
+  static constexpr int max_threads = 1024, max_slots = 1024;
 
   /// Computed on first use: it may read all data.
   [[nodiscard]] std::string const& fingerprint() const {
@@ -261,7 +260,7 @@ class DataLoader {
                         " does not have; make loaders after the fork");
   }
   /// A fork has no workers, so it does not wait for them; it leaks the memory that it shares with them.
-  void leave() noexcept {
+  void release_core() noexcept {
     if (!core_) return;
     if (::getpid() == process_)
       core_->stop();
@@ -305,7 +304,7 @@ class DataLoader {
   Index size_ = 0;  // of the dataset, when its order was made
   mutable std::string fingerprint_;
   Replay replay_ = Replay::none;
-  std::thread::id taker_{};
+  std::thread::id consumer_thread_{};
 };
 
 /// Reports why the arguments are invalid, without further errors.
