@@ -257,8 +257,8 @@ TEST_CASE("among many members and hard links each is found, and a duplicate too"
   }
   auto const tar = archive.open(bytes + end);
   REQUIRE(tar.size() == 2);
-  CHECK(tar.get(0).parts.size() == 20000);
-  CHECK(tar.get(1).parts.back().extension == "19999");
+  CHECK(tar.get(0).members.size() == 20000);
+  CHECK(tar.get(1).members.back().extension == "19999");
   CHECK_THROWS_WITH_AS(archive.open(bytes + member(name(7), "") + end),
                        doctest::Contains("holds \"frame.7.png\" twice"), DataError);
 }

@@ -13,7 +13,7 @@
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
-// What datasets that are made of other datasets forward to them.
+// Operations that datasets made of other datasets forward to them.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Offers extents and reads samples directly into rows. A collate may not support this.

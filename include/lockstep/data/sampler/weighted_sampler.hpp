@@ -170,8 +170,8 @@ struct WeightedSampler {
     if (!std::isfinite(total))
       throw ConfigError("WeightedSampler: the sum of the weights is infinite; make them smaller");
     if (positive == 0 && size > 0) throw ConfigError("WeightedSampler: no weight is positive; nothing could be drawn");
-    auto const most = replacement == Replacement::with ? size : positive;
-    auto const drawn = samples == 0 ? most : samples;
+    auto const limit = replacement == Replacement::with ? size : positive;
+    auto const drawn = samples == 0 ? limit : samples;
     if (drawn < 0 || (size == 0 && drawn > 0) || (replacement == Replacement::without && drawn > positive)) {
       throw ConfigError("WeightedSampler: samples is " + std::to_string(drawn) +
                         "; it must be at least 0 and, without " + "replacement, at most the " +

@@ -119,7 +119,7 @@ class TokenFile {
  private:
   [[nodiscard]] std::vector<Checksum> read_sums() const {
     auto const bytes = header_.blocks() * sizeof(Checksum);
-    file_.expect_room(header_.sums_at, bytes, "the checksums");
+    file_.require_range(header_.sums_at, bytes, "the checksums");
     std::vector<Checksum> sums(static_cast<std::size_t>(header_.blocks()));
     file_.read(header_.sums_at, std::as_writable_bytes(std::span(sums)));
     return sums;
