@@ -52,16 +52,16 @@ class DataLoader {
   using Batch = typename C::template Batch<D, HostSpace>;
 
   /// Holds the batches of one micro-step until destroyed. They stay valid if the loader is restarted or destroyed.
-  class [[nodiscard]] Held {
+  class [[nodiscard]] HeldBatches {
    public:
-    Held(Held&& other) noexcept = default;
-    Held& operator=(Held&& other) noexcept {
-      Held taken(std::move(other));
+    HeldBatches(HeldBatches&& other) noexcept = default;
+    HeldBatches& operator=(HeldBatches&& other) noexcept {
+      HeldBatches taken(std::move(other));
       core_.swap(taken.core_);
       slot_.swap(taken.slot_);
       return *this;
     }
-    ~Held() {
+    ~HeldBatches() {
       if (slot_) core_->release(slot_.get());
     }
 
@@ -93,12 +93,14 @@ class DataLoader {
 
    private:
     friend DataLoader;
-    Held(std::shared_ptr<Core> core, std::shared_ptr<typename Core::Slot> slot) noexcept
+    HeldBatches(std::shared_ptr<Core> core, std::shared_ptr<typename Core::Slot> slot) noexcept
         : core_(std::move(core)), slot_(std::move(slot)) {}
 
     std::shared_ptr<Core> core_;
     std::shared_ptr<typename Core::Slot> slot_;
   };
+
+  using Held [[deprecated("DataLoader::HeldBatches")]] = HeldBatches;
 
   /// @throws ConfigError if an option is out of range
   DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
@@ -186,7 +188,7 @@ class DataLoader {
   }
   /// Returns the state from which to resume after a micro-step. For a BatchOrder, the position counts batches: another
   /// number of ranks can share them, and their content is equal.
-  [[nodiscard]] LoaderState state_after(Held const& held) const {
+  [[nodiscard]] LoaderState state_after(HeldBatches const& held) const {
     LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
     if (held.step() + 1 >= held.slot_->layout.steps()) {
       ++out.epoch;
@@ -223,20 +225,20 @@ class DataLoader {
   /// @throws DataError if the deadline passes, with the samples that workers are reading or writing; call again to
   /// continue waiting
   /// @throws ConfigError if no batch is left, all are held, or another thread called `start`
-  Held next() {
+  HeldBatches next() {
     expect_own_process();
     if (consumer_thread_ != std::this_thread::get_id() && consumer_thread_ != std::thread::id())
       throw ConfigError(
           "DataLoader: one thread called next and another called start, for instance because ranks that are threads "
           "share a loader; make one loader per rank inside launch::run, and call start and next in the same thread");
-    return Held(core_, core_->next());
+    return HeldBatches(core_, core_->next());
   }
   /// Returns the next micro-step of a stream of unknown length, or nothing when no rank has a row left. Rows whose
   /// failed samples are skipped count. Collective: all ranks call it equally often. `sum_over_ranks(rows)` returns the
   /// sum of all ranks' arguments.
   template <class SumOverRanks>
-  std::optional<Held> next_while_any(SumOverRanks&& sum_over_ranks) {
-    std::optional<Held> out(next());
+  std::optional<HeldBatches> next_while_any(SumOverRanks&& sum_over_ranks) {
+    std::optional<HeldBatches> out(next());
     if (sum_over_ranks(out->slot_->existing_rows()) == 0) out.reset();
     return out;
   }

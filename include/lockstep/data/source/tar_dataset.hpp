@@ -29,6 +29,8 @@ struct TarMember {
   std::vector<std::uint8_t> bytes;
 };
 
+using TarPart [[deprecated("data::TarMember")]] = TarMember;
+
 /// A sample of a tar archive: its members by extension.
 struct TarSample {
   std::string key;  ///< the common part of the members' paths
