@@ -17,9 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// private-use characters, and bytes that are not UTF-8. Keeps unassigned characters as letters, because a later
 /// Unicode version may assign them. In lower case, also drops accents.
 /// @source Devlin et al. 2019, BERT, and the rules published with its code
-class WordCutter {
+class BasicTokenizer {
  public:
-  explicit WordCutter(bool lower_case) noexcept : lower_case_(lower_case) {}
+  explicit BasicTokenizer(bool lower_case) noexcept : lower_case_(lower_case) {}
 
   /// Calls `each(word, characters)` for every word in order, until one call returns false.
   template <class Each>

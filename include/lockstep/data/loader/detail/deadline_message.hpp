@@ -13,8 +13,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// Returns the message for a `next` that waits longer than its deadline: the current work of the first `threads`
 /// workers.
 template <class D, class Workers, class Slot>
-[[nodiscard]] std::string late_batch(D const& dataset, Workers const& workers, std::size_t threads, Slot const& slot,
-                                     double deadline_seconds) {
+[[nodiscard]] std::string deadline_message(D const& dataset, Workers const& workers, std::size_t threads,
+                                           Slot const& slot, double deadline_seconds) {
   auto const now = Clock::seconds();
   auto const seconds = [](double s) { return std::to_string(static_cast<Index>(s * 1000)) + " ms"; };
   auto out = "DataLoader: no batch within " + seconds(deadline_seconds) + " for epoch " + std::to_string(slot.epoch) +

@@ -13,16 +13,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-struct TarMember {
+struct TarEntry {
   std::string name;
   std::uint64_t offset = 0, bytes = 0;
 };
 
 /// Finds the regular files of a tar archive: ustar, with GNU's long names and large sizes and with pax headers. A hard
 /// link has the bytes of its target, which must precede it.
-class TarWalk {
+class TarParser {
  public:
-  explicit TarWalk(DataFile const& file) : file_(file) {
+  explicit TarParser(DataFile const& file) : file_(file) {
     for (;;) {
       if (at_ >= file_.size())
         file_.fail("has no end of the archive after byte " + std::to_string(at_) + ": it was cut off, write it again");
@@ -31,17 +31,17 @@ class TarWalk {
       check_sum(header);
       auto const bytes = has_size_ ? next_bytes_ : number(header, 124, 12);
       auto const data = at_ + block;
-      file_.expect_room(data, bytes, "the member at byte " + std::to_string(at_));
-      member(header, data, bytes);
+      file_.require_range(data, bytes, "the member at byte " + std::to_string(at_));
+      add_entry(header, data, bytes);
       at_ = data + (bytes + block - 1) / block * block;
     }
   }
-  std::vector<TarMember> take() && { return std::move(members_); }
+  std::vector<TarEntry> take() && { return std::move(entries_); }
 
  private:
   static constexpr std::uint64_t block = 512;
 
-  void member(std::string const& header, std::uint64_t data, std::uint64_t bytes) {
+  void add_entry(std::string const& header, std::uint64_t data, std::uint64_t bytes) {
     auto const type = header[156];
     if (type == 'L' || type == 'K') {
       auto& text = type == 'L' ? next_name_ : next_link_;
@@ -51,17 +51,18 @@ class TarWalk {
     }
     if (type == 'S') sparse();
     if (type == 'x') return pax(file_.read_text(data, bytes, "a pax header"));
-    if (type == '0' || type == '\0') members_.push_back({name(header), data, bytes});
+    if (type == '0' || type == '\0') entries_.push_back({name(header), data, bytes});
     if (type == '1') hard_link(header);
-    next_name_.clear(), next_link_.clear();
+    next_name_.clear();
+    next_link_.clear();
     has_size_ = false;
   }
   void hard_link(std::string const& header) {
     if (next_link_.empty()) next_link_ = field(header, 157, 100);
-    for (; named_ < members_.size(); ++named_) by_name_[members_[named_].name] = named_;  // the last one counts
+    for (; named_ < entries_.size(); ++named_) by_name_[entries_[named_].name] = named_;  // the last one counts
     if (auto const found = by_name_.find(next_link_); found != by_name_.end()) {
-      auto const& target = members_[found->second];
-      return members_.push_back({name(header), target.offset, target.bytes});
+      auto const& target = entries_[found->second];
+      return entries_.push_back({name(header), target.offset, target.bytes});
     }
     file_.fail("holds \"" + name(header) + "\" as a hard link to \"" + next_link_ +
                "\", which does not come before it; write the archive with --hard-dereference");
@@ -135,7 +136,7 @@ class TarWalk {
   std::uint64_t at_ = 0, next_bytes_ = 0;
   bool has_size_ = false;
   std::string next_name_, next_link_;
-  std::vector<TarMember> members_;
+  std::vector<TarEntry> entries_;
   std::unordered_map<std::string, std::size_t> by_name_;  // first `named_` members; empty without hard links
   std::size_t named_ = 0;
 };

@@ -12,12 +12,12 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 /// Cache of the latest tables by key, for orders that sort an epoch or a window of it. Thread-safe.
-class RecentTables {
+class TableCache {
  public:
   using Table = std::shared_ptr<std::vector<Index> const>;
   using Key = std::pair<Index, Index>;
 
-  explicit RecentTables(std::size_t most) : most_(most) { tables_.reserve(most); }
+  explicit TableCache(std::size_t max_tables) : max_tables_(max_tables) { tables_.reserve(max_tables); }
 
   /// Returns the table of a key; makes it with `make(table)` if it is not in the cache.
   template <class Make>
@@ -28,14 +28,14 @@ class RecentTables {
     if (found != tables_.end()) return found->second;
     auto table = std::make_shared<std::vector<Index>>();
     make(*table);
-    if (tables_.size() == most_) tables_.erase(tables_.begin());
+    if (tables_.size() == max_tables_) tables_.erase(tables_.begin());
     tables_.emplace_back(key, table);
     return table;
   }
 
  private:
   std::mutex mutex_;
-  std::size_t const most_;
+  std::size_t const max_tables_;
   std::vector<std::pair<Key, Table>> tables_;  // oldest first
 };
 
