@@ -263,6 +263,7 @@
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check/check_memory.hpp>
 #include <lockstep/parallel/check/check_replicas.hpp>
+#include <lockstep/parallel/deprecated.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/gradients/collective_cost.hpp>

@@ -18,8 +18,8 @@ Workload work() {
   for (int i = 1; i <= 32; ++i) out.gradients.push_back({1e8 / 32, 0.1 * i / 32});
   return out;
 }
-constexpr scaling::Fabric slow{.message_seconds = 1e-5, .byte_seconds = 1e-8};
-constexpr scaling::Fabric fast{.message_seconds = 1e-7, .byte_seconds = 1e-12};
+constexpr scaling::Fabric slow{.latency_seconds = 1e-5, .seconds_per_byte = 1e-8};
+constexpr scaling::Fabric fast{.latency_seconds = 1e-7, .seconds_per_byte = 1e-12};
 
 bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
@@ -71,7 +71,7 @@ TEST_CASE("the text report has both tables, their conclusion and the remedies") 
                       .other_seconds = 0.004,
                       .spread_seconds = 0.004,
                       .gradients = {{1e6, 0.1}}};
-  CHECK(ScalingReport(work, {.message_seconds = 4e-3, .byte_seconds = 5e-9}, {2, 4}).text() ==
+  CHECK(ScalingReport(work, {.latency_seconds = 4e-3, .seconds_per_byte = 5e-9}, {2, 4}).text() ==
         "predicted, none of it measured: ranks that send each other messages of 4000.0 us and 0.200 GB/s (report takes "
         "--alpha-us, --beta-gb-s), each with processors and a loader of its own\n"
         "the same batch for each rank: 16 samples a step\n"

@@ -249,14 +249,15 @@ class Training : public detail::Additions {
     else
       return std::nullopt;
   }
-  [[nodiscard]] parallel::FloatProducts float_products() const noexcept {
-    return precision_of(options_) == Precision::tf32 ? parallel::FloatProducts::tf32 : parallel::FloatProducts::exact;
+  [[nodiscard]] parallel::MatmulPrecision matmul_precision() const noexcept {
+    return precision_of(options_) == Precision::tf32 ? parallel::MatmulPrecision::tf32
+                                                     : parallel::MatmulPrecision::float32;
   }
   /// Passes a policy whose communicator and replicas share one memory space.
   template <class Nccl, class F>
   decltype(auto) over_nccl(F& f) const {
     return f(
-        parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus(), float_products()});
+        parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus(), matmul_precision()});
   }
   template <class Communicator>
   [[nodiscard]] auto distributed(Communicator communicator) const {
@@ -268,7 +269,7 @@ class Training : public detail::Additions {
   decltype(auto) on_backend(Policy policy, F& f) const {
     if constexpr (built_with_cuda<>)
       if (options_.backend == Backend::cuda)
-        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus(), float_products()},
+        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus(), matmul_precision()},
                                         options_.reproducible});
     return f(parallel::Reproducible{std::move(policy), options_.reproducible});
   }

@@ -66,7 +66,7 @@ struct Faulty : parallel::DataParallel {
     void micro_step(std::span<Batch const> batches, parallel::MicroStep const& step) {
       Base::micro_step(batches, step);
       if (++passes == 3)
-        this->each([](int device, auto& replica) { replica.value_data()[0] += device == 1 ? 1.f : 0.f; });
+        this->for_each_shard([](int device, auto& replica) { replica.value_data()[0] += device == 1 ? 1.f : 0.f; });
     }
   };
 };

@@ -14,7 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Returns why `shards` shards cannot be distributed over `devices` ranks or devices, with the nearest number that
 /// fits. Returns an empty string if they can.
-[[nodiscard]] inline std::string why_not_dealt(int shards, int devices) {
+[[nodiscard]] inline std::string shard_count_error(int shards, int devices) {
   auto const nearest = [](int n) {
     auto const below = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
     return n - below <= 2 * below - n ? below : 2 * below;
@@ -57,7 +57,7 @@ struct Reproducible : Policy {
                           ": each rank rounds its sum over shards, so that bits depend on the number of "
                           "ranks; leave out either");
     auto const dealt_to = Policy::all_shards();
-    if (auto const why = why_not_dealt(all, dealt_to); !why.empty())
+    if (auto const why = shard_count_error(all, dealt_to); !why.empty())
       throw ConfigError("Reproducible: " + std::to_string(all) + " shards: " + why);
     return dealt_to < 1 ? 1 : all / dealt_to;
   }

@@ -36,7 +36,7 @@ template <class Model, class Optimizer, class Policy>
           "clip_norm measure the global norm");
   std::vector<std::pair<std::string, double>> norms;
   auto const weight = detail::TrainerParts::weight(trainer);
-  session.each([&](int shard, Replica& replica) {
+  session.for_each_shard([&](int shard, Replica& replica) {
     if (shard != 0) return;
     for (auto const& entry : trainer.layout().entries()) {
       TensorView<float const, 1, Space> const gradient{replica.gradient_data() + entry.offset, {entry.size}};

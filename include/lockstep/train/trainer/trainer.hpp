@@ -83,8 +83,8 @@ class Trainer {
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values(seed)),
         seed_(seed) {
-    if constexpr (train::detail::agrees<Session>)
-      session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
+    if constexpr (train::detail::ChecksAgreement<Session>)
+      session_.check_agreement(train::detail::agreement_of(optimizer_, layout_, seed));
   }
   // Not copyable: the session refers to model, policy and layout.
   Trainer(Trainer const&) = delete;
@@ -203,7 +203,8 @@ class Trainer {
       evaluate(Evaluation const& evaluation, train::StepsMade const& made = {}) {
     auto const turn = call();
     train::detail::check_names(train::detail::Counted(evaluation), "evaluate");
-    if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
+    if constexpr (train::detail::ChecksAgreement<Session>)
+      session_.check_agreement(train::detail::agreement_of(evaluation));
     train::detail::WithAverages const averaged(any_session_, averages_in_place_);
     return evaluate_all(evaluation, made);
   }
@@ -244,7 +245,7 @@ class Trainer {
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
                                    Index steps, train::StepsMade const& made = {}) {
-    session_.share_buffers();
+    session_.synchronize_buffers();
     start(evaluation.loader, 0, 0, 1);
     return train::detail::evaluate(session_, split(), prefix, evaluation, steps, made);
   }
@@ -277,8 +278,8 @@ class Trainer {
     train::detail::check_evaluation(counted, evaluates, options);
     Index const batch_size = loader.options().batch_size;
     auto record = train::detail::record_of(any_session_, policy_, layout_, batch_size, options);
-    if constexpr (train::detail::agrees<Session>)
-      session_.agree(train::detail::agreement_of(options, loader, evaluation, counted, record.batch_size));
+    if constexpr (train::detail::ChecksAgreement<Session>)
+      session_.check_agreement(train::detail::agreement_of(options, loader, evaluation, counted, record.batch_size));
     auto const fit_plan =
         train::detail::plan_of(loader.samples(), loader.steps(split()), batch_size * split().all, record, options);
     train::detail::SomeLoader<Loader> any_loader(loader);

@@ -68,7 +68,7 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
   static_assert(
       nn::HasPredict<Model, typename Replica::Context, typename Replica::template Brought<typename Loader::Batch>>,
       "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
-  if constexpr (detail::agrees<Session>) session.agree(detail::agreement_of(Evaluation{loader}));
+  if constexpr (detail::ChecksAgreement<Session>) session.check_agreement(detail::agreement_of(Evaluation{loader}));
   std::optional<AtomicFile> file;
   if (trainer.rank() == 0) file.emplace(path);
   detail::SortedRows table(path);
@@ -82,7 +82,7 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
     for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
       auto const held = loader.next();
       detail::naming_samples(held, [&] {
-        session.each([&](int number, auto& replica) {
+        session.for_each_shard([&](int number, auto& replica) {
           auto const shard = static_cast<std::size_t>(number);
           detail::SeesPrediction rows{[&](auto const& prediction, auto const& batch) {
             by_shard[shard].add(held.samples(shard), prediction, batch, row);

@@ -16,8 +16,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Whether a session's replicas are on several ranks, which may have been started with different arguments.
 template <class Session>
-concept agrees = requires(Session& session, parallel::Agreement const& agreement) {
-  session.agree(agreement);
+concept ChecksAgreement = requires(Session& session, parallel::Agreement const& agreement) {
+  session.check_agreement(agreement);
 };
 
 /// Returns the settings of a rank's updates.

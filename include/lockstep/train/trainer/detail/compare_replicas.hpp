@@ -12,7 +12,7 @@ enum class Updates { make_alike, leave_apart };
 template <class Session>
 void compare_replicas(Session& session, Updates updates, Index step) {
   if constexpr (requires { session.check_replicas(step); })
-    if (updates == (Session::update_makes_alike ? Updates::make_alike : Updates::leave_apart))
+    if (updates == (Session::update_copies_parameters ? Updates::make_alike : Updates::leave_apart))
       session.check_replicas(step);
 }
 

@@ -85,7 +85,7 @@ template <class Session, class Loader, class... Metrics>
   for (Index step = 0; step < steps; ++step) {
     auto const held = evaluation.loader.next();
     naming_samples(held, [&] {
-      session.each([&](int shard, auto& replica) {
+      session.for_each_shard([&](int shard, auto& replica) {
         auto& part = parts[static_cast<std::size_t>(shard)];
         auto const& batch = held.batches()[static_cast<std::size_t>(shard)];
         part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);

@@ -53,7 +53,7 @@ class RunningFit {
     epoch_loss_ = checkpoints_.take_up(record_);
     session.set_loss_scale(record_.loss_scale);
     done_ = record_.steps > 0 ? plan_.trainer_steps(record_.steps) : plan_.before;
-    session.take_products(record_.timed_products);
+    session.set_gemm_algorithms(record_.timed_products);
     for (auto& report : record_.evaluations) judge_.take(report);  // judge_by may have changed
   }
   RunningFit(RunningFit const&) = delete;
@@ -137,10 +137,10 @@ class RunningFit {
   void leave_step() {
     auto const now = Clock::seconds();
     epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
-    record_.stopped = session_.stops() && !over();
+    record_.stopped = session_.stop_requested() && !over();
     if (!session_.kind().on_host && options_.timed_products && record_.timed_products.empty()) {
-      record_.timed_products = session_.choose_products(rank_);
-      session_.take_products(record_.timed_products);
+      record_.timed_products = session_.choose_gemm_algorithms(rank_);
+      session_.set_gemm_algorithms(record_.timed_products);
     }
     checkpoints_.leave(record_, epoch_loss_, record_.stopped || over());
   }
