@@ -47,7 +47,7 @@ inline void write_setting(json::Writer& out, std::string_view text) {
 }
 
 inline void write_phases(json::Writer& out, RunRecord const& record) {
-  auto const member = [&](char const* name, double seconds) { out.member(name, record.milliseconds_of_step(seconds)); };
+  auto const member = [&](char const* name, double seconds) { out.member(name, record.ms_per_step(seconds)); };
   out.key("phases_ms").begin_object();
   member("data_wait", record.data_wait_seconds);
   if (record.phases.pass > 0) {
@@ -71,10 +71,10 @@ inline void write_gpu(json::Writer& out, parallel::DeviceStep const& step) {
 inline void write_ranks(json::Writer& out, RunRecord const& record) {
   out.key("ranks_ms").begin_array();
   for (auto const& rank : record.ranks) {
-    out.begin_object().member("data_wait", record.milliseconds_of_step(rank.data_wait));
-    out.member("compute", record.milliseconds_of_step(rank.compute));
-    out.member("communication_exposed", record.milliseconds_of_step(rank.communication));
-    out.member("optimizer", record.milliseconds_of_step(rank.optimizer)).end_object();
+    out.begin_object().member("data_wait", record.ms_per_step(rank.data_wait));
+    out.member("compute", record.ms_per_step(rank.compute));
+    out.member("communication_exposed", record.ms_per_step(rank.communication));
+    out.member("optimizer", record.ms_per_step(rank.optimizer)).end_object();
   }
   out.end_array();
 }

@@ -79,11 +79,11 @@ class AnySession {
 
 /// Adapter from a concrete session, which must outlive it.
 template <class Optimizer, class Session>
-class SomeSession final : public AnySession {
+class SessionAdapter final : public AnySession {
   using Replica = typename Session::DeviceReplica;
 
  public:
-  explicit SomeSession(Session& session)
+  explicit SessionAdapter(Session& session)
       : AnySession({static_cast<std::size_t>(Optimizer::states), optim::name_of<Optimizer>(),
                     optim::averages<Optimizer>, Replica::scales_loss, Replica::Space::host_accessible}),
         session_(session) {}

@@ -8,7 +8,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Internal access to a trainer, for serialization and observers.
-struct TrainerParts {
+struct TrainerAccess {
   template <class Trainer>
   [[nodiscard]] static auto& session(Trainer& trainer) noexcept {
     return trainer.session_;
