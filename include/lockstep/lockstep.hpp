@@ -315,7 +315,8 @@
 #include <lockstep/train/trainer/trainer_state.hpp>
 #include <lockstep/train/trainer/write_predictions.hpp>
 
+#include <lockstep/scaling/bottleneck.hpp>
+#include <lockstep/scaling/deprecated.hpp>
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/speed_up.hpp>
 #include <lockstep/scaling/step_profile.hpp>
-#include <lockstep/scaling/verdict.hpp>

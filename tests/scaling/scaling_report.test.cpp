@@ -56,10 +56,10 @@ TEST_CASE("the size from which ranks stop helping is reported, with the bottlene
 TEST_CASE("waiting for the loader, and varying steps, have their own remedies") {
   auto slow_data = work();
   slow_data.load_seconds = 0.5;
-  CHECK(contains(ScalingReport(slow_data, fast, {2}).remedies()[0].says, "--num-workers"));
+  CHECK(contains(ScalingReport(slow_data, fast, {2}).remedies()[0].description, "--num-workers"));
   auto uneven = work();
   uneven.spread_seconds = 0.05;
-  CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].says, "steps that all take as long"));
+  CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].description, "steps that all take as long"));
 }
 
 // The maximum of varying steps on 2 and 4 ranks is 0.589 and 1.049 deviations above the mean, 2.4 and 4.2 ms.
@@ -106,7 +106,7 @@ TEST_CASE("each remedy is evaluated alone") {
   faster.load_seconds /= 2;
   auto const remedies = ScalingReport(both, fast, {64}).remedies();
   REQUIRE(remedies.size() == 1);
-  CHECK(contains(remedies[0].says, "--num-workers"));
+  CHECK(contains(remedies[0].description, "--num-workers"));
   CHECK(remedies[0].gain == scaling::predict(faster, 64, fast).samples_per_second / before - 1);
 }
 
@@ -128,11 +128,11 @@ TEST_CASE("doubled ranks are compared for each size, however far apart the sizes
   sizes[1].ranks = 8, sizes[1].samples_per_second = 19 * 2.3;  // 1.52 times, twice
   sizes[2].ranks = 16, sizes[2].samples_per_second = 19 * 2.3 * 1.4;
   sizes[3].ranks = 32, sizes[3].samples_per_second = 19 * 2.3 * 1.41;
-  CHECK(ScalingReport::pays_until(sizes, 10) == 8);
-  CHECK(ScalingReport::pays_until(sizes, 13) == 1);
-  CHECK(ScalingReport::helps_until(sizes, 10) == 16);
-  CHECK(ScalingReport::helps_until(sizes, 50) == 16);
-  CHECK(ScalingReport::helps_until(sizes, 100) == 1);
+  CHECK(ScalingReport::efficient_until(sizes, 10) == 8);
+  CHECK(ScalingReport::efficient_until(sizes, 13) == 1);
+  CHECK(ScalingReport::useful_until(sizes, 10) == 16);
+  CHECK(ScalingReport::useful_until(sizes, 50) == 16);
+  CHECK(ScalingReport::useful_until(sizes, 100) == 1);
 }
 
 TEST_CASE("without sizes there are no tables") {

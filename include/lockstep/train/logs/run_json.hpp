@@ -20,7 +20,7 @@ struct RunLabels {
   std::string example = {};               ///< name of the program
   std::string backend = "host";           ///< "host" or "cuda"
   std::string parameters_sha256 = {};     ///< of the final parameters
-  std::string bound = {}, says = {};      ///< verdict: the bottleneck of the run, as a word and as a sentence
+  std::string bound = {}, summary = {};   ///< the bottleneck of the run, as a word and as a sentence
   std::string precision = "fp32";         ///< of activations: "fp32", "bf16" or "fp16"
   std::vector<std::string> command = {};  ///< command line of the run, by word
   std::vector<std::pair<std::string, std::string>> settings = {};  ///< settings such as {"lr", "0.001"}
@@ -151,7 +151,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   if (auto const scale = record.loss_scale)
     out.member("loss_scale", static_cast<double>(scale.scale)).member("skipped_steps", scale.skipped);
   out.member("parameters_sha256", labels.parameters_sha256);
-  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.says).end_object();
+  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.summary).end_object();
   out.end_object();
   return out.text();
 }
