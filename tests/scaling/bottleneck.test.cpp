@@ -5,7 +5,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a rank that the others wait for is named, with what keeps it; a small lag is not") {
+TEST_CASE("a rank that the others wait for is named, with its slow phase; a small lag is not") {
   scaling::StepProfile profile{.communication_ms = 60,
                                .pass_ms = 40,
                                .slowest = {.rank = 3, .phase = "data", .ms = 70.25, .least_ms = 1.5, .lag_ms = 60}};
@@ -20,7 +20,7 @@ TEST_CASE("a rank that the others wait for is named, with what keeps it; a small
   CHECK(scaling::find_bottleneck(profile).summary.ends_with("a larger batch per device would make waits rarer"));
 }
 
-TEST_CASE("a run is bound by the phase that takes most of its steps") {
+TEST_CASE("a run is bound by the longest phase of its steps") {
   using P = scaling::StepProfile;
   CHECK(scaling::find_bottleneck(P{.forward_ms = 3, .backward_ms = 3, .communication_ms = 4}).bound == "compute");
   CHECK(scaling::find_bottleneck(P{.forward_ms = 1, .backward_ms = 2, .communication_ms = 4}).bound == "communication");
@@ -75,7 +75,7 @@ TEST_CASE("a GPU that waits for the host is bound by launches, within passes or 
   waits.gpu.queue_ms = 0.7;
   CHECK(scaling::find_bottleneck(waits).bound == "small kernels");
   auto between = on_gpu();
-  between.samples_per_second = 20e3;  // 1.6 ms a step, of which phases have 1
+  between.samples_per_second = 20e3;  // 1.6 ms per step, 1 ms of it in phases
   CHECK(scaling::find_bottleneck(between).bound == "launches");
   CHECK(scaling::find_bottleneck(between).summary.ends_with("; a larger --batch-size makes fewer and longer steps"));
 }
@@ -96,7 +96,7 @@ TEST_CASE("a GPU with long kernels is bound by arithmetic or memory bandwidth, w
   CHECK(scaling::find_bottleneck(busy).summary.find("neither") == std::string::npos);
 }
 
-TEST_CASE("a GPU that computes less than it communicates is bound by communication, and ranks that lag are named") {
+TEST_CASE("a GPU that communicates longer than it computes is bound by communication, and lagging ranks are named") {
   auto profile = on_gpu();
   profile.communication_ms = 1;
   CHECK(scaling::find_bottleneck(profile).bound == "communication");

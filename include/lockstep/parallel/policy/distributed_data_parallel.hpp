@@ -101,7 +101,7 @@ struct DistributedDataParallel {
           bucket_(static_cast<Index>(bucket_bytes(policy.bucket_bytes) / size_of(wire_.type()))),
           shard_ranks_(policy.shard_optimizer ? communicator_.size() : 1),
           exchange_(exchange()),
-          copied_rows_(copied_rows()),
+          staged_rows_(staged_rows()),
           shards_(communicator_, replica_, exchange_, tables(), shard_ranks_, bucket_),
           state_(layout, shards_.parts()),
           buckets_(wire_, shard_ranks_ > 1 ? layout.size() : layout.learned_size(), bucket_, tables(),
@@ -118,7 +118,7 @@ struct DistributedDataParallel {
         replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
       } else {
-        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, copied_rows_, exchange_);
+        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, staged_rows_, exchange_);
         std::vector<float> start(values.begin(), values.end());
         detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
         replica_.set_values(start);
@@ -298,7 +298,7 @@ struct DistributedDataParallel {
       if (copies || !shared || communicator_.size() == 1) return {};
       return communicator_.allocate(summed_in_.size_bytes());
     }
-    [[nodiscard]] HostStagedRows copied_rows() const {
+    [[nodiscard]] HostStagedRows staged_rows() const {
       if constexpr (copies)
         return HostStagedRows(layout_, communicator_.size(), bucket_);
       else
@@ -307,7 +307,7 @@ struct DistributedDataParallel {
     /// Returns the tables that are summed by rows, in the arena's order.
     [[nodiscard]] std::span<kernel::TouchedRows const> tables() const noexcept {
       if constexpr (copies)
-        return copied_rows_.tables();
+        return staged_rows_.tables();
       else
         return replica_.touched();
     }
@@ -358,7 +358,7 @@ struct DistributedDataParallel {
     void add_times(std::vector<BucketTimes>& times) const {
       buckets_.add_times(times);
       if constexpr (copies)
-        copied_rows_.add_times(times);
+        staged_rows_.add_times(times);
       else
         rows_.add_times(times);
     }
@@ -424,7 +424,7 @@ struct DistributedDataParallel {
     Index bucket_;     // elements
     int shard_ranks_;  // number of ranks that share the optimizer state
     Exchange exchange_;
-    HostStagedRows copied_rows_;
+    HostStagedRows staged_rows_;
     Shards shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;

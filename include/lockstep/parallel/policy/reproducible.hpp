@@ -56,10 +56,10 @@ struct Reproducible : Policy {
         throw ConfigError(std::string("Reproducible: gradient_wire ") + parallel::name(this->gradient_wire) +
                           ": each rank rounds its sum over shards, so that bits depend on the number of "
                           "ranks; leave out either");
-    auto const dealt_to = Policy::all_shards();
-    if (auto const why = shard_count_error(all, dealt_to); !why.empty())
+    auto const device_count = Policy::all_shards();
+    if (auto const why = shard_count_error(all, device_count); !why.empty())
       throw ConfigError("Reproducible: " + std::to_string(all) + " shards: " + why);
-    return dealt_to < 1 ? 1 : all / dealt_to;
+    return device_count < 1 ? 1 : all / device_count;
   }
   [[nodiscard]] int shards() const { return Policy::shards() * shards_each(); }
   [[nodiscard]] int first_shard() const { return Policy::first_shard() * shards_each(); }

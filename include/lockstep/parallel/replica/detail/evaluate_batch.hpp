@@ -15,8 +15,8 @@ inline constexpr bool uses_predictions = !requires(Metric & metric) {
 };
 /// Whether a metric uses only predictions, so that samples may have no loss.
 template <class Metric>
-inline constexpr bool wants_no_loss = requires {
-  requires Metric::wants_no_loss;
+inline constexpr bool ignores_loss = requires {
+  requires Metric::ignores_loss;
 };
 
 template <class Device, class Prediction, class Batch, class... Metric>
@@ -47,7 +47,7 @@ template <class Device, class Model, class Context, class DeviceBatch, class Bat
                                                  Metric&... metrics) {
   context.begin_micro_batch(nn::Mode::evaluation, 0);
   nn::detail::named_losses(context).clear();
-  if constexpr (sizeof...(Metric) > 0 && (wants_no_loss<Metric> && ...)) {
+  if constexpr (sizeof...(Metric) > 0 && (ignores_loss<Metric> && ...)) {
     add_prediction(device, model.predict(context, device_batch), batch, metrics...);
     return {};
   } else if constexpr (!(uses_predictions<Metric> || ...)) {
