@@ -14,7 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Arenas of a model with access by name.
 template <class Number>
-struct NamedNumbers {
+struct NamedTensors {
   nn::ParameterLayout const& layout;
   std::span<Number> values, buffers;
 
@@ -31,15 +31,15 @@ struct NamedNumbers {
 
 /// Type with arenas by name: a trainer.
 template <class T>
-concept HasNamedNumbers = requires(T const& t) {
-  NamedNumbers<float const>{t.layout(), t.values(), t.buffers()};
+concept HasNamedTensors = requires(T const& t) {
+  NamedTensors<float const>{t.layout(), t.values(), t.buffers()};
 };
 
 /// Interpolates parameters and buffers whose names begin with `prefix` towards those in `from`, where `in_other`
 /// replaces the prefix: to += share * (from - to).
 /// @throws ConfigError if no name has the prefix, `from` lacks a name, or the share is not in [0, 1]; ShapeError if two
 /// shapes differ; `to` changes only if all is valid
-inline void take_parameters(NamedNumbers<float const> const& from, NamedNumbers<float> const& to,
+inline void copy_parameters(NamedTensors<float const> const& from, NamedTensors<float> const& to,
                             std::string_view prefix, std::string_view in_other, double share) {
   if (!(share >= 0 && share <= 1))
     throw ConfigError("take: the share is " + std::to_string(share) +
@@ -65,8 +65,8 @@ inline void take_parameters(NamedNumbers<float const> const& from, NamedNumbers<
                          entry.name + "\" " + to_string(entry.shape) + "; give both models the same sizes");
       if (!takes) return;
       for (std::size_t i = 0; i < elements.size(); ++i) {
-        auto const there = other->second.elements[i];
-        elements[i] = share == 1 ? there : elements[i] + static_cast<float>(share) * (there - elements[i]);
+        auto const taken = other->second.elements[i];
+        elements[i] = share == 1 ? taken : elements[i] + static_cast<float>(share) * (taken - elements[i]);
       }
     });
   if (!found && !prefix.empty())

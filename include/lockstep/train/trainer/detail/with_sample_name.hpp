@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Calls f() on a loader's current batches. If a layer refuses a row, the error names the sample.
 template <class Held, class F>
-void naming_samples(Held const& held, F&& f) {
+void with_sample_name(Held const& held, F&& f) {
   try {
     f();
   } catch (RowError const& error) {

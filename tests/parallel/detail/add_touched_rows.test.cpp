@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/parallel/detail/take_union.hpp>
+#include <lockstep/parallel/detail/add_touched_rows.hpp>
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ TEST_CASE("rows touched only by other ranks are added as zeros, own and untouche
   kernel::TouchedRows const mine{8, 70, 2, bits.data()}, theirs{8, 70, 2, others.data()};
   mine.insert(0), mine.insert(64);
   theirs.insert(64), theirs.insert(3), theirs.insert(69);
-  parallel::detail::take_union(mine, others.data(), gradients.data());
+  parallel::detail::add_touched_rows(mine, others.data(), gradients.data());
   for (Index row = 0; row < 70; ++row) {
     CHECK(mine.contains(row) == (row == 0 || row == 3 || row == 64 || row == 69));
     for (Index j = 0; j < 2; ++j)

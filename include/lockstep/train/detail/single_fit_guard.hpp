@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Guard of observers that write one fit's file. A second fit counts steps from 1 again and would remove the first
 /// fit's lines.
-class OneFit {
+class SingleFitGuard {
  public:
   /// @throws ConfigError if a fit started before and this one does not resume from a checkpoint
   void start(char const* who, std::string const& path, Index resumed) {

@@ -8,9 +8,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns whether a model can learn from batches of the type; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loaded>
-consteval bool learns_from() {
+consteval bool can_learn_from() {
   using Context = typename Replica::Context;
-  using Batch = typename Replica::template Brought<Loaded>;
+  using Batch = typename Replica::template DeviceBatch<Loaded>;
   constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
   static_assert(has_loss || !nn::HasPredict<Model, Context, Batch>,
                 "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
@@ -25,7 +25,7 @@ consteval bool learns_from() {
 
 /// Returns whether a trainer's model can be trained with these types; otherwise a static_assert explains why not.
 template <class Model, class Replica, class Loader, class Evaluation>
-consteval bool fits() {
+consteval bool can_fit() {
   static_assert(LoadsBatches<Loader>,
                 "Lockstep: the first argument of fit is not a non-const data::DataLoader; put a dataset into one: "
                 "data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
@@ -33,7 +33,7 @@ consteval bool fits() {
                 "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
                 "see docs/reference/trainer.md");
   if constexpr (LoadsBatches<Loader>)
-    return learns_from<Model, Replica, typename Loader::Batch>() && is_evaluation<Evaluation>;
+    return can_learn_from<Model, Replica, typename Loader::Batch>() && is_evaluation<Evaluation>;
   else
     return false;
 }

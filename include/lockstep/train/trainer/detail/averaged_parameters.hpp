@@ -12,7 +12,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns the averages that a session's optimizer keeps.   @collective if the optimizer is sharded
-[[nodiscard]] inline std::vector<float> averages_of(AnySession& session) {
+[[nodiscard]] inline std::vector<float> averaged_values(AnySession& session) {
   auto const* const lag = session.moment(session.kind().states - 1);
   std::span<float const> const values = session.values();
   std::vector<float> averages(values.begin(), values.end());
@@ -22,7 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Restarts the averages of those parameters that differ from `values`, before the session takes these values.
 /// @collective if the optimizer is sharded
-inline void average_anew(AnySession& session, nn::ParameterLayout const& layout, std::span<float const> values) {
+inline void restart_averages(AnySession& session, nn::ParameterLayout const& layout, std::span<float const> values) {
   parallel::SessionState state(layout.size(), layout.buffer_size(), static_cast<int>(session.kind().states));
   std::span<float const> const before = session.values(), buffers = session.buffers();
   std::copy(before.begin(), before.end(), state.values().begin());
@@ -40,9 +40,9 @@ inline void average_anew(AnySession& session, nn::ParameterLayout const& layout,
 }
 
 /// Sets the values and buffers of all replicas.   @collective if the optimizer keeps averages
-inline void set_numbers(AnySession& session, nn::ParameterLayout const& layout, std::span<float const> values,
-                        std::span<float const> buffers) {
-  if (session.kind().averages) average_anew(session, layout, values);
+inline void set_values_and_buffers(AnySession& session, nn::ParameterLayout const& layout,
+                                   std::span<float const> values, std::span<float const> buffers) {
+  if (session.kind().averages) restart_averages(session, layout, values);
   session.set_values(values);
   session.set_buffers(buffers);
 }
@@ -50,32 +50,32 @@ inline void set_numbers(AnySession& session, nn::ParameterLayout const& layout, 
 /// Guard that replaces the parameters of all replicas with their averages, if the optimizer keeps any. It sets
 /// `in_place`, so that an evaluation by an observer within an evaluation does not replace them twice.
 /// @collective if the optimizer is sharded
-class WithAverages {
+class AveragedParameters {
  public:
-  WithAverages(AnySession& session, bool& in_place)
-      : session_(session), in_place_(in_place), puts_(session.kind().averages && !in_place) {
-    if (!puts_) return;
-    auto const averages = averages_of(session_);
+  AveragedParameters(AnySession& session, bool& in_place)
+      : session_(session), in_place_(in_place), active_(session.kind().averages && !in_place) {
+    if (!active_) return;
+    auto const averages = averaged_values(session_);
     std::span<float const> const values = session_.values();
     values_.assign(values.begin(), values.end());
     session_.set_values(averages);
     in_place_ = true;
   }
-  ~WithAverages() {
-    if (!puts_) return;
+  ~AveragedParameters() {
+    if (!active_) return;
     in_place_ = false;
     try {
       session_.set_values(values_);
     } catch (...) {  // a lost device, which its next call reports
     }
   }
-  WithAverages(WithAverages const&) = delete;
-  WithAverages& operator=(WithAverages const&) = delete;
+  AveragedParameters(AveragedParameters const&) = delete;
+  AveragedParameters& operator=(AveragedParameters const&) = delete;
 
  private:
   AnySession& session_;
   bool& in_place_;
-  bool puts_;
+  bool active_;
   std::vector<float> values_;
 };
 

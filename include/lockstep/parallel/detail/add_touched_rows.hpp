@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 
 /// Adds the rows of `words`, a bit per row, to a table's touched rows, with zero gradients. Other replicas' gradients
 /// of these rows can then be added.
-inline void take_union(kernel::TouchedRows const& table, std::uint64_t const* words, float* gradients) {
+inline void add_touched_rows(kernel::TouchedRows const& table, std::uint64_t const* words, float* gradients) {
   auto const mine = table.bits();
   for (std::size_t word = 0; word < mine.size(); ++word) {
     for (auto missing = words[word] & ~mine[word]; missing != 0; missing &= missing - 1) {

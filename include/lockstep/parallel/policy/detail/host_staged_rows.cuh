@@ -16,10 +16,10 @@
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
-#include <lockstep/parallel/detail/bytes_of.hpp>
+#include <lockstep/parallel/detail/byte_collectives.hpp>
 #include <lockstep/parallel/detail/host_exchange.cuh>
 #include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/policy/detail/copied_rows.hpp>
+#include <lockstep/parallel/policy/detail/host_staged_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
@@ -28,15 +28,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 /// sums.
 /// @determinism bitwise, and equal to the sum of whole tables
 template <>
-class CopiedRows<CudaSpace> {
+class HostStagedRows<CudaSpace> {
  public:
   /// Handles the tables of a layout that are worth it: an exchange of bits costs some tens of microseconds. A single
   /// rank has none.
   /// @param bucket elements of an operation
-  CopiedRows(nn::ParameterLayout const& layout, int ranks, Index bucket) : ranks_(ranks), bucket_(bucket) {
+  HostStagedRows(nn::ParameterLayout const& layout, int ranks, Index bucket) : ranks_(ranks), bucket_(bucket) {
     Index words = 0, rows = 0;
     for (auto entry = layout.entries().rbegin(); entry != layout.entries().rend(); ++entry) {  // in the arena's order
-      if (ranks == 1 || !entry->by_rows() || entry->frozen || entry->size < least_size) continue;
+      if (ranks == 1 || !entry->by_rows() || entry->frozen || entry->size < min_size) continue;
       tables_.push_back({entry->offset, entry->shape[0], entry->size / entry->shape[0], nullptr});
       words += kernel::TouchedRows::words_for(entry->shape[0]);
       rows += entry->shape[0];
@@ -66,23 +66,23 @@ class CopiedRows<CudaSpace> {
       words += table.bits().size();
     }
     copy(tables_[0].words, found_.data(), pinned_bits_.bytes(), cudaMemcpyDeviceToHost, stream);
-    here_.record(stream);
+    on_host_.record(stream);
   }
   /// Sums the rows over ranks. Work that is queued afterwards sees the sums.   @collective
   template <class Communicator>
   void sum(Communicator& communicator, HostExchange<CudaSpace>& exchange, memory::Stream<CudaSpace> stream,
            float* gradients) {
     if (tables_.empty()) return;
-    memory::wait_for(here_);
+    memory::wait_for(on_host_);
     ready_ = Clock::seconds();
-    unite(communicator);
+    unite_touched_rows(communicator);
     pack(stream, gradients);
-    cut(exchange.host());
+    split(exchange.host());
     packed_end_.record(stream);
-    for (std::size_t i = 0; i < places_.size(); ++i) exchange.bring(i, packed_end_, places_[i]);
+    for (std::size_t i = 0; i < slices_.size(); ++i) exchange.copy_to_host(i, packed_end_, slices_[i]);
     exchange.run(
         communicator, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
-        [this](std::size_t i) { return places_[i]; }, [] {});
+        [this](std::size_t i) { return slices_[i]; }, [] {});
     exchange.end(stream);
     for_lists([&](kernel::TouchedRows const& table, std::int32_t const* rows, Index count, float* packed) {
       kernel::unpack_rows<float>(stream, packed, table.width, rows, count, gradients + table.offset);
@@ -105,7 +105,7 @@ class CopiedRows<CudaSpace> {
   }
 
  private:
-  static constexpr Index least_size = Index{1} << 16;
+  static constexpr Index min_size = Index{1} << 16;
 
   static void copy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
                    memory::Stream<CudaSpace> stream) {
@@ -124,7 +124,7 @@ class CopiedRows<CudaSpace> {
     }
   }
   template <class Communicator>
-  void unite(Communicator& communicator) {
+  void unite_touched_rows(Communicator& communicator) {
     auto const words = all_.size() / static_cast<std::size_t>(ranks_);
     auto* const bits = tables_[0].words;
     all_gather_bytes(communicator, bits, all_.data(), words * sizeof(std::uint64_t));
@@ -150,14 +150,14 @@ class CopiedRows<CudaSpace> {
     });
   }
   /// Splits the packed rows into operations.
-  void cut(float* host) {
-    places_.clear();
+  void split(float* host) {
+    slices_.clear();
     pieces_.clear();
     table_of_.clear();
     for_lists([&](kernel::TouchedRows const& table, std::int32_t const*, Index count, float* packed) {
       for (Index at = 0, all = count * table.width; at < all; at += bucket_) {
-        places_.push_back({packed + at, std::min(bucket_, all - at), table.offset + at});
-        pieces_.push_back({.data = host + places_.back().on_host, .count = places_.back().count});
+        slices_.push_back({packed + at, std::min(bucket_, all - at), table.offset + at});
+        pieces_.push_back({.data = host + slices_.back().on_host, .count = slices_.back().count});
         table_of_.push_back(static_cast<std::size_t>(&table - tables_.data()));
       }
     });
@@ -171,8 +171,8 @@ class CopiedRows<CudaSpace> {
   memory::Buffer<float, CudaSpace> packed_;             // and their gradients
   memory::Block pinned_bits_, pinned_list_;             // copies on the host
   std::vector<std::uint64_t> all_;                      // bits of all ranks
-  memory::CudaEvent here_, packed_end_;                 // the bits are on the host; the rows are packed
-  std::vector<HostExchange<CudaSpace>::Place> places_;  // of each operation
+  memory::CudaEvent on_host_, packed_end_;              // the bits are on the host; the rows are packed
+  std::vector<HostExchange<CudaSpace>::Slice> slices_;  // of each operation
   std::vector<comm::Piece> pieces_;
   std::vector<std::size_t> table_of_;
   double ready_ = 0;

@@ -6,7 +6,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 
 /// Sums the touched rows of large tables' gradients, which are dense in device memory, over ranks of a host engine.
 template <class Space>
-class CopiedRows {
+class HostStagedRows {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 

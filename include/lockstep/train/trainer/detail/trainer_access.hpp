@@ -8,7 +8,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Internal access to a trainer, for serialization and observers.
-struct TrainerParts {
+struct TrainerAccess {
   template <class Trainer>
   [[nodiscard]] static auto& session(Trainer& trainer) noexcept {
     return trainer.session_;
@@ -21,7 +21,7 @@ struct TrainerParts {
   /// Starts the loader for one epoch, as for an evaluation.
   template <class Trainer, class Loader>
   static void start(Trainer& trainer, Loader& loader) {
-    trainer.session_.share_buffers();
+    trainer.session_.synchronize_buffers();
     trainer.start(loader, 0, 0, 1);
   }
   template <class Trainer>

@@ -16,12 +16,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 /// Records when parts of the gradients become ready, for sessions without a communicator. The report shows how well
 /// several ranks could overlap their sums. Only on the host: on a device only the times of queueing would be known.
 template <class DeviceReplica>
-class ReadyParts {
+class ReadyTimes {
   static constexpr bool on_host = DeviceReplica::Space::host_accessible;
   static constexpr Index parts = 32;
 
  public:
-  explicit ReadyParts(DeviceReplica& replica)
+  explicit ReadyTimes(DeviceReplica& replica)
       : replica_(replica),
         buckets_({replica.gradient_data(), static_cast<std::size_t>(replica.size())},
                  static_cast<std::size_t>(replica.size() / parts) * sizeof(float), replica.touched()) {}
@@ -36,10 +36,11 @@ class ReadyParts {
     buckets_.begin_step();
     replica_.run_shards(batches, step, {},
                         {[](void* self, Index offset, Index count) {
-                           static_cast<ReadyParts*>(self)->buckets_.fill(offset, count, Clock::seconds(), to_nobody);
+                           static_cast<ReadyTimes*>(self)->buckets_.fill(offset, count, Clock::seconds(),
+                                                                         start_nothing);
                          },
                          this});
-    buckets_.start_rest(to_nobody);
+    buckets_.start_remaining(start_nothing);
     ended_ = Clock::seconds();
   }
 
@@ -52,7 +53,7 @@ class ReadyParts {
   }
 
  private:
-  static constexpr auto to_nobody = [](std::size_t, comm::Piece&) {};
+  static constexpr auto start_nothing = [](std::size_t, comm::Piece&) {};
 
   DeviceReplica& replica_;
   GradientBuckets buckets_;
