@@ -41,8 +41,8 @@ int compare(std::vector<std::string> const& directories) {
 
   bool all_agree = true;
   for (std::size_t i = 1; i < runs.size(); ++i) {
-    auto const& other = scaling::ComparedRun::nearest_before(runs, i);
-    std::printf("%s\n", runs[i].says_agreement(other).c_str());
+    auto const& other = scaling::ComparedRun::reference_run(runs, i);
+    std::printf("%s\n", runs[i].agreement_summary(other).c_str());
     all_agree &= runs[i].agreement(other) != scaling::Agreement::none;
   }
 
@@ -51,7 +51,7 @@ int compare(std::vector<std::string> const& directories) {
   });
   auto const& fastest = most == runs.begin() && runs.size() > 1 ? runs[1] : *most;
   if (runs.size() > 1)
-    std::printf("%s: %s\n", fastest.name.c_str(), scaling::SpeedUp(runs[0].profile, fastest.profile).says().c_str());
+    std::printf("%s: %s\n", fastest.name.c_str(), scaling::SpeedUp(runs[0].profile, fastest.profile).summary().c_str());
   return all_agree ? 0 : 1;
 }
 

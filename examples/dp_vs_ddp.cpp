@@ -173,12 +173,12 @@ bool print_agreement(std::vector<scaling::ComparedRun> const& runs) {
   bool all = true;  // all runs that should be equal
   std::printf("\n");
   for (std::size_t i = 1; i < runs.size(); ++i) {
-    auto const& other = scaling::ComparedRun::nearest_before(runs, i);
-    std::printf("%s\n", runs[i].says_agreement(other).c_str());
+    auto const& other = scaling::ComparedRun::reference_run(runs, i);
+    std::printf("%s\n", runs[i].agreement_summary(other).c_str());
     all &= runs[i].agreement(other) != scaling::Agreement::none;
   }
   for (std::size_t i = 1; i < runs.size(); ++i)
-    std::printf("%s: %s\n", runs[i].name.c_str(), scaling::SpeedUp(runs[0].profile, runs[i].profile).says().c_str());
+    std::printf("%s: %s\n", runs[i].name.c_str(), scaling::SpeedUp(runs[0].profile, runs[i].profile).summary().c_str());
   return all;
 }
 

@@ -219,9 +219,9 @@ int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
   auto* const out = training.speaks() ? stdout : nullptr;
   auto const texts = prepared(options, out, false);
-  if (out && texts.cut() > 0)
+  if (out && texts.truncated() > 0)
     std::printf("note: %td of %td texts have more than %td words; the rest of them is not read (--max-length)\n",
-                texts.cut(), texts.training_size() + texts.evaluation_size(), options.max_length);
+                texts.truncated(), texts.training_size() + texts.evaluation_size(), options.max_length);
   auto const loader = [&](auto const& articles, auto sampler) {
     return data::DataLoader{articles, sampler, collate(options), training.loader_options()};
   };

@@ -185,9 +185,17 @@ function(lockstep_test_program name file)
   string(REPLACE "/" "." target "test.${name}")
   add_executable(${target} "${file}" ${test_SOURCES})
   target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_warnings ${test_LINK})
-  # Kernels are tested for every instruction set. Code on top of them is compiled for one, in half the time.
-  if(NOT name MATCHES "^(core|kernel|structure)/")
+  # Kernels are tested for every instruction set, header-only. Code on top of them is compiled for one, in half the time,
+  # and links the library, except for CUDA.
+  if(NOT name MATCHES "^(core|kernel|structure|fuzz)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
+    if(NOT name MATCHES "^(emulated|cuda|ptx|cuda_emulation|interop)/" AND NOT test_APART)
+      if("lockstep::app" IN_LIST test_LINK)
+        target_link_libraries(${target} PRIVATE lockstep::compiled_app)
+      else()
+        target_link_libraries(${target} PRIVATE lockstep::compiled)
+      endif()
+    endif()
   endif()
   set(start lockstep_test_start)
   # Models and trainers compile in a quarter less time without optimization, and their tests take only a moment.

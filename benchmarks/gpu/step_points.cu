@@ -55,7 +55,7 @@ class Steps {
   Loader loader_;
   parallel::Replica<Model, CudaSpace> replica_{model_, layout_, {}};
   parallel::OptimizerState<optim::AdamW, CudaSpace> state_{layout_};
-  std::optional<typename Loader::Held> held_;
+  std::optional<typename Loader::HeldBatches> held_;
   Index steps_ = 0;
 };
 

@@ -60,7 +60,7 @@ class Steps {
   Batches batches_;
   parallel::Replica<Classifier, CudaSpace> replica_{model_, layout_, {}};
   parallel::OptimizerState<optim::AdamW, CudaSpace> state_{layout_};
-  std::optional<Loader::Held> held_;
+  std::optional<Loader::HeldBatches> held_;
   Index steps_ = 0;
 };
 

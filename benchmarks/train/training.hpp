@@ -69,7 +69,7 @@ class Training {
     nn::initialize(layout_, 1, values.data());
     return values;
   }
-  typename Loader::Held first_batch() {
+  typename Loader::HeldBatches first_batch() {
     loader_.start({}, 0, 0, 1);
     return loader_.next();
   }
@@ -79,7 +79,7 @@ class Training {
   nn::ParameterLayout layout_;
   typename Policy::template Session<Model, optim::AdamW> session_;
   Loader loader_;
-  typename Loader::Held held_;
+  typename Loader::HeldBatches held_;
   std::vector<typename Loader::Batch> batches_;  // equal on every device
   Index steps_ = 0;
 };

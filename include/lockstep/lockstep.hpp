@@ -263,6 +263,7 @@
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check/check_memory.hpp>
 #include <lockstep/parallel/check/check_replicas.hpp>
+#include <lockstep/parallel/deprecated.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/gradients/collective_cost.hpp>
@@ -281,6 +282,7 @@
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/checkpoint/keep_best.hpp>
 #include <lockstep/train/checkpoint/load_averages.hpp>
+#include <lockstep/train/deprecated.hpp>
 #include <lockstep/train/files/atomic_file.hpp>
 #include <lockstep/train/files/names_in_file.hpp>
 #include <lockstep/train/files/parameters_sha256.hpp>
@@ -313,7 +315,8 @@
 #include <lockstep/train/trainer/trainer_state.hpp>
 #include <lockstep/train/trainer/write_predictions.hpp>
 
+#include <lockstep/scaling/bottleneck.hpp>
+#include <lockstep/scaling/deprecated.hpp>
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/speed_up.hpp>
 #include <lockstep/scaling/step_profile.hpp>
-#include <lockstep/scaling/verdict.hpp>

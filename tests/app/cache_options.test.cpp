@@ -18,14 +18,14 @@ TEST_CASE("--cache names a folder, `none` means memory, and by default large sou
   Progress progress;
   auto const standard = app::cache_options(options, "", true, progress);
   CHECK(standard.folder == home / "lockstep");
-  CHECK(standard.least_bytes == (8u << 20));
+  CHECK(standard.min_bytes == (8u << 20));
   CHECK(standard.threads == 3);
-  CHECK(standard.verifies);
+  CHECK(standard.verify);
   CHECK(standard.progress == &progress);
   auto const named = app::cache_options(options, "folder", false, progress);
   CHECK(named.folder == "folder");
-  CHECK(named.least_bytes == 0);
-  CHECK_FALSE(named.verifies);
+  CHECK(named.min_bytes == 0);
+  CHECK_FALSE(named.verify);
   CHECK(app::cache_options(options, "none", true, progress).folder.empty());
   lockstep_test::write_file(home / "file", "");
   ::setenv("XDG_CACHE_HOME", (home / "file").c_str(), 1);  // no folder can be created there: memory

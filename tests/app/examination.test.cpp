@@ -52,7 +52,7 @@ TEST_CASE("steps of one device, several devices and ranks are measured without c
   int const code = launch::run(options, [&](launch::World& world) {
     comm::ThreadCommunicator communicator(world);
     auto const cost = app::Examination::measure_all_reduce(communicator);
-    costs += cost.start_seconds + cost.byte_seconds > 0;
+    costs += cost.latency_seconds + cost.seconds_per_byte > 0;
     examined(parallel::DistributedDataParallel{std::move(communicator)});
     return 0;
   });

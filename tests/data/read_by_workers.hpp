@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 
 namespace lockstep_test {
 

@@ -25,7 +25,7 @@ std::string saved_run(TemporaryFolder const& folder, std::string const& backend 
   r.session.buckets = {{2000000, 0.06}, {2000000, 0.09}};
   std::filesystem::create_directory(folder / "run");
   save(folder, "run/run.json",
-       train::run_json(r, {.example = "toy", .backend = backend, .says = "the run is bound by compute"}));
+       train::run_json(r, {.example = "toy", .backend = backend, .summary = "the run is bound by compute"}));
   return folder / "run";
 }
 

@@ -23,10 +23,11 @@ std::vector<float> shared(Policy policy) {
   std::vector<float> const start(static_cast<std::size_t>(layout.size()));
   typename Policy::template Session<session_cases::Counting, optim::SGD> session(policy, model, layout, start);
   std::vector<float> seen(static_cast<std::size_t>(policy.shards()));
-  session.each(
+  session.for_each_shard(
       [&](int device, auto& replica) { replica.buffers()[0] = std::ldexp(1.0f, policy.first_shard() + device) / 3; });
-  session.share_buffers();
-  session.each([&](int device, auto& replica) { seen[static_cast<std::size_t>(device)] = replica.buffers()[0]; });
+  session.synchronize_buffers();
+  session.for_each_shard(
+      [&](int device, auto& replica) { seen[static_cast<std::size_t>(device)] = replica.buffers()[0]; });
   return seen;
 }
 std::vector<float> over_devices(int shards, BufferPolicy buffers) {

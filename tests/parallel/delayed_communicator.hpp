@@ -4,10 +4,10 @@
 
 #include <lockstep/comm/operation.hpp>
 
-/// A rank whose all-reduces take start_seconds + bytes * byte_seconds on a simulated clock, one at a time, in the order
-/// of their starts, and no computing time. Reduces nothing.
+/// A rank whose all-reduces take latency_seconds + bytes * seconds_per_byte on a simulated clock, one at a time, in the
+/// order of their starts, and no computing time. Reduces nothing.
 struct DelayedCommunicator {
-  double start_seconds, byte_seconds;
+  double latency_seconds, seconds_per_byte;
   double now = 1;  // 0 means never
   double waited = 0, busy = 0;
   double first_takes = 0;  // more, because the memory is new to it
@@ -18,7 +18,7 @@ struct DelayedCommunicator {
 
   void start(lockstep::comm::Piece& piece) {
     auto const bytes = static_cast<double>(piece.count) * static_cast<double>(lockstep::size_of(piece.type));
-    auto const takes = start_seconds + bytes * byte_seconds + (busy == 0 ? first_takes : 0.0);
+    auto const takes = latency_seconds + bytes * seconds_per_byte + (busy == 0 ? first_takes : 0.0);
     piece.started_seconds = now;
     piece.finished_seconds = free_at = std::max(now, free_at) + takes;
     busy += takes;

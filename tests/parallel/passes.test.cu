@@ -141,7 +141,7 @@ TEST_CASE("recorded passes have the bits of plain ones: other keys, contents, ra
       Index const rows = step == 16 ? 9000 : step % 4 == 2 ? 33 : 6;
       Content const content(rows, number, step % 8 == 1);
       for (auto* each : {&recorded, &plain}) {
-        if (number % 3 == 1) each->replica.send(content.batch);
+        if (number % 3 == 1) each->replica.prefetch(content.batch);
         each->run(content, {.key = number, .first = micro == 0, .last = micro + 1 == micro_steps});
       }
     }
@@ -168,14 +168,14 @@ TEST_CASE("an unused or overtaken batch is copied again") {
   if (!lockstep_test::has_gpu("recorded passes")) return;
   Trained sent(false), plain(true);
   Content first(6, 1);
-  sent.replica.send(first.batch);
-  sent.replica.forget_sent();
+  sent.replica.prefetch(first.batch);
+  sent.replica.cancel_prefetch();
   first.~Content();
   new (&first) Content(6, 2);  // at an equal address
   for (auto* each : {&sent, &plain}) each->run(first, {.key = 1});
   CHECK(sent.update() == plain.update());
   Content const second(6, 3), third(33, 4);
-  sent.replica.send(second.batch);
+  sent.replica.prefetch(second.batch);
   for (auto const* content : {&third, &second}) {
     for (auto* each : {&sent, &plain}) each->run(*content, {.key = 2});
     CHECK(sent.update() == plain.update());
@@ -187,7 +187,7 @@ TEST_CASE("after a failed pass a batch's copy is complete, and its memory may be
   Trained failing(false, false, true);
   for (bool const sends : {false, true}) {
     Content const content(6, 1);
-    if (sends) failing.replica.send(content.batch);
+    if (sends) failing.replica.prefetch(content.batch);
     CHECK_THROWS_AS(failing.run(content, {.key = 1}), std::domain_error);
     CHECK_THROWS_AS(static_cast<void>(failing.replica.evaluate(content.batch)), std::domain_error);
   }
@@ -215,8 +215,8 @@ TEST_CASE("with an observer of gradient marks, passes are recorded with events t
   using Replica = parallel::Replica<Model, CudaSpace>;
   struct Listener {
     Trained trained{false};
-    parallel::detail::HeardParameters heard;
-    std::vector<Replica::Mark> marks = std::vector<Replica::Mark>(6);  // three layers with two parameters each
+    parallel::detail::ReadyParameters ready;
+    std::vector<Replica::Event> marks = std::vector<Replica::Event>(6);  // three layers with two parameters each
   } listener;
   auto& replica = listener.trained.replica;
   memory::CudaStream const other;
@@ -228,17 +228,17 @@ TEST_CASE("with an observer of gradient marks, passes are recorded with events t
     CAPTURE(step);
     Content const content(step % 4 == 3 ? 33 : 6, step);
     repeated += replica.run(content.batch, {.key = step},
-                            {[](void* self) { static_cast<Listener*>(self)->heard.clear(); }, &listener},
+                            {[](void* self) { static_cast<Listener*>(self)->ready.clear(); }, &listener},
                             {[](void* self, Index offset, Index count) {
                                auto& all = *static_cast<Listener*>(self);
-                               all.heard.emplace_back(offset, count);
-                               all.trained.replica.device().make(all.marks[all.heard.size() - 1]);
+                               all.ready.emplace_back(offset, count);
+                               all.trained.replica.device().record(all.marks[all.ready.size() - 1]);
                              },
                              &listener},
-                            &listener.heard);
-    REQUIRE(listener.heard.size() == 4);  // one head is not used
+                            &listener.ready);
+    REQUIRE(listener.ready.size() == 4);  // one head is not used
     for (std::size_t i = 0; i < 4; ++i) {
-      auto const [offset, count] = listener.heard[i];
+      auto const [offset, count] = listener.ready[i];
       listener.marks[i].block(other.view());
       memory::check_cuda(
           cudaMemcpyAsync(seen + offset, replica.gradient_data() + offset,

@@ -62,7 +62,7 @@ void check_step(Session& session, nn::ParameterLayout const& layout, int samples
   }
   auto const loss = session.update(optim::SGD{.learning_rate = rate}, {.step = 1, .learning_rate = rate});
   CHECK(loss.weight == exact.weight);
-  CHECK(session.stops() == asks);
+  CHECK(session.stop_requested() == asks);
   if (exact.weight == 0) {
     CHECK(session.values()[at] == before);
     return;
@@ -104,9 +104,10 @@ void check_buffers(Session& session, int first, int count, int all) {
         {.key = 1});
     session.update(optim::SGD{.learning_rate = rate}, {.step = step, .learning_rate = rate});
   }
-  session.each([&](int device, auto& replica) { CHECK(replica.buffers()[0] == (first + device == 0 ? 104 : 102)); });
-  session.share_buffers();
-  session.each([&](int, auto& replica) { CHECK(replica.buffers()[0] == 104); });
+  session.for_each_shard(
+      [&](int device, auto& replica) { CHECK(replica.buffers()[0] == (first + device == 0 ? 104 : 102)); });
+  session.synchronize_buffers();
+  session.for_each_shard([&](int, auto& replica) { CHECK(replica.buffers()[0] == 104); });
   CHECK(session.buffers()[0] == 104);
 }
 

@@ -88,16 +88,16 @@ TEST_CASE("runs with equal numbers of shards are compared by bits, others by the
   CHECK(run("second", {.sha256 = "bbbb", .steps = 5}).agreement(first) == Agreement::other_work);
   auto const faster = run("second", {.lr = "0.002"});
   CHECK(faster.agreement(first) == Agreement::other_settings);
-  CHECK(faster.says_agreement(first) == "second need not agree with first: it has lr 0.002 (0.001).");
-  CHECK(run("second", {.sha256 = "b", .ranks = 4, .loss = 0.34}).says_agreement(first) ==
+  CHECK(faster.agreement_summary(first) == "second need not agree with first: it has lr 0.002 (0.001).");
+  CHECK(run("second", {.sha256 = "b", .ranks = 4, .loss = 0.34}).agreement_summary(first) ==
         "second and first DISAGREE: their evaluation losses are 0.0400 apart (at most 0.02 is due to rounding).");
 }
 
 TEST_CASE("a run is compared with an earlier one that should have equal bits, else with the first") {
   std::vector<ComparedRun> const runs{run("single", {.ranks = 1}), run("dp", {}), run("ddp", {}),
                                       run("four", {.ranks = 4}), run("ten", {.steps = 100})};
-  CHECK(ComparedRun::nearest_before(runs, 1).name == "single");
-  CHECK(ComparedRun::nearest_before(runs, 2).name == "dp");
-  CHECK(ComparedRun::nearest_before(runs, 3).name == "single");
-  CHECK(ComparedRun::nearest_before(runs, 4).name == "single");
+  CHECK(ComparedRun::reference_run(runs, 1).name == "single");
+  CHECK(ComparedRun::reference_run(runs, 2).name == "dp");
+  CHECK(ComparedRun::reference_run(runs, 3).name == "single");
+  CHECK(ComparedRun::reference_run(runs, 4).name == "single");
 }

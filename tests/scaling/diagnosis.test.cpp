@@ -44,7 +44,7 @@ TEST_CASE("waiting for the loader comes first, with the number of workers that w
   auto const remedies = diagnosis.remedies();
   REQUIRE_FALSE(remedies.empty());
   CHECK(remedies[0].gain == doctest::Approx(1));
-  CHECK(remedies[0].says == "the loader gives 100 samples/s, the model takes 200: --num-workers 3");
+  CHECK(remedies[0].description == "the loader gives 100 samples/s, the model takes 200: --num-workers 3");
   CHECK(contains(diagnosis.text(), "+100 %  the loader gives 100"));
   diagnosis.cores = 5;
   CHECK(contains(said(diagnosis), "--num-workers 3 if more cores are available, all 5 are in use"));
@@ -60,13 +60,13 @@ TEST_CASE("waiting for the loader comes first, with the number of workers that w
 TEST_CASE("bfloat16 is suggested without a number if the processor has tiles for it and computing dominates the step") {
   auto diagnosis = fed();
   CHECK_FALSE(contains(said(diagnosis), "bf16"));
-  diagnosis.spares_bfloat16 = true;
+  diagnosis.can_use_bfloat16 = true;
   auto const last = diagnosis.remedies().back();
-  CHECK(contains(last.says, "--precision bf16"));
+  CHECK(contains(last.description, "--precision bf16"));
   CHECK(last.gain == 0);
   CHECK_FALSE(contains(said([] {
                          auto waits = starved();
-                         waits.spares_bfloat16 = true;  // half of the step is waiting, a little is the optimizer
+                         waits.can_use_bfloat16 = true;  // half of the step is waiting, a little is the optimizer
                          return waits;
                        }()),
                        "bf16"));
@@ -77,12 +77,12 @@ TEST_CASE("bfloat16 is suggested without a number if the processor has tiles for
 TEST_CASE("oneDNN is suggested without a number if convolutions lack it and computing dominates the step") {
   auto diagnosis = fed();
   CHECK_FALSE(contains(said(diagnosis), "onednn"));
-  diagnosis.spares_onednn = true;
+  diagnosis.can_use_onednn = true;
   auto const last = diagnosis.remedies().back();
-  CHECK(contains(last.says, "lockstep::onednn linked to the program"));
+  CHECK(contains(last.description, "lockstep::onednn linked to the program"));
   CHECK(last.gain == 0);
   auto waits = starved();
-  waits.spares_onednn = true;
+  waits.can_use_onednn = true;
   CHECK_FALSE(contains(said(waits), "onednn"));
   diagnosis.on_host = false;
   CHECK_FALSE(contains(said(diagnosis), "onednn"));
@@ -145,7 +145,7 @@ TEST_CASE("the fixed work of a step is divided among more samples in a larger ba
   auto const remedies = diagnosis.remedies();
   REQUIRE(remedies.size() == 1);
   CHECK(remedies[0].gain == doctest::Approx(1 / 0.75 - 1));
-  CHECK(contains(remedies[0].says, "twice the --batch-size: the optimizer would take 25 % less"));
+  CHECK(contains(remedies[0].description, "twice the --batch-size: the optimizer would take 25 % less"));
 }
 
 TEST_CASE("a rank that delays the others is named") {
@@ -238,7 +238,7 @@ TEST_CASE("a GPU's work is shown with a remedy for its limit") {
                       .loader_samples_per_second = 1e6,
                       .replayed_samples_per_second = 32e3,
                       .on_host = false,
-                      .spares_bfloat16 = true};
+                      .can_use_bfloat16 = true};
   CHECK(contains(diagnosis.text(),
                  "the GPU in a step            forward and backward 0.50 ms without waits, 120 kernels, queued in 0.90 "
                  "ms, 50 % of passes as CUDA graphs"));
@@ -253,7 +253,7 @@ TEST_CASE("a GPU's work is shown with a remedy for its limit") {
   CHECK(contains(said(diagnosis), "--precision bf16 uses the GPU's tensor cores"));
   gpu.product_ms = 0.05;
   CHECK(contains(said(diagnosis), "--precision bf16 halves the bytes"));
-  diagnosis.spares_bfloat16 = false;
+  diagnosis.can_use_bfloat16 = false;
   CHECK_FALSE(contains(said(diagnosis), "bf16"));
   gpu = {};
   CHECK_FALSE(contains(diagnosis.text(), "the GPU in a step"));

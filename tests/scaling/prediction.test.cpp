@@ -57,7 +57,7 @@ Workload measured_alone(Backward const& backward) {
 double measured_together(Backward const& backward, CollectiveCost const& cost) {
   std::unique_ptr<float[]> const arena(new float[backward.size()]);
   parallel::GradientBuckets buckets({arena.get(), backward.size()}, cost.bucket_bytes(backward.size() * sizeof(float)));
-  DelayedCommunicator communicator{cost.start_seconds, cost.byte_seconds};
+  DelayedCommunicator communicator{cost.latency_seconds, cost.seconds_per_byte};
   auto const began = communicator.now;
   buckets.begin_step();
   backward.run(buckets, communicator);
@@ -77,7 +77,7 @@ TEST_CASE("a step over a network is predicted within 3 % from one rank's gradien
   for (auto const* backward : {&even, &late, &early}) {
     auto const work = measured_alone(*backward);
     for (auto const& cost : {CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {1e-3, 1e-8}, {20e-3, 1e-8}, {5e-6, 1e-7}}) {
-      CAPTURE(cost.start_seconds);
+      CAPTURE(cost.latency_seconds);
       auto const truth = measured_together(*backward, cost);
       auto const predicted = predict(work, 2, cost).step_seconds;
       CHECK(predicted == doctest::Approx(truth).epsilon(0.03).scale(0));
@@ -97,7 +97,7 @@ TEST_CASE("a 16-bit wire format sends half the bytes, in buckets of its own size
   auto const bytes = even.size() * 2;
   parallel::GradientBuckets buckets(wire, static_cast<Index>(even.size()),
                                     static_cast<Index>(cost.bucket_bytes(bytes) / 2), {}, 0, 1);
-  DelayedCommunicator communicator{cost.start_seconds, cost.byte_seconds};
+  DelayedCommunicator communicator{cost.latency_seconds, cost.seconds_per_byte};
   auto const began = communicator.now;
   buckets.begin_step();
   even.run(buckets, communicator);
@@ -179,7 +179,7 @@ TEST_CASE("more ranks have a longer maximum of varying steps") {
   // Blom's: the quantiles of (n - 0.375)
   // (n + 0.25).
   for (auto const& [n, deviations] : {std::pair{2, 0.589456}, {4, 1.049131}, {10, 1.546635}, {1000, 3.227290}})
-    CHECK(scaling::detail::expected_most(n) == doctest::Approx(deviations).epsilon(1e-6));
+    CHECK(scaling::detail::expected_maximum(n) == doctest::Approx(deviations).epsilon(1e-6));
   // With half the samples they differ by less: variances add up.
   CHECK(predict(work, 2, CollectiveCost{}, Scaling::strong).slowest_seconds ==
         doctest::Approx(0.5 * std::sqrt(0.5) * 0.589456));
@@ -202,7 +202,7 @@ TEST_CASE("of a table, ranks send the rows that any of them touched, after all o
 
 TEST_CASE("the faster of ring and tree is used, unless one is chosen") {
   auto const work = small();
-  scaling::Fabric fabric{.message_seconds = 1e-3, .byte_seconds = 1e-9};
+  scaling::Fabric fabric{.latency_seconds = 1e-3, .seconds_per_byte = 1e-9};
   auto const step = [&](scaling::AllReduce how, Index ranks) {
     fabric.all_reduce = how;
     return predict(work, ranks, fabric).step_seconds;

@@ -33,7 +33,7 @@ train::RunRecord record() {
   r.session.buckets = {{1600, 0.03}, {2000, 0.06}, {40, 0.12, 0, 0, 400}};
   return r;
 }
-SavedRun saved(train::RunRecord const& record) { return {train::run_json(record, {.says = "because"}), "run"}; }
+SavedRun saved(train::RunRecord const& record) { return {train::run_json(record, {.summary = "because"}), "run"}; }
 
 }  // namespace
 
@@ -156,7 +156,7 @@ TEST_CASE("varying steps have a spread, and a fast loader has no time of its own
 
 TEST_CASE("a directory's run or a doctor's result is read, and a missing file is named") {
   TemporaryFolder const folder;
-  auto const says = [&](auto&& f) {
+  auto const message = [&](auto&& f) {
     try {
       f();
     } catch (DataError const& error) {
@@ -164,7 +164,7 @@ TEST_CASE("a directory's run or a doctor's result is read, and a missing file is
     }
     return std::string();
   };
-  CHECK(says([&] { SavedRun{folder / "nothing"}; }).find("nothing: holds no run.json") != std::string::npos);
+  CHECK(message([&] { SavedRun{folder / "nothing"}; }).find("nothing: holds no run.json") != std::string::npos);
   auto const text = train::run_json(record(), {.example = "toy"});
   std::filesystem::create_directory(folder / "examined");
   write_file(folder / "examined/doctor.json", "{\"run\": " + text + "}");
@@ -174,15 +174,15 @@ TEST_CASE("a directory's run or a doctor's result is read, and a missing file is
   CHECK(examined.read(example) == "toy");
   write_file(folder / "examined/run.json", "{\"steps\": 1}");
   SavedRun const bare(folder / "examined");
-  CHECK(says([&] { static_cast<void>(bare.profile()); }).find("run.json: json: there is no member") !=
+  CHECK(message([&] { static_cast<void>(bare.profile()); }).find("run.json: json: there is no member") !=
         std::string::npos);
   write_file(folder / "examined/run.json", "{\"steps\": ");
-  CHECK(says([&] { SavedRun{folder / "examined"}; }).find("run.json: line 1") != std::string::npos);
+  CHECK(message([&] { SavedRun{folder / "examined"}; }).find("run.json: line 1") != std::string::npos);
 }
 
 TEST_CASE("a run without steps and impossible numbers are refused") {
-  auto const refused = [](train::RunRecord const& r, std::string const& says) {
-    CHECK_THROWS_WITH_AS(static_cast<void>(saved(r).workload()), doctest::Contains(says.c_str()), DataError);
+  auto const refused = [](train::RunRecord const& r, std::string const& message) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(saved(r).workload()), doctest::Contains(message.c_str()), DataError);
   };
   auto r = record();
   r.phases = {};

@@ -18,8 +18,8 @@ Workload work() {
   for (int i = 1; i <= 32; ++i) out.gradients.push_back({1e8 / 32, 0.1 * i / 32});
   return out;
 }
-constexpr scaling::Fabric slow{.message_seconds = 1e-5, .byte_seconds = 1e-8};
-constexpr scaling::Fabric fast{.message_seconds = 1e-7, .byte_seconds = 1e-12};
+constexpr scaling::Fabric slow{.latency_seconds = 1e-5, .seconds_per_byte = 1e-8};
+constexpr scaling::Fabric fast{.latency_seconds = 1e-7, .seconds_per_byte = 1e-12};
 
 bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
@@ -56,10 +56,10 @@ TEST_CASE("the size from which ranks stop helping is reported, with the bottlene
 TEST_CASE("waiting for the loader, and varying steps, have their own remedies") {
   auto slow_data = work();
   slow_data.load_seconds = 0.5;
-  CHECK(contains(ScalingReport(slow_data, fast, {2}).remedies()[0].says, "--num-workers"));
+  CHECK(contains(ScalingReport(slow_data, fast, {2}).remedies()[0].description, "--num-workers"));
   auto uneven = work();
   uneven.spread_seconds = 0.05;
-  CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].says, "steps that all take as long"));
+  CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].description, "steps that all take as long"));
 }
 
 // The maximum of varying steps on 2 and 4 ranks is 0.589 and 1.049 deviations above the mean, 2.4 and 4.2 ms.
@@ -71,7 +71,7 @@ TEST_CASE("the text report has both tables, their conclusion and the remedies") 
                       .other_seconds = 0.004,
                       .spread_seconds = 0.004,
                       .gradients = {{1e6, 0.1}}};
-  CHECK(ScalingReport(work, {.message_seconds = 4e-3, .byte_seconds = 5e-9}, {2, 4}).text() ==
+  CHECK(ScalingReport(work, {.latency_seconds = 4e-3, .seconds_per_byte = 5e-9}, {2, 4}).text() ==
         "predicted, none of it measured: ranks that send each other messages of 4000.0 us and 0.200 GB/s (report takes "
         "--alpha-us, --beta-gb-s), each with processors and a loader of its own\n"
         "the same batch for each rank: 16 samples a step\n"
@@ -106,7 +106,7 @@ TEST_CASE("each remedy is evaluated alone") {
   faster.load_seconds /= 2;
   auto const remedies = ScalingReport(both, fast, {64}).remedies();
   REQUIRE(remedies.size() == 1);
-  CHECK(contains(remedies[0].says, "--num-workers"));
+  CHECK(contains(remedies[0].description, "--num-workers"));
   CHECK(remedies[0].gain == scaling::predict(faster, 64, fast).samples_per_second / before - 1);
 }
 
@@ -128,11 +128,11 @@ TEST_CASE("doubled ranks are compared for each size, however far apart the sizes
   sizes[1].ranks = 8, sizes[1].samples_per_second = 19 * 2.3;  // 1.52 times, twice
   sizes[2].ranks = 16, sizes[2].samples_per_second = 19 * 2.3 * 1.4;
   sizes[3].ranks = 32, sizes[3].samples_per_second = 19 * 2.3 * 1.41;
-  CHECK(ScalingReport::pays_until(sizes, 10) == 8);
-  CHECK(ScalingReport::pays_until(sizes, 13) == 1);
-  CHECK(ScalingReport::helps_until(sizes, 10) == 16);
-  CHECK(ScalingReport::helps_until(sizes, 50) == 16);
-  CHECK(ScalingReport::helps_until(sizes, 100) == 1);
+  CHECK(ScalingReport::efficient_until(sizes, 10) == 8);
+  CHECK(ScalingReport::efficient_until(sizes, 13) == 1);
+  CHECK(ScalingReport::useful_until(sizes, 10) == 16);
+  CHECK(ScalingReport::useful_until(sizes, 50) == 16);
+  CHECK(ScalingReport::useful_until(sizes, 100) == 1);
 }
 
 TEST_CASE("without sizes there are no tables") {

@@ -37,15 +37,15 @@ TEST_CASE("half of every phase on two devices is a perfect speed-up") {
   CHECK(speed_up.factor() == 2);
   CHECK(speed_up.efficiency() == 1);
   CHECK(speed_up.bound() == "nothing");
-  CHECK(contains(speed_up.says(), "2 devices train 2.00 times as fast as one, 100 %"));
+  CHECK(contains(speed_up.summary(), "2 devices train 2.00 times as fast as one, 100 %"));
 }
 
 TEST_CASE("a baseline of several devices is described as several, one device as one") {
   StepProfile two = alone;
   two.shards = 2;
   two.samples_per_second *= 2;
-  CHECK(contains(SpeedUp(two, two).says(), "2 devices train 1.00 times as fast as the baseline's 2, 100 %"));
-  CHECK(contains(SpeedUp(two, alone).says(), "1 device trains 0.50 times as fast as the baseline's 2, 100 %"));
+  CHECK(contains(SpeedUp(two, two).summary(), "2 devices train 1.00 times as fast as the baseline's 2, 100 %"));
+  CHECK(contains(SpeedUp(two, alone).summary(), "1 device trains 0.50 times as fast as the baseline's 2, 100 %"));
 }
 
 TEST_CASE("the phase with the largest loss is named, with its cost") {
@@ -59,10 +59,10 @@ TEST_CASE("the phase with the largest loss is named, with its cost") {
                        .optimizer_ms = 8};
   SpeedUp const compute(alone, together);
   CHECK(compute.bound() == "compute");
-  CHECK(contains(compute.says(), "20 % more time for each sample"));
-  CHECK(contains(compute.says(), "9.0 of a step's 64.0 ms"));
-  CHECK(contains(compute.says(), "optimizer (3.0 of a step's 64.0 ms), communication (2.0"));
-  CHECK_FALSE(contains(compute.says(), "data"));
+  CHECK(contains(compute.summary(), "20 % more time for each sample"));
+  CHECK(contains(compute.summary(), "9.0 of a step's 64.0 ms"));
+  CHECK(contains(compute.summary(), "optimizer (3.0 of a step's 64.0 ms), communication (2.0"));
+  CHECK_FALSE(contains(compute.summary(), "data"));
 
   together.communication_ms = 30;
   CHECK(SpeedUp(alone, together).bound() == "communication");
@@ -84,23 +84,24 @@ TEST_CASE("the complete sentence, with passes in one piece and a larger batch on
                    .communication_ms = 6,
                    .optimizer_ms = 8,
                    .pass_ms = 24};
-  CHECK(SpeedUp(one, four).says() ==
+  CHECK(SpeedUp(one, four).summary() ==
         "4 devices train 2.86 times as fast as one, 71 % of what the processors could give: it is bound by compute, "
         "because forward and backward take 20 % more time for each sample when all processors work and share caches, "
         "memory and clock with each other and with other programs (9.0 of a step's 70.0 ms); after that come "
         "communication (6.0 of a step's 70.0 ms), optimizer (3.0 of a step's 70.0 ms).");
   four.communication_ms = 20;
-  CHECK(contains(SpeedUp(one, four).says(), "it is bound by communication that backward does not hide"));
+  CHECK(contains(SpeedUp(one, four).summary(), "it is bound by communication that backward does not hide"));
   four.optimizer_ms = 30;
-  CHECK(contains(SpeedUp(one, four).says(), "it is bound by the optimizer"));
+  CHECK(contains(SpeedUp(one, four).summary(), "it is bound by the optimizer"));
   four.data_wait_ms = 30;
-  CHECK(contains(SpeedUp(one, four).says(), "it is bound by data"));
-  CHECK(contains(SpeedUp(alone, alone).says(), "100 % of what the processors could give: no phase of the step loses"));
+  CHECK(contains(SpeedUp(one, four).summary(), "it is bound by data"));
+  CHECK(
+      contains(SpeedUp(alone, alone).summary(), "100 % of what the processors could give: no phase of the step loses"));
 }
 
 TEST_CASE("a run without measurements gives no conclusions") {
   CHECK(SpeedUp(StepProfile{}, alone).factor() == 0);
-  CHECK(contains(SpeedUp(StepProfile{}, alone).says(), "compute, because forward and backward take 0 % more"));
+  CHECK(contains(SpeedUp(StepProfile{}, alone).summary(), "compute, because forward and backward take 0 % more"));
 }
 
 TEST_CASE("runs with other batch sizes and thread counts are normalized") {
@@ -121,6 +122,6 @@ TEST_CASE("runs with other batch sizes and thread counts are normalized") {
 TEST_CASE("a slowdown by more devices is reported") {
   StepProfile const one{.shards = 1, .effective_batch_size = 64, .samples_per_second = 100, .forward_ms = 600};
   StepProfile const two{.shards = 2, .effective_batch_size = 64, .samples_per_second = 80, .forward_ms = 700};
-  CHECK(
-      SpeedUp(one, two).says().starts_with("more devices are slower: 2 devices train 0.80 times as fast as one, 40 %"));
+  CHECK(SpeedUp(one, two).summary().starts_with(
+      "more devices are slower: 2 devices train 0.80 times as fast as one, 40 %"));
 }

@@ -15,7 +15,7 @@ using namespace lockstep_test;
 TEST_CASE("pages named in the library's messages exist") {
   std::regex const page("docs/[a-z_/-]+\\.md");
   int named = 0;
-  for (auto const& header : library_headers()) {
+  for (auto const& header : library_files()) {
     for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
       for (std::sregex_iterator at(line.begin(), line.end(), page), end; at != end; ++at, ++named)
         CHECK_MESSAGE(std::filesystem::exists(source_root / at->str()), header, " names ", at->str());

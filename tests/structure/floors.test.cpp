@@ -67,7 +67,9 @@ std::string objection(std::string_view header, std::string_view included) {
   if (from != to && height(to) >= height(from)) return "a folder includes only itself and folders to its left";
   if (is_detail(name) && (from != to || (!room_of(name).empty() && room_of(name) != room_of(header))))
     return "a detail/ belongs to its own folder";
-  if (name.ends_with(".cuh") && header.ends_with(".hpp")) return "a .hpp compiles without nvcc";
+  if (name.ends_with(".ipp") && name.substr(0, name.rfind('.')) != header.substr(0, header.rfind('.')))
+    return "an implementation file is included by its header";
+  if (name.ends_with(".cuh") && !header.ends_with(".cuh")) return "a .hpp compiles without nvcc";
   return "";
 }
 
@@ -131,6 +133,8 @@ TEST_CASE("the floor rules refuse upward includes") {
   CHECK_FALSE(objection("memory/a.hpp", "<cuda_runtime.h>").empty());
   CHECK_FALSE(objection("kernel/a.cuh", "<cudnn.h>").empty());
   CHECK_FALSE(objection("memory/a.hpp", "<lockstep/memory/b.cuh>").empty());
+  CHECK(objection("memory/a.hpp", "<lockstep/memory/a.ipp>").empty());
+  CHECK_FALSE(objection("memory/b.hpp", "<lockstep/memory/a.ipp>").empty());
 }
 
 TEST_CASE("includes are found in every spelling") {
@@ -142,7 +146,7 @@ TEST_CASE("includes are found in every spelling") {
 
 TEST_CASE("every header includes only its floor and lower ones") {
   int includes = 0;
-  auto const headers = library_headers();
+  auto const headers = library_files();
   for (auto const& header : headers) {
     for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
       auto const included = included_by(line);
@@ -159,7 +163,7 @@ TEST_CASE("every header includes only its floor and lower ones") {
 
 TEST_CASE("rooms of a floor do not include each other in a cycle") {
   std::map<std::string, std::set<std::string>> included_rooms;
-  for (auto const& header : library_headers()) {
+  for (auto const& header : library_files()) {
     auto const from = std::string(folder_of(header)) + "/" + std::string(room_of(header));
     for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
       auto const included = included_by(line);
@@ -176,10 +180,37 @@ TEST_CASE("rooms of a floor do not include each other in a cycle") {
 }
 
 TEST_CASE("every header begins with the license and its include guard") {
-  for (auto const& header : library_headers()) {
+  for (auto const& header : library_files()) {
     auto const lines = lines_of(source_root / "include/lockstep" / header);
     REQUIRE_MESSAGE(lines.size() >= 2, header);
     CHECK_MESSAGE(lines[0] == "// SPDX-License-Identifier: Apache-2.0", header);
     CHECK_MESSAGE(lines[1] == "#pragma once", header);
   }
+}
+
+TEST_CASE("a header includes its implementation file if nothing is linked, and one source compiles it") {
+  auto const includes_of = [](std::string const& file) {
+    std::vector<std::string> found;
+    for (auto const& line : lines_of(source_root / "include/lockstep" / file))
+      if (auto included = included_by(line); !included.empty()) found.push_back(included);
+    return found;
+  };
+  std::vector<std::string> compiled;
+  for (auto const& source : files_below(source_root / "include/lockstep/compiled", {""})) {
+    CHECK_MESSAGE(source.ends_with(".cpp"), source);
+    for (auto const& included : includes_of("compiled/" + source)) compiled.push_back(included);
+  }
+  auto const bodies = files_below(source_root / "include/lockstep", {".ipp"});
+  for (auto const& body : bodies) {
+    auto const name = "<lockstep/" + body + ">", header = body.substr(0, body.rfind('.')) + ".hpp";
+    CHECK_MESSAGE(std::count(compiled.begin(), compiled.end(), name) == 1, body);
+    auto const included = includes_of(body);
+    CHECK_MESSAGE(std::find(included.begin(), included.end(), "<lockstep/" + header + ">") != included.end(), body);
+    auto const lines = lines_of(source_root / "include/lockstep" / header);
+    REQUIRE_MESSAGE(lines.size() > 3, header);
+    CHECK_MESSAGE(lines[lines.size() - 3] == "#if !defined(LOCKSTEP_COMPILED)", header);
+    CHECK_MESSAGE(lines[lines.size() - 2] == "#include " + name, header);
+    CHECK_MESSAGE(lines[lines.size() - 1] == "#endif", header);
+  }
+  CHECK(bodies.size() > 9);
 }

@@ -81,6 +81,11 @@ inline std::vector<std::string> library_headers() {
   return files_below(source_root / "include/lockstep", {".hpp", ".cuh"});
 }
 
+/// The library's headers, and the implementation files of functions that headers only declare.
+inline std::vector<std::string> library_files() {
+  return files_below(source_root / "include/lockstep", {".hpp", ".cuh", ".ipp"});
+}
+
 /// Returns the header that a line includes, with its brackets or quotes, or nothing.
 inline std::string included_by(std::string_view line) {
   auto skip_blanks = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };

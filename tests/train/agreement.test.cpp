@@ -99,7 +99,7 @@ Outcome train_with(Policy policy, Optimizer optimizer, Setting const& setting) {
   Losses losses;
   FitOptions options{
       .epochs = 1000, .max_steps = setting.steps, .accumulation = setting.accumulation, .observers = {&losses}};
-  options.alike = {{"heads", "2"}, {"dropout", std::to_string(setting.dropout)}};
+  options.equal_on_all_ranks = {{"heads", "2"}, {"dropout", std::to_string(setting.dropout)}};
   if (setting.held_out > 0) {
     data::DataLoader evaluation(data::InMemoryDataset(texts(static_cast<int>(setting.held_out))),
                                 data::ShuffledSampler{.seed = setting.evaluation_order}, data::PadCollate{},
@@ -305,7 +305,7 @@ TEST_CASE("ranks with another length of training, other rules or another judge a
   fails("timed products = 1", [](FitOptions& mine) { mine.timed_products = true; });
   fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });
   fails("trace = 1", [&](FitOptions& mine) { mine.trace = &trace; });
-  fails("measure of the best evaluation = accuracy", [](FitOptions& mine) { mine.judge_by = "accuracy"; });
+  fails("measure of the best evaluation = accuracy", [](FitOptions& mine) { mine.best_by = "accuracy"; });
   fails("steps of warm-up = 1", [](FitOptions& mine) { mine.schedule.warmup_steps = 1; });
   fails("steps of the schedule = 9", [](FitOptions& mine) { mine.schedule.total_steps = 9; });
   fails("kind of schedule = 1",

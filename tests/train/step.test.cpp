@@ -328,8 +328,8 @@ TEST_CASE("in batches that several devices make themselves, dropout differs by t
     };
     return std::pair{sum(one, one), sum(one, other)};
   };
-  auto const [twice, alike] = losses(0);
-  CHECK(twice == alike);
+  auto const [twice, equal] = losses(0);
+  CHECK(twice == equal);
   auto const [again, apart] = losses(6);
   CHECK(again == twice);
   CHECK(apart != twice);

@@ -47,7 +47,7 @@ class Trained {
     nn::initialize(layout_, 1, values.data());
     return values;
   }
-  typename Loader::Held first(int shards) {
+  typename Loader::HeldBatches first(int shards) {
     loader_.start({0, shards, shards}, 0, 0, 1);
     return loader_.next();
   }
@@ -58,7 +58,7 @@ class Trained {
   nn::ParameterLayout layout_ = nn::ParameterLayout::of(model_);
   Policy::Session<Classifier, optim::AdamW> session_;
   Loader loader_;
-  typename Loader::Held held_;
+  typename Loader::HeldBatches held_;
   Index steps_ = 0;
 };
 

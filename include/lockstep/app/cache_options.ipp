@@ -8,12 +8,12 @@ LOCKSTEP_INLINE data::TokenCacheOptions cache_options(Options const& options, st
                                                       Progress& progress) {
   data::TokenCacheOptions out;
   out.threads = options.cores;
-  out.verifies = verifies;
+  out.verify = verifies;
   out.progress = &progress;
   if (flag == "none") return out;
   out.folder = flag;
   if (!flag.empty()) return out;
-  out.least_bytes = std::uint64_t{8} << 20;
+  out.min_bytes = std::uint64_t{8} << 20;
   auto const folder = cache_folder();
   std::error_code error;
   std::filesystem::create_directories(folder, error);

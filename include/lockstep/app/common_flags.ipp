@@ -166,7 +166,7 @@ LOCKSTEP_INLINE void CommonFlags::resolve_reproducible() {
   if (!given_.reproducible) return;
   options_.reproducible = *given_.reproducible;
   auto const flag = "--reproducible " + std::to_string(options_.reproducible);
-  auto const why = parallel::why_not_dealt(options_.reproducible, static_cast<int>(options_.all_devices()));
+  auto const why = parallel::shard_count_error(options_.reproducible, static_cast<int>(options_.all_devices()));
   if (!why.empty()) throw ConfigError(flag + ": " + why);
   if (given_.engine == launch::Engine::nccl)
     throw ConfigError(flag + " with --engine nccl: NCCL chooses an order of additions that depends on the number of " +

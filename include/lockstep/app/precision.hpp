@@ -14,7 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 /// for float, bfloat16 and float16.
 enum class Precision {
   fp32,  ///< float
-  tf32,  ///< float, and matrix products on GPUs round their factors to TF32, see parallel::FloatProducts
+  tf32,  ///< float, and matrix products on GPUs round their factors to TF32, see parallel::MatmulPrecision
   bf16,  ///< bfloat16, as nn::InBfloat16
   fp16,  ///< float16, as nn::InFloat16, with loss scaling
 };

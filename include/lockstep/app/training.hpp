@@ -98,7 +98,7 @@ class Training : public detail::Additions {
             .evaluate_every_steps = options_.eval_every,
             .patience = options_.patience,
             .plateau = {.patience = options_.plateau, .factor = options_.plateau_factor},
-            .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,
+            .best_by = options_.best_by.empty() ? "loss" : options_.best_by,
             .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token(),
             .timed_products = options_.timed_products,
             .alike = options_.alike};
@@ -165,7 +165,7 @@ class Training : public detail::Additions {
       return found.as_it_is;
     }
     if (speaks()) fit.checkpoints = checkpoints(metadata);
-    if (options_.dry_run) return rehearse(trainer, loader, evaluation, fit);
+    if (options_.dry_run) return run_dry(trainer, loader, evaluation, fit);
     fit.observers = observers_;
     std::optional<train::KeepBest<decltype(trainer)>> best;
     std::optional<detail::RunLogs> logs;
@@ -178,17 +178,17 @@ class Training : public detail::Additions {
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();
     auto record = trainer.fit(loader, evaluation, fit);
-    bool const was_over = output_.tell_end(record);
+    bool const was_complete = output_.tell_end(record);
     if (logs) logs->note_removed();
     if constexpr (requires { loader.stats(); }) output_.note_unreadable(loader.stats());
     if (record.stopped) note_stop();
-    if (trace && !was_over) leave(*trace, trainer);
-    if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
+    if (trace && !was_complete) leave(*trace, trainer);
+    if (best && !was_complete && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
       output_.note(
           "there is no best.safetensors, because the best evaluation came before this run or used another --best-by");
-    if (best && !best->put_aside().empty())
-      output_.note("the best parameters by another --best-by were moved to " + best->put_aside());
-    if (output_.saves() && !record.stopped && !(was_over && std::filesystem::exists(output_.file("run.json"))))
+    if (best && !best->renamed_file().empty())
+      output_.note("the best parameters by another --best-by were moved to " + best->renamed_file());
+    if (output_.saves() && !record.stopped && !(was_complete && std::filesystem::exists(output_.file("run.json"))))
       output_.save(record, trainer.layout(), trainer.values());
     if (!record.stopped) then(trainer);
     if (!record.stopped && output_.saves()) output_.add_final(final_metrics_);
@@ -196,7 +196,7 @@ class Training : public detail::Additions {
   }
 
   template <class Trainer, class Loader, class Evaluation>
-  train::RunRecord rehearse(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions fit) const {
+  train::RunRecord run_dry(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions fit) const {
     if (speaks()) announce(trainer, loader);
     fit.dry_run = true;
     auto record = trainer.fit(loader, evaluation, fit);
@@ -249,14 +249,15 @@ class Training : public detail::Additions {
     else
       return std::nullopt;
   }
-  [[nodiscard]] parallel::FloatProducts float_products() const noexcept {
-    return precision_of(options_) == Precision::tf32 ? parallel::FloatProducts::tf32 : parallel::FloatProducts::exact;
+  [[nodiscard]] parallel::MatmulPrecision matmul_precision() const noexcept {
+    return precision_of(options_) == Precision::tf32 ? parallel::MatmulPrecision::tf32
+                                                     : parallel::MatmulPrecision::float32;
   }
   /// Passes a policy whose communicator and replicas share one memory space.
   template <class Nccl, class F>
   decltype(auto) over_nccl(F& f) const {
     return f(
-        parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus(), float_products()});
+        parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus(), matmul_precision()});
   }
   template <class Communicator>
   [[nodiscard]] auto distributed(Communicator communicator) const {
@@ -268,7 +269,7 @@ class Training : public detail::Additions {
   decltype(auto) on_backend(Policy policy, F& f) const {
     if constexpr (built_with_cuda<>)
       if (options_.backend == Backend::cuda)
-        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus(), float_products()},
+        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus(), matmul_precision()},
                                         options_.reproducible});
     return f(parallel::Reproducible{std::move(policy), options_.reproducible});
   }

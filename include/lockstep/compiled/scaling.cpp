@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/scaling/bottleneck.ipp>
 #include <lockstep/scaling/compared_run.ipp>
 #include <lockstep/scaling/detail/device_limit.ipp>
 #include <lockstep/scaling/diagnosis.ipp>
@@ -8,4 +9,3 @@
 #include <lockstep/scaling/saved_run.ipp>
 #include <lockstep/scaling/scaling_report.ipp>
 #include <lockstep/scaling/speed_up.ipp>
-#include <lockstep/scaling/verdict.ipp>

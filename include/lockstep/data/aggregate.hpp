@@ -55,9 +55,9 @@ inline constexpr bool standard_array = false;
 template <class T, std::size_t N>
 inline constexpr bool standard_array<std::array<T, N>> = true;
 
-inline constexpr std::size_t most_members = 32;
+inline constexpr std::size_t max_members = 32;
 
-template <class T, std::size_t N = most_members + 1>
+template <class T, std::size_t N = max_members + 1>
 consteval std::size_t count_members() {
   if constexpr (N == 0) {
     return 0;
@@ -86,7 +86,7 @@ requires Aggregate<std::remove_const_t<T>>
 constexpr auto members(T& all) noexcept {
   constexpr auto count = member_count<std::remove_const_t<T>>;
   static_assert(
-      count >= 1 && count <= detail::most_members,
+      count >= 1 && count <= detail::max_members,
       "Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct, or in a std::array");
   static_assert(!detail::has_base<std::remove_const_t<T>>(),
                 "Lockstep: a sample has no base class, whose members the language does not list; make it a "

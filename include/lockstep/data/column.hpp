@@ -47,7 +47,7 @@ struct OptionalColumn {
 };
 
 namespace detail {
-class Zeros;  // defined in detail/zeros.hpp
+class ZeroRuns;  // defined in detail/zero_runs.hpp
 }
 
 /// The end of a sequence at which the padding is.
@@ -63,8 +63,8 @@ struct PaddedColumn {
   TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty by default
   SegmentPlan const* plan = nullptr;                 // of the ids' slots without padding; null by default
   Side side = Side::end;                             // where the padding is
-  detail::Zeros* zeros = nullptr;                    // the collate's record of zero bytes in the slab
-  Index first_run = 0;                               // number of the first row's run in `zeros`
+  detail::ZeroRuns* zero_runs = nullptr;             // the collate's record of zero bytes in the slab
+  Index first_run = 0;                               // number of the first row's run in `zero_runs`
 
   bool operator==(PaddedColumn const&) const = default;
 };

@@ -117,7 +117,7 @@ std::shared_ptr<TorchSource> source_of(From from) {
   using Module = typename ModuleFrom<From>::type;
   if constexpr (std::is_invocable_v<From&> && !requires { typename From::ContainedType; }) {
     TorchSource::Make make = [from]() mutable { return pointer_to(from()); };
-    GeneratorTurn const turn;  // a function that seeds torch makes equal modules in all ranks of a process
+    GeneratorLock const lock;  // a function that seeds torch makes equal modules in all ranks of a process
     return std::make_shared<TorchSource>(make(), true, make);
   } else if constexpr (std::derived_from<Module, torch::nn::Cloneable<Module>>) {
     auto const module = pointer_to(from);
@@ -150,10 +150,10 @@ class Torch {
         loss_(std::move(loss)),
         random_(random) {
     auto const extents = [](torch::Tensor const& t) { return std::vector<Index>(t.sizes().begin(), t.sizes().end()); };
-    for (auto const& [name, start] : source_->learned())
-      parameters_.push_back({extents(start), nn::Initializer::given(start.template data_ptr<float>())});
-    for (auto const& [name, start] : source_->kept())
-      buffers_.push_back({extents(start), nn::Initializer::given(start.template data_ptr<float>())});
+    for (auto const& [name, initial] : source_->learned())
+      parameters_.push_back({extents(initial), nn::Initializer::given(initial.template data_ptr<float>())});
+    for (auto const& [name, initial] : source_->kept())
+      buffers_.push_back({extents(initial), nn::Initializer::given(initial.template data_ptr<float>())});
   }
 
   void visit(auto&& each) {
@@ -170,21 +170,21 @@ class Torch {
                   "Lockstep: the second argument of interop::Torch cannot be called as predict(module, batch), const, "
                   "with the batch that this loader yields; see docs/how-to/train-a-torch-module.md");
     using Predicted = std::invoke_result_t<Predict const&, Module&, Batch const&>;
-    using Shown = std::conditional_t<std::is_same_v<Predicted, torch::Tensor>, TorchPrediction, Predicted>;
+    using MetricPrediction = std::conditional_t<std::is_same_v<Predicted, torch::Tensor>, TorchPrediction, Predicted>;
     auto const training = context.recording();
     auto& replica = replica_of(context);
-    if (training && batch.rows() == 0) return Shown{};
+    if (training && batch.rows() == 0) return MetricPrediction{};
     detail::TorchPass const pass(context.stream().pool().threads(), training);
     auto const seeded = seed(context, batch);
     auto& module = static_cast<Module&>(replica.begin(training));
     auto predicted = std::invoke(predict_, module, batch);
     replica.end();
     if constexpr (std::is_same_v<Predicted, torch::Tensor>) {
-      Shown shown{std::move(predicted), {}, {}};
-      if (training) return shown;
-      shown.numbers = shown.tensor.to(torch::kFloat).contiguous();
-      shown.value.data = shown.numbers.template data_ptr<float>();
-      return shown;
+      MetricPrediction result{std::move(predicted), {}, {}};
+      if (training) return result;
+      result.numbers = result.tensor.to(torch::kFloat).contiguous();
+      result.value.data = result.numbers.template data_ptr<float>();
+      return result;
     } else {
       return predicted;
     }

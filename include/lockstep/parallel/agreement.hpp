@@ -11,7 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/sha256.hpp>
-#include <lockstep/parallel/detail/bytes_of.hpp>
+#include <lockstep/parallel/detail/byte_collectives.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -64,13 +64,13 @@ class Agreement {
   /// Removes the first "field = value" and returns it.
   static std::string next(std::string_view& text) {
     if (text.empty()) return "nothing more";
-    std::string said;
+    std::string entry;
     for (int part = 0; part < 2; ++part) {
       auto const end = text.find('\0');
-      said.append(text.substr(0, end)).append(part == 0 ? " = " : "");
+      entry.append(text.substr(0, end)).append(part == 0 ? " = " : "");
       text.remove_prefix(end + 1);
     }
-    return said;
+    return entry;
   }
   [[noreturn]] static void refuse(std::size_t rank, std::string_view first, std::string_view other) {
     std::string expected, found;

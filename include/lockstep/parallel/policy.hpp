@@ -16,17 +16,18 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Arithmetic of a GPU's matrix products of floats.
-enum class FloatProducts {
-  exact,  ///< factors are floats
-  tf32,   ///< factors are rounded to TF32, which has 10 bits of fraction; sums are float: several times faster
+enum class MatmulPrecision {
+  float32,  ///< factors are floats
+  tf32,     ///< factors are rounded to TF32, which has 10 bits of fraction; sums are float: several times faster
+  exact [[deprecated("float32")]] = float32,
 };
 
 /// Resources of one replica.
 struct Place {
-  int threads = 1;                                      ///< threads on the host
-  int gpu = 0;                                          ///< number of the GPU, as this process sees it
-  int shards = 1;                                       ///< shards of each micro-step that it computes in turns
-  FloatProducts float_products = FloatProducts::exact;  ///< on a GPU
+  int threads = 1;                                              ///< threads on the host
+  int gpu = 0;                                                  ///< number of the GPU, as this process sees it
+  int shards = 1;                                               ///< shards of each micro-step that it computes in turns
+  MatmulPrecision matmul_precision = MatmulPrecision::float32;  ///< on a GPU
 };
 
 /// Distribution of training over devices: this process's shards of the global batch, and a `Session<Model, Optimizer>`

@@ -48,7 +48,7 @@ struct ComparedRun {
   [[nodiscard]] static ComparedRun read(std::string const& directory);
 
   /// Returns whether both runs took equally many steps with batches of equal size.
-  [[nodiscard]] bool same_work(ComparedRun const& other) const noexcept;
+  [[nodiscard]] bool has_equal_work(ComparedRun const& other) const noexcept;
 
   /// Returns this run's settings that differ, with the values of `other` in parentheses: "lr 0.002 (0.001), dropout 0.2
   /// (not given)".
@@ -57,19 +57,19 @@ struct ComparedRun {
   /// Compares the learned parameters, or the evaluation losses if rounding may differ.
   [[nodiscard]] Agreement agreement(ComparedRun const& other) const;
   /// Returns the agreement as a sentence.
-  [[nodiscard]] std::string says_agreement(ComparedRun const& other) const;
+  [[nodiscard]] std::string agreement_summary(ComparedRun const& other) const;
 
   /// Returns the reference for run `i`: an earlier run with equal work and equally many shards, else the first run.
-  [[nodiscard]] static ComparedRun const& nearest_before(std::span<ComparedRun const> runs, std::size_t i);
+  [[nodiscard]] static ComparedRun const& reference_run(std::span<ComparedRun const> runs, std::size_t i);
 
  private:
   // Runs of equal global batches differ only by rounding. AdamW divides by the root of small second moments. Rounding
   // thus changes parameters by whole learning rates, in both directions, and the evaluation loss by much less. There is
   // no derived bound. This is the largest difference that counts as agreement.
-  static constexpr double loss_bound = 0.02;
+  static constexpr double max_rounding_difference = 0.02;
 
   // Flags for the place and mode of computation, and for files. The batch size shows in the steps.
-  static constexpr std::string_view no_matter =
+  static constexpr std::string_view ignored_settings =
       " backend batch-size bucket-cap-mb check-replicas-every checkpoint-every config devices engine global-batch-size "
       "host-timeout join-timeout keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers "
       "parallel predictions prefetch prefetch-factor reproducible resume save-dir shard-optimizer stall-timeout "

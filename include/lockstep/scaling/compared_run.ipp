@@ -30,7 +30,7 @@ LOCKSTEP_INLINE ComparedRun ComparedRun::read(std::string const& directory) {
   });
 }
 
-LOCKSTEP_INLINE bool ComparedRun::same_work(ComparedRun const& other) const noexcept {
+LOCKSTEP_INLINE bool ComparedRun::has_equal_work(ComparedRun const& other) const noexcept {
   return profile.effective_batch_size == other.profile.effective_batch_size && steps == other.steps;
 }
 
@@ -52,13 +52,13 @@ LOCKSTEP_INLINE std::string ComparedRun::differences(ComparedRun const& other) c
 
 LOCKSTEP_INLINE Agreement ComparedRun::agreement(ComparedRun const& other) const {
   if (!differences(other).empty()) return Agreement::other_settings;
-  if (!same_work(other)) return Agreement::other_work;
+  if (!has_equal_work(other)) return Agreement::other_work;
   if (parameters_sha256 == other.parameters_sha256) return Agreement::equal;
-  bool const near = shards != other.shards && std::abs(loss - other.loss) <= loss_bound;
+  bool const near = shards != other.shards && std::abs(loss - other.loss) <= max_rounding_difference;
   return near ? Agreement::rounding : Agreement::none;
 }
 
-LOCKSTEP_INLINE std::string ComparedRun::says_agreement(ComparedRun const& other) const {
+LOCKSTEP_INLINE std::string ComparedRun::agreement_summary(ComparedRun const& other) const {
   auto const pair = name + " and " + other.name;
   auto const agrees = agreement(other);
   if (agrees == Agreement::other_settings)
@@ -68,13 +68,13 @@ LOCKSTEP_INLINE std::string ComparedRun::says_agreement(ComparedRun const& other
   return pair + (agrees == Agreement::rounding ? " agree" : " DISAGREE") + ": their evaluation losses are " +
          detail::rounded(std::abs(loss - other.loss), 4) + " apart (" +
          (shards == other.shards ? "their parameters should be equal bit for bit"
-                                 : "at most " + detail::rounded(loss_bound, 2) + " is due to rounding") +
+                                 : "at most " + detail::rounded(max_rounding_difference, 2) + " is due to rounding") +
          ").";
 }
 
-LOCKSTEP_INLINE ComparedRun const& ComparedRun::nearest_before(std::span<ComparedRun const> runs, std::size_t i) {
+LOCKSTEP_INLINE ComparedRun const& ComparedRun::reference_run(std::span<ComparedRun const> runs, std::size_t i) {
   for (auto const& other : runs.first(i))
-    if (other.same_work(runs[i]) && other.shards == runs[i].shards) return other;
+    if (other.has_equal_work(runs[i]) && other.shards == runs[i].shards) return other;
   return runs[0];
 }
 
@@ -98,7 +98,7 @@ LOCKSTEP_INLINE std::map<std::string, std::string> ComparedRun::settings_of(json
   auto const* const settings = run.find("settings");
   if (!settings) return all;
   for (auto const& [name, value] : settings->object())
-    if (no_matter.find(" " + std::string(name) + " ") == std::string_view::npos)
+    if (ignored_settings.find(" " + std::string(name) + " ") == std::string_view::npos)
       all[std::string(name)] = json::Writer().value(value).text();
   return all;
 }

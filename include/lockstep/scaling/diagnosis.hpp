@@ -27,8 +27,8 @@ struct Diagnosis {
   int ranks_here = 1;                      ///< ranks of this host
   int cores = 1;                           ///< cores that they share
   bool on_host = true;                     ///< models run on these cores, not on a GPU
-  bool spares_bfloat16 = false;  ///< fp32, on a GPU or a processor with much faster instructions for --precision bf16
-  bool spares_onednn = false;    ///< fp32 with our convolutions, where oneDNN's would be faster
+  bool can_use_bfloat16 = false;  ///< fp32, on a GPU or a processor with much faster instructions for --precision bf16
+  bool can_use_onednn = false;    ///< fp32 with our convolutions, where oneDNN's would be faster
   parallel::CollectiveCost all_reduce = {};  ///< over all ranks, without backward; zeros if not measured
 
   /// Returns the remedies, the best first, without gains below 2 %.

@@ -6,8 +6,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 
 LOCKSTEP_INLINE std::vector<detail::Remedy> Diagnosis::remedies() const {
   std::vector<detail::Remedy> out;
-  auto const add = [&](double gain, std::string says) {
-    if (gain >= 0.02) out.push_back({gain, std::move(says)});
+  auto const add = [&](double gain, std::string description) {
+    if (gain >= 0.02) out.push_back({gain, std::move(description)});
   };
   auto const step_ms = profile.step_ms();
   if (step_ms <= 0) return out;
@@ -38,11 +38,11 @@ LOCKSTEP_INLINE std::vector<detail::Remedy> Diagnosis::remedies() const {
           std::string("at best, without waits of the GPU for the host: ") + detail::remedy_of(limit, profile));
   detail::sort(out);
   if (limit == detail::DeviceLimit::small_kernels) out.push_back({0, detail::remedy_of(limit, profile)});
-  if ((limit == detail::DeviceLimit::memory || limit == detail::DeviceLimit::arithmetic) && spares_bfloat16)
+  if ((limit == detail::DeviceLimit::memory || limit == detail::DeviceLimit::arithmetic) && can_use_bfloat16)
     out.push_back({0, detail::remedy_of(limit, profile)});
-  if (on_host && spares_onednn && compute_ms >= step_ms / 2)
+  if (on_host && can_use_onednn && compute_ms >= step_ms / 2)
     out.push_back({0, "lockstep::onednn linked to the program (Debian: libdnnl-dev): convolutions are oneDNN's then"});
-  if (on_host && spares_bfloat16 && compute_ms >= step_ms / 2)
+  if (on_host && can_use_bfloat16 && compute_ms >= step_ms / 2)
     out.push_back({0, "--precision bf16: this processor multiplies it in tiles (AMX); wide linear maps gain most"});
   if (on_host && threads() > cores)
     out.push_back({0, std::to_string(threads()) + " training threads share " + std::to_string(cores) +
@@ -74,9 +74,9 @@ LOCKSTEP_INLINE std::string Diagnosis::text() const {
   out += line("steps on batches made before", rate(replayed_samples_per_second));
   out +=
       line("the loader alone", rate(loader_samples_per_second) + " with --num-workers " + std::to_string(num_workers));
-  if (all_reduce.start_seconds + all_reduce.byte_seconds > 0)
-    out += line("an all-reduce alone", detail::rounded(all_reduce.start_seconds * 1e6, 1) + " us and " +
-                                           detail::rounded(all_reduce.byte_seconds * 1e12, 1) + " us for a MB");
+  if (all_reduce.latency_seconds + all_reduce.seconds_per_byte > 0)
+    out += line("an all-reduce alone", detail::rounded(all_reduce.latency_seconds * 1e6, 1) + " us and " +
+                                           detail::rounded(all_reduce.seconds_per_byte * 1e12, 1) + " us for a MB");
   out +=
       line("cores", std::to_string(cores) + "; threads that train on them " + std::to_string(on_host ? threads() : 0) +
                         ", that load " + std::to_string(num_workers * ranks_here));
@@ -91,17 +91,17 @@ LOCKSTEP_INLINE std::string Diagnosis::json(std::string const& run) const {
   out.member("loader_samples_per_second", loader_samples_per_second);
   out.member("replayed_samples_per_second", replayed_samples_per_second);
   out.member("num_workers", num_workers).member("cores", cores);
-  if (all_reduce.start_seconds + all_reduce.byte_seconds > 0)
+  if (all_reduce.latency_seconds + all_reduce.seconds_per_byte > 0)
     out.key("all_reduce")
         .begin_object()
-        .member("start_us", all_reduce.start_seconds * 1e6)
-        .member("us_per_mb", all_reduce.byte_seconds * 1e12)
+        .member("start_us", all_reduce.latency_seconds * 1e6)
+        .member("us_per_mb", all_reduce.seconds_per_byte * 1e12)
         .end_object();
   out.key("remedies").begin_array();
   for (auto const& remedy : remedies()) {
     out.begin_object();
     if (remedy.gain > 0) out.member("gain", remedy.gain);
-    out.member("says", remedy.says).end_object();
+    out.member("says", remedy.description).end_object();
   }
   out.end_array().member("run", json::parse(run, "run.json")).end_object();
   return out.text();

@@ -28,11 +28,11 @@ enum class Link {
   nvlink_4,     ///< all links of an H100, 450 GB/s
 };
 
-/// Cost model of the network. A message of n bytes between any two ranks takes message_seconds + n byte_seconds. All
-/// ranks send and receive in parallel.
+/// Cost model of the network. A message of n bytes between any two ranks takes latency_seconds + n seconds_per_byte.
+/// All ranks send and receive in parallel.
 struct Fabric {
-  double message_seconds = 20e-6;
-  double byte_seconds = 1 / 1.25e9;  ///< 10 Gbit/s
+  double latency_seconds = 20e-6;
+  double seconds_per_byte = 1 / 1.25e9;  ///< 10 Gbit/s
   AllReduce all_reduce = AllReduce::fastest;
   char const* source = "";  ///< for a report: origin of assumed or measured figures; empty: given or default
 

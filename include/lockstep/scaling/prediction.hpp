@@ -65,7 +65,7 @@ namespace detail {
 
 /// Returns the expected maximum of n normally distributed step times, in standard deviations above the mean; n is at
 /// least 2. @source Blom's approximation of normal order statistics
-[[nodiscard]] double expected_most(Index n) noexcept;
+[[nodiscard]] double expected_maximum(Index n) noexcept;
 
 /// Returns the bytes of a part that `times` as many samples touch: all rows except those that every sample misses. An
 /// upper estimate if some rows are more frequent than others.

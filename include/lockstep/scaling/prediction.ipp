@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling::detail {
 
-LOCKSTEP_INLINE double expected_most(Index n) noexcept {
+LOCKSTEP_INLINE double expected_maximum(Index n) noexcept {
   auto const share = (static_cast<double>(n) - 0.375) / (static_cast<double>(n) + 0.25);
   double low = 0, high = 8;  // quantile by bisection
   for (int i = 0; i < 50; ++i) {
@@ -21,12 +21,12 @@ LOCKSTEP_INLINE double bytes_of(GradientPart const& part, double times) noexcept
 
 LOCKSTEP_INLINE double exposed(Workload const& work, double share, double times, parallel::CollectiveCost const& cost,
                                Overlap overlap) {
-  auto const seconds = [&](double bytes) { return cost.start_seconds + bytes * cost.byte_seconds; };
+  auto const seconds = [&](double bytes) { return cost.latency_seconds + bytes * cost.seconds_per_byte; };
   double all = 0;
   for (auto const& part : work.gradients) all += part.table_bytes > 0 ? 0 : part.bytes;
   auto const bytes = static_cast<std::size_t>(all);
-  bool const small = bytes <= parallel::CollectiveCost::least_bucket;
-  auto const bucket = small ? 4 * parallel::CollectiveCost::least_bucket : cost.bucket_bytes(bytes);
+  bool const small = bytes <= parallel::CollectiveCost::min_bucket_bytes;
+  auto const bucket = small ? 4 * parallel::CollectiveCost::min_bucket_bytes : cost.bucket_bytes(bytes);
   auto const each = work.gradient_bytes;
   auto const full = static_cast<Index>(static_cast<double>(bucket) / each), size = static_cast<Index>(all / each);
   double end = 0, busy = 0, covered = 0, ready = size == 0 ? work.pass_seconds * share : 0;
@@ -64,7 +64,7 @@ LOCKSTEP_INLINE Prediction predict(Workload const& work, Index ranks, parallel::
   out.optimizer_seconds = work.optimizer_seconds;
   if (ranks > 1) {
     out.exposed_seconds = detail::exposed(work, share, share * n / measured, cost, overlap);
-    out.slowest_seconds = work.spread_seconds * std::sqrt(share) * detail::expected_most(ranks);
+    out.slowest_seconds = work.spread_seconds * std::sqrt(share) * detail::expected_maximum(ranks);
   }
   auto const busy =
       out.pass_seconds + out.exposed_seconds + out.slowest_seconds + work.optimizer_seconds + work.other_seconds;

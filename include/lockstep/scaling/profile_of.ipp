@@ -13,12 +13,11 @@ LOCKSTEP_INLINE SlowestRank slowest_of(train::RunRecord const& record) {
     if (own(rank) >= own(*most)) most = &rank;
   }
   SlowestRank out{.rank = static_cast<int>(most - record.ranks.data()),
-                  .lag_ms = record.milliseconds_of_step(own(*most) - own(*least))};
+                  .lag_ms = record.ms_per_step(own(*most) - own(*least))};
   for (auto const& [phase, seconds] : {std::pair{"compute", &train::RankSeconds::compute},
                                        {"optimizer", &train::RankSeconds::optimizer},
                                        {"data", &train::RankSeconds::data_wait}}) {
-    auto const ms = record.milliseconds_of_step((*most).*seconds),
-               least_ms = record.milliseconds_of_step((*least).*seconds);
+    auto const ms = record.ms_per_step((*most).*seconds), least_ms = record.ms_per_step((*least).*seconds);
     if (ms - least_ms > out.ms - out.least_ms) out.phase = phase, out.ms = ms, out.least_ms = least_ms;
   }
   return out;
@@ -31,12 +30,12 @@ LOCKSTEP_INLINE StepProfile profile_of(train::RunRecord const& record) {
           .samples_per_step =
               record.steps == 0 ? 0 : static_cast<double>(record.samples) / static_cast<double>(record.steps),
           .samples_per_second = record.samples_per_second(),
-          .data_wait_ms = record.milliseconds_of_step(record.data_wait_seconds),
-          .forward_ms = record.milliseconds_of_step(record.phases.forward),
-          .backward_ms = record.milliseconds_of_step(record.phases.backward),
-          .communication_ms = record.milliseconds_of_step(record.phases.communication),
-          .optimizer_ms = record.milliseconds_of_step(record.phases.optimizer),
-          .pass_ms = record.milliseconds_of_step(record.phases.pass),
+          .data_wait_ms = record.ms_per_step(record.data_wait_seconds),
+          .forward_ms = record.ms_per_step(record.phases.forward),
+          .backward_ms = record.ms_per_step(record.phases.backward),
+          .communication_ms = record.ms_per_step(record.phases.communication),
+          .optimizer_ms = record.ms_per_step(record.phases.optimizer),
+          .pass_ms = record.ms_per_step(record.phases.pass),
           .slowest = slowest_of(record),
           .gpu = record.device_step()};
 }

@@ -20,7 +20,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 /// A run that a trainer saved in a --save-dir: run.json, or the doctor's doctor.json.
 class SavedRun {
   template <class F>
-  auto naming_file(F&& f) const {
+  auto with_file_name(F&& f) const {
     try {
       return f();
     } catch (DataError const& error) {
@@ -42,7 +42,7 @@ class SavedRun {
   /// @throws DataError with the file's name, if f needs a missing value
   template <class F>
   auto read(F&& f) const {
-    return naming_file([&] { return f(json_); });
+    return with_file_name([&] { return f(json_); });
   }
 
   [[nodiscard]] StepProfile profile() const;

@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling {
 /// Report of a workload on more ranks over a fabric. All values are predictions.
 class ScalingReport {
  public:
-  static constexpr double pays = 1.5, helps = 1.05;  ///< factors of samples per second
+  static constexpr double efficient_factor = 1.5, useful_factor = 1.05;  ///< factors of samples per second
 
   ScalingReport(Workload work, Fabric const& fabric, std::vector<Index> const& ranks);
   /// Returns 2, 4 … 1024.
@@ -27,10 +27,12 @@ class ScalingReport {
   /// Returns predictions up to one sample per rank.
   [[nodiscard]] std::vector<Prediction> const& strong() const noexcept { return strong_; }
 
-  /// Returns the largest number of ranks up to which each doubling gives at least `pays` times the samples per second.
-  [[nodiscard]] static Index pays_until(std::vector<Prediction> const& sizes, double alone);
-  /// Returns the largest number of ranks that gives at least `helps` times the samples per second of all smaller ones.
-  [[nodiscard]] static Index helps_until(std::vector<Prediction> const& sizes, double alone);
+  /// Returns the largest number of ranks up to which each doubling gives at least `efficient_factor` times the samples
+  /// per second.
+  [[nodiscard]] static Index efficient_until(std::vector<Prediction> const& sizes, double alone);
+  /// Returns the largest number of ranks that gives at least `useful_factor` times the samples per second of all
+  /// smaller ones.
+  [[nodiscard]] static Index useful_until(std::vector<Prediction> const& sizes, double alone);
 
   /// Returns remedies, the best first, for the first number of ranks with an efficiency below 0.8, or else for the
   /// largest.
@@ -39,13 +41,13 @@ class ScalingReport {
   [[nodiscard]] std::string text() const;
 
  private:
-  [[nodiscard]] Prediction const& examined() const;
+  [[nodiscard]] Prediction const& limiting_size() const;
 
   [[nodiscard]] std::string table(std::string const& title, std::vector<Prediction> const& sizes,
                                   Scaling scaling) const;
 
   /// Returns a sentence with the limits up to which more ranks pay, and up to which they help at all.
-  [[nodiscard]] static std::string says(std::vector<Prediction> const& sizes, double alone);
+  [[nodiscard]] static std::string summary(std::vector<Prediction> const& sizes, double alone);
 
   Workload work_;
   Fabric fabric_;

@@ -27,7 +27,7 @@ class SpeedUp {
   [[nodiscard]] std::string bound() const { return losses_[0].ms < step_ms_ / 100 ? "nothing" : losses_[0].what; }
 
   /// Returns one sentence that names the limit of the speed-up.
-  [[nodiscard]] std::string says() const;
+  [[nodiscard]] std::string summary() const;
 
  private:
   struct Loss {

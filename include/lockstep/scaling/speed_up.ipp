@@ -23,7 +23,7 @@ LOCKSTEP_INLINE SpeedUp::SpeedUp(StepProfile const& alone, StepProfile const& to
     for (auto j = i; j > 0 && losses_[j - 1].ms < losses_[j].ms; --j) std::swap(losses_[j - 1], losses_[j]);
 }
 
-LOCKSTEP_INLINE std::string SpeedUp::says() const {
+LOCKSTEP_INLINE std::string SpeedUp::summary() const {
   auto const baseline = shards_alone_ == 1 ? "one" : "the baseline's " + std::to_string(shards_alone_);
   std::string text = ratio_ > 1 && factor_ > 0 && factor_ < 1 ? "more devices are slower: " : "";
   text += std::to_string(shards_) + (shards_ == 1 ? " device trains " : " devices train ") +

@@ -69,14 +69,14 @@ TEST_CASE("remembered zeros of memory freed by a rewind do not apply to its next
   data::Slab slab(Reused{&place});
   constexpr std::size_t bytes = std::size_t{1} << 20;
   auto* const before = slab.take(bytes);
-  auto number = slab.zeros().reserve(1);
-  slab.zeros().fill(number, before, before + bytes);
+  auto number = slab.zero_runs().reserve(1);
+  slab.zero_runs().fill(number, before, before + bytes);
   static_cast<void>(slab.take(bytes));  // a second block
   slab.rewind();
   auto* const after = slab.take(bytes);
   REQUIRE(after == before);
   REQUIRE(after[0] == std::byte{1});
-  number = slab.zeros().reserve(1);
-  slab.zeros().fill(number, after, after + bytes);
+  number = slab.zero_runs().reserve(1);
+  slab.zero_runs().fill(number, after, after + bytes);
   CHECK(std::count(after, after + bytes, std::byte{}) == bytes);
 }

@@ -65,7 +65,7 @@ std::vector<std::vector<std::int32_t>> epoch_of(Loader& loader, int ranks, data:
         try {
           return std::optional(loader.next());
         } catch (ConfigError const&) {  // no batch is left
-          return std::optional<Loader::Held>();
+          return std::optional<Loader::HeldBatches>();
         }
       }();
       if (!held) break;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/detail/recent.hpp>
+#include <lockstep/data/detail/table_cache.hpp>
 
 using namespace lockstep;
 using data::Replacement;
@@ -124,7 +124,7 @@ TEST_CASE("invalid weights are refused") {
 }
 
 TEST_CASE("an order keeps its last few tables") {
-  data::detail::RecentTables tables(2);
+  data::detail::TableCache tables(2);
   int made = 0;
   auto const first_of = [&](Index epoch) {
     auto const table = tables.get({epoch, 0}, [&](auto& out) { out.push_back(epoch), ++made; });

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -257,8 +258,13 @@ TEST_CASE("among many members and hard links each is found, and a duplicate too"
   }
   auto const tar = archive.open(bytes + end);
   REQUIRE(tar.size() == 2);
-  CHECK(tar.get(0).parts.size() == 20000);
-  CHECK(tar.get(1).parts.back().extension == "19999");
+  CHECK(tar.get(0).members.size() == 20000);
+  CHECK(tar.get(1).members.back().extension == "19999");
   CHECK_THROWS_WITH_AS(archive.open(bytes + member(name(7), "") + end),
                        doctest::Contains("holds \"frame.7.png\" twice"), DataError);
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("the former name of a member is an alias") { CHECK(std::is_same_v<data::TarPart, data::TarMember>); }
+#pragma GCC diagnostic pop

@@ -97,7 +97,7 @@ TEST_CASE("vocabulary, tokens, labels and fingerprints equal those of one thread
       source.evaluation = size / 3;
       data::TokenCounts counts;
       for (Index i = 0; i < size; ++i) counts.add(texts(size, 1).get(i).text, data::WordTokenizer{});
-      auto const expected = counts.vocabulary(rules.vocabulary, rules.least);
+      auto const expected = counts.vocabulary(rules.vocabulary, rules.min_count);
       for (char const* folder : {"", "none"}) {
         auto const cache = source.prepare({.folder = folder, .threads = threads});
         CHECK(cache.vocabulary() == expected);
@@ -115,7 +115,7 @@ TEST_CASE("vocabulary, tokens, labels and fingerprints equal those of one thread
             data::WordTokenizer{}(texts(size, part).get(i).text, [&](auto) { ++tokens; });
             cut += tokens > rules.max_length;
           }
-        CHECK(cache.cut() == cut);
+        CHECK(cache.truncated() == cut);
       }
       CHECK(source.reads == 2);
     }
@@ -146,7 +146,7 @@ TEST_CASE("a cache is prepared once, and again when a source or a rule changes")
 
 TEST_CASE("small sources are prepared in memory and leave no file") {
   Source source;
-  auto const cache = source.prepare({.least_bytes = 100});
+  auto const cache = source.prepare({.min_bytes = 100});
   CHECK(cache.training_size() == 1100);
   CHECK_FALSE(fs::exists(source.cache));
 }

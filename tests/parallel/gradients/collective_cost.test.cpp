@@ -18,8 +18,8 @@ TEST_CASE("a communicator's time per start and per byte is measured") {
       communicator.first_takes = 1e-3;
       auto const cost = CollectiveCost::measure(communicator, zeros);
       // Times near 1 s are multiples of 2^-52; each result is the difference of a few of them.
-      CHECK(cost.start_seconds == doctest::Approx(start).epsilon(1e-6).scale(1e-6));
-      CHECK(cost.byte_seconds == doctest::Approx(byte).epsilon(1e-6));
+      CHECK(cost.latency_seconds == doctest::Approx(start).epsilon(1e-6).scale(1e-6));
+      CHECK(cost.seconds_per_byte == doctest::Approx(byte).epsilon(1e-6));
     }
   CHECK(zeros == std::vector<float>(zeros.size()));
 }
@@ -27,7 +27,7 @@ TEST_CASE("a communicator's time per start and per byte is measured") {
 TEST_CASE("a communicator too fast to measure gets the largest buckets") {
   DelayedCommunicator communicator{0, 0};
   std::vector<float> zeros(CollectiveCost::large / sizeof(float));
-  CHECK(CollectiveCost::measure(communicator, zeros).bucket_bytes(1 << 30) == CollectiveCost::largest_bucket);
+  CHECK(CollectiveCost::measure(communicator, zeros).bucket_bytes(1 << 30) == CollectiveCost::max_bucket_bytes);
 }
 
 TEST_CASE("bucket sizes follow from costs: a power of two, within bounds") {
@@ -37,9 +37,9 @@ TEST_CASE("bucket sizes follow from costs: a power of two, within bounds") {
   CHECK(cost.bucket_bytes(mean) == std::size_t{4} << 20);
   CHECK(cost.bucket_bytes(mean * 4) == std::size_t{8} << 20);
   CHECK(cost.bucket_bytes(mean / 4) == std::size_t{2} << 20);
-  CHECK(cost.bucket_bytes(0) == CollectiveCost::least_bucket);
-  CHECK(cost.bucket_bytes(std::size_t{1} << 50) == CollectiveCost::largest_bucket);
-  CHECK(CollectiveCost{0, 1e-9}.bucket_bytes(mean) == CollectiveCost::least_bucket);
+  CHECK(cost.bucket_bytes(0) == CollectiveCost::min_bucket_bytes);
+  CHECK(cost.bucket_bytes(std::size_t{1} << 50) == CollectiveCost::max_bucket_bytes);
+  CHECK(CollectiveCost{0, 1e-9}.bucket_bytes(mean) == CollectiveCost::min_bucket_bytes);
 }
 
 TEST_CASE("no other power of two has a lower cost of starts and the last bucket") {
@@ -50,7 +50,7 @@ TEST_CASE("no other power of two has a lower cost of starts and the last bucket"
         return static_cast<double>(all) / static_cast<double>(bytes) * start + static_cast<double>(bytes) * 2e-10;
       };
       auto const chosen = cost.bucket_bytes(all);
-      for (auto n = CollectiveCost::least_bucket; n <= CollectiveCost::largest_bucket; n *= 2)
+      for (auto n = CollectiveCost::min_bucket_bytes; n <= CollectiveCost::max_bucket_bytes; n *= 2)
         CHECK(takes(chosen) <= takes(n) * (1 + 1e-12));
     }
 }

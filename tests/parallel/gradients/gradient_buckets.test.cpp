@@ -150,8 +150,8 @@ TEST_CASE("a sharded arena is covered once, in blocks of the norm except for the
         kernel::TouchedRows const table{offset, 999, 33, bits};
         if (offset >= 0 && table.end() > size) continue;
         std::vector<parallel::detail::ArenaRange> ranges;
-        parallel::detail::cut_arena(size, 16 * block, std::span(&table, offset < 0 ? 0 : 1), ranks,
-                                    [&](auto const& range) { ranges.push_back(range); });
+        parallel::detail::split_arena(size, 16 * block, std::span(&table, offset < 0 ? 0 : 1), ranks,
+                                      [&](auto const& range) { ranges.push_back(range); });
         Index at = 0, whole = 0, segments = offset < 0 ? 1 : offset == 0 ? 2 : 3;
         bool has_bucket = false;
         for (auto const& range : ranges) {
@@ -159,7 +159,7 @@ TEST_CASE("a sharded arena is covered once, in blocks of the norm except for the
           at = std::max(at, range.end);
           CHECK(range.of_table == (offset >= 0 && range.begin < range.end && range.begin >= offset &&
                                    range.begin < nn::ParameterLayout::padded(table.end())));
-          if (range.dealt) {
+          if (range.sharded) {
             CHECK(range.begin % block == 0);
             CHECK((range.end - range.begin) % (ranks * block) == 0);
             CHECK(range.end - range.begin <= std::max<Index>(16, ranks) * block);
@@ -167,7 +167,7 @@ TEST_CASE("a sharded arena is covered once, in blocks of the norm except for the
           } else {
             whole += range.end - range.begin;
           }
-          if (!range.of_table && !has_bucket) CHECK_FALSE(range.dealt);  // it has the piggybacked scalar
+          if (!range.of_table && !has_bucket) CHECK_FALSE(range.sharded);  // it has the piggybacked scalar
           has_bucket = has_bucket || !range.of_table;
         }
         CHECK(at == size);
@@ -243,7 +243,7 @@ TEST_CASE("on a 16-bit wire a bucket is rounded when it is sent, and its sum ret
     CHECK(comm.waited == comm.started.size());
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       auto const& piece = comm.started[i];
-      auto const all = buckets.all_of(i), own = buckets.own_of(i);
+      auto const all = buckets.range_of(i), own = buckets.own_range_of(i);
       CHECK(piece.type == ElementType::bfloat16);
       CHECK(piece.data == wire_data + own.begin);
       CHECK(piece.count == own.end - own.begin);
@@ -287,7 +287,7 @@ double hidden_part(DelayedCommunicator communicator, int layers, Index elements,
   buckets.finish(communicator);
   CHECK(communicator.now - began == doctest::Approx(seconds + communicator.waited));
   // The first bucket is sent after the first layer's gradient, and the last layer's only after all computation.
-  auto const last = communicator.start_seconds + static_cast<double>(elements) * 4 * communicator.byte_seconds;
+  auto const last = communicator.latency_seconds + static_cast<double>(elements) * 4 * communicator.seconds_per_byte;
   auto const hideable = std::min(communicator.busy - last, seconds * (1 - 1.0 / layers));
   return (communicator.busy - communicator.waited) / hideable;
 }
@@ -297,11 +297,11 @@ constexpr int layers = 96;
 
 TEST_CASE("at least 95 % of the overlappable communication is hidden behind backward, with the chosen bucket size") {
   for (auto const& cost : {parallel::CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {5e-6, 5e-10}}) {
-    auto const whole = layers * each * 4 * cost.byte_seconds;
+    auto const whole = layers * each * 4 * cost.seconds_per_byte;
     for (double ratio : {0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0}) {  // of backward to communication
-      CAPTURE(cost.start_seconds);
+      CAPTURE(cost.latency_seconds);
       CAPTURE(ratio);
-      DelayedCommunicator const communicator{cost.start_seconds, cost.byte_seconds};
+      DelayedCommunicator const communicator{cost.latency_seconds, cost.seconds_per_byte};
       CHECK(hidden_part(communicator, layers, each, whole * ratio, cost.bucket_bytes(layers * each * 4)) >= 0.95);
     }
   }

@@ -215,11 +215,11 @@ TEST_CASE("training on CUDA ends as the host's within rounding, under every poli
 
 TEST_CASE("batches padded to few lengths are replayed in all later epochs, with the host's results within rounding") {
   if (!lockstep_test::has_gpu("replays")) return;
-  auto const record = [](auto policy, Index largest_bucket) {
+  auto const record = [](auto policy, Index max_bucket_bytes) {
     Trainer trainer{Classifier{}, optim::SGD{.learning_rate = 0.1}, policy, 7};
     data::InMemoryDataset const all(texts());
-    data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{.largest_bucket = largest_bucket},
-                            {.batch_size = 4});
+    data::DataLoader loader(all, data::ShuffledSampler{.seed = 3},
+                            data::PadCollate{.max_bucket_bytes = max_bucket_bytes}, {.batch_size = 4});
     return trainer.fit(loader, {.epochs = 4});
   };
   auto const replayed = record(parallel::OnCuda{parallel::SingleDevice{}}, 8);
@@ -319,9 +319,9 @@ TEST_CASE("GEMM algorithms chosen by time are equal on all ranks, and a checkpoi
 
 TEST_CASE("TF32 changes matrix products of floats slightly") {
   if (!lockstep_test::has_gpu("matrix products in TF32")) return;
-  using parallel::FloatProducts, parallel::OnCuda;
+  using parallel::MatmulPrecision, parallel::OnCuda;
   auto const exact = fit(OnCuda{parallel::SingleDevice{}});
-  auto const rounded = fit(OnCuda{parallel::SingleDevice{}, {}, FloatProducts::tf32});
+  auto const rounded = fit(OnCuda{parallel::SingleDevice{}, {}, MatmulPrecision::tf32});
 #if defined(LOCKSTEP_CUDA_EMULATION)
   CHECK(rounded.values != exact.values);  // a GPU may have no faster algorithm for such small shapes
 #endif
@@ -839,7 +839,7 @@ TEST_CASE("a host engine reduces a bucket while the GPU computes the gradients o
     std::vector const batches{points.batch()};
     memory::CudaStream const filling;
     std::span<float> gradients;
-    session.each([&](int, auto& replica) {
+    session.for_each_shard([&](int, auto& replica) {
       gradients = {replica.gradient_data(), static_cast<std::size_t>(layout.size())};
     });
     last = gradients.data() + layout.entries().front().offset;

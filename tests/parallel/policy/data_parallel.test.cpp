@@ -23,7 +23,7 @@ TEST_CASE("replicas step together by the gradient of the weighted mean, for any 
     Session session(f.policy, f.model, f.layout, f.start);
     session_cases::check_steps(session, f.layout, 0, devices, devices);
     std::vector<std::vector<float>> values(static_cast<std::size_t>(devices));
-    session.each([&](int device, auto& replica) {
+    session.for_each_shard([&](int device, auto& replica) {
       values[static_cast<std::size_t>(device)].assign(replica.values().begin(), replica.values().end());
     });
     for (auto const& v : values) CHECK(v == values[0]);
@@ -54,7 +54,7 @@ TEST_CASE("a device whose parameters have diverged is named") {
   session_cases::check_step(session, f.layout, 4, 1, 0, 3, 3);
   session.check_replicas(1);
   auto const at = f.layout.entries()[1].offset;
-  session.each([&](int device, auto& replica) { replica.value_data()[at] += device == 2 ? 0.5f : 0.0f; });
+  session.for_each_shard([&](int device, auto& replica) { replica.value_data()[at] += device == 2 ? 0.5f : 0.0f; });
   CHECK_THROWS_WITH_AS(
       session.check_replicas(2),
       "after step 2 the parameter \"scale\" of device 2 differs from device 0's; a device's parameters were "
@@ -65,7 +65,7 @@ TEST_CASE("a device whose parameters have diverged is named") {
 TEST_CASE("an exception on one device is thrown, and the next step works") {
   Fixture f(2);
   Session session(f.policy, f.model, f.layout, f.start);
-  CHECK_THROWS_AS(session.each([](int device, auto&) {
+  CHECK_THROWS_AS(session.for_each_shard([](int device, auto&) {
     if (device == 1) throw DataError("sample 7");
   }),
                   DataError);

@@ -94,7 +94,8 @@ TEST_CASE("diverged replicas are found, by name") {
                  Session session(policy, model, layout, start(layout));
                  session.check_replicas(1);
                  auto const& scale = layout.entries()[1];
-                 if (rank == 2) session.each([&](int, auto& replica) { replica.value_data()[scale.offset] = 0.25f; });
+                 if (rank == 2)
+                   session.for_each_shard([&](int, auto& replica) { replica.value_data()[scale.offset] = 0.25f; });
                  session.check_replicas(2);
                }),
       doctest::Contains("after step 2 the parameter \"scale\" of rank 2 differs from rank 0's"), CollectiveMismatch);
@@ -172,9 +173,9 @@ TEST_CASE("by default buckets have the size that rank 0 has measured, and gradie
     std::vector<double> bytes{static_cast<double>(buckets[0].bytes)};
     session.all_reduce(bytes);
     CHECK(bytes[0] == 2 * static_cast<double>(buckets[0].bytes));
-    CHECK(buckets[0].bytes >= parallel::CollectiveCost::least_bucket / 4);
-    CHECK(buckets[0].bytes <= parallel::CollectiveCost::largest_bucket / 4);
-    session.each([&](int, auto& replica) {
+    CHECK(buckets[0].bytes >= parallel::CollectiveCost::min_bucket_bytes / 4);
+    CHECK(buckets[0].bytes <= parallel::CollectiveCost::max_bucket_bytes / 4);
+    session.for_each_shard([&](int, auto& replica) {
       CHECK(std::all_of(replica.gradient_data(), replica.gradient_data() + layout.size(),
                         [](float g) { return g == 0; }));
     });
@@ -257,7 +258,7 @@ std::vector<float> step(Session& session, int rank) {
   }
   session.update(optim::SGD{}, {.step = 1});
   std::vector<float> gradients;
-  session.each(
+  session.for_each_shard(
       [&](int, auto& replica) { gradients.assign(replica.gradient_data(), replica.gradient_data() + replica.size()); });
   return gradients;
 }
@@ -354,7 +355,7 @@ std::vector<float> scales(WireFormat format, float large, int steps) {
     nn::initialize(layout, 1, values.data());
     Policy::Session<Half, optim::SGD> session(policy, model, layout, values);
     optim::LossScaler::State const scale{4096};
-    session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), scale); });
+    session.for_each_shard([&](int, auto& replica) { replica.loss_scale().set(replica.device(), scale); });
     auto const own = points(rank, rank == 1 ? large : 0.01f);
     optim::LossScaler::State after = scale;
     for (int step = 1; step <= steps; ++step) {
@@ -362,7 +363,7 @@ std::vector<float> scales(WireFormat format, float large, int steps) {
       auto const skipped = after.skipped;
       session.micro_step(std::span<Points const>(&own, 1), {.key = 1});
       session.update(optim::SGD{}, {.step = step, .learning_rate = 1e-7});
-      session.each([&](int, auto& replica) { after = replica.loss_scale().get(replica.device()); });
+      session.for_each_shard([&](int, auto& replica) { after = replica.loss_scale().get(replica.device()); });
       CHECK(std::equal(before.begin(), before.end(), session.values().begin()) == (after.skipped > skipped));
       session.check_replicas(step);
       all[static_cast<std::size_t>(rank)].push_back(after.scale);
@@ -381,10 +382,10 @@ TEST_CASE("on a float16 wire gradients are rounded with their loss scale") {
       auto const gradients = [&](auto& session, int of) {
         auto const own = points(of, 1);
         std::vector<float> out;
-        session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), {1024}); });
+        session.for_each_shard([&](int, auto& replica) { replica.loss_scale().set(replica.device(), {1024}); });
         session.micro_step(std::span<Points const>(&own, 1), {.key = 1});
         session.update(optim::SGD{}, {.step = 1});
-        session.each(
+        session.for_each_shard(
             [&](int, auto& replica) { out.assign(replica.gradient_data(), replica.gradient_data() + replica.size()); });
         return out;
       };

@@ -33,8 +33,8 @@
 #include <lockstep/train/metrics/accuracy.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
-#include "temporary_folder.hpp"
 #include "parallel/session_cases.hpp"
+#include "temporary_folder.hpp"
 #include "three_gpus.hpp"
 #include "train/losses.hpp"
 #include "train/texts.hpp"
@@ -317,7 +317,7 @@ TEST_CASE("zeros keep their sign's rule: a shard without a gradient counts as po
       session.micro_step(std::span<toy::Batch const>(batches), {.key = 1});
       session.update(optim::SGD{}, {.step = 1});
       bool negative = false;
-      session.each([&](int shard, auto& replica) {
+      session.for_each_shard([&](int shard, auto& replica) {
         if (shard == 0) negative = std::signbit(replica.gradient_data()[0]);
       });
       return negative;

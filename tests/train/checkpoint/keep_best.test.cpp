@@ -77,7 +77,7 @@ TEST_CASE("if a metric is better when lower, its smallest value is kept, and oth
     Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
     train::KeepBest best(trainer, path);
     auto const record = trainer.fit(loader, train::Evaluation{again, Distance{}, DistanceError{}},
-                                    {.epochs = 9, .patience = 2, .judge_by = name, .observers = {&best}});
+                                    {.epochs = 9, .patience = 2, .best_by = name, .observers = {&best}});
     CHECK(record.evaluations[0].metrics[0].second < record.evaluations[1].metrics[0].second);
     return record.evaluations.size();
   };
@@ -94,35 +94,35 @@ TEST_CASE("a resumed run with another judge keeps its own best, and renames the 
   auto const path = folder / "best.safetensors", aside = folder / "best_of_step_6.safetensors";
   struct Part {
     std::vector<bool> best;
-    std::string put_aside;
+    std::string renamed_file;
   };
-  auto const train_to = [&](Index epochs, std::string const& judge_by) {
+  auto const train_to = [&](Index epochs, std::string const& best_by) {
     auto loader = line::loader(8, 4), again = line::loader(8, 4);
     Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
     train::KeepBest best(trainer, path);
-    FitOptions options{.epochs = epochs, .judge_by = judge_by};
+    FitOptions options{.epochs = epochs, .best_by = best_by};
     options.checkpoints = {.folder = folder / "saved", .resume = train::newest_checkpoint(folder / "saved")};
     options.observers = {&best};
     Part part;
     for (auto const& each : trainer.fit(loader, train::Evaluation{again, Distance{}}, options).evaluations)
       part.best.push_back(each.best);
-    part.put_aside = best.put_aside();
+    part.renamed_file = best.renamed_file();
     return part;
   };
   CHECK(train_to(3, "distance").best == std::vector{true, true, true});
   auto const of_distance = lockstep_test::read_file(path);
   auto const by_loss = train_to(4, "loss");
   CHECK(by_loss.best == std::vector{true, false, false, false});
-  CHECK(by_loss.put_aside == aside);
+  CHECK(by_loss.renamed_file == aside);
   CHECK(lockstep_test::read_file(aside) == of_distance);
   CHECK_FALSE(std::filesystem::exists(path));  // the first evaluation's parameters are lost
   CHECK(train_to(5, "distance").best == std::vector(5, true));
   auto const kept = lockstep_test::read_file(path);
-  CHECK(train_to(6, "distance").put_aside.empty());
+  CHECK(train_to(6, "distance").renamed_file.empty());
   CHECK(lockstep_test::read_file(path) != kept);
   // A later step's file stays in its place until this run has a better one.
   std::filesystem::remove(folder / "saved/step_12.safetensors");
-  CHECK(train_to(6, "loss").put_aside.empty());
+  CHECK(train_to(6, "loss").renamed_file.empty());
 }
 
 TEST_CASE("a name without a dot, in a folder with one, is renamed as well") {
@@ -133,7 +133,7 @@ TEST_CASE("a name without a dot, in a folder with one, is renamed as well") {
     earlier.start({.steps = 10, .epochs = 1});
     earlier.evaluation({.step = 3, .best = true});
     later.start({.steps = 10, .epochs = 1, .resumed = 5, .best = 2});
-    CHECK(std::filesystem::exists(later.put_aside()));
+    CHECK(std::filesystem::exists(later.renamed_file()));
   }
 }
 
@@ -157,11 +157,11 @@ TEST_CASE("a fit without evaluations is refused before its first step, also in a
 TEST_CASE("with a stream, each new best prints one line with value, step and path") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "best.safetensors", said = folder / "said.txt";
-  auto const lines_of = [&](std::string const& judge_by, std::vector<train::EvaluationReport> const& reports) {
+  auto const lines_of = [&](std::string const& best_by, std::vector<train::EvaluationReport> const& reports) {
     std::FILE* const out = std::fopen(said.c_str(), "w");
     Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
     train::KeepBest best(trainer, path, {}, out);
-    best.start({.steps = 30, .epochs = 1, .judge_by = judge_by});
+    best.start({.steps = 30, .epochs = 1, .best_by = best_by});
     for (auto const& report : reports) best.evaluation(report);
     std::fclose(out);
     return lockstep_test::read_file(said);

@@ -19,8 +19,8 @@ Judged judge(std::string by, std::vector<double> const& losses, std::vector<doub
   train::BestEvaluation best(std::move(by), of_score);
   Judged out{{}, 0};
   for (std::size_t i = 0; i < losses.size(); ++i)
-    out.best.push_back(best.take({.loss = losses[i], .metrics = {{"other", 1.0}, {"score", scores[i]}}}));
-  out.since = best.since();
+    out.best.push_back(best.add({.loss = losses[i], .metrics = {{"other", 1.0}, {"score", scores[i]}}}));
+  out.since = best.evaluations_since_best();
   return out;
 }
 constexpr double none = std::numeric_limits<double>::quiet_NaN();

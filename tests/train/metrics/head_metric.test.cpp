@@ -73,7 +73,7 @@ TEST_CASE("it judges evaluations as the metric would") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{TwoHeads{}, optim::SGD{.learning_rate = 0.2}, parallel::DataParallel{.devices = 2, .threads = 1}};
   auto const record = trainer.fit(loader, train::Evaluation{again, train::HeadMetric{"one", one, Size{}}},
-                                  {.epochs = 2, .judge_by = "one_size"});
+                                  {.epochs = 2, .best_by = "one_size"});
   CHECK(record.evaluations[0].best);
   CHECK_FALSE(record.evaluations[1].best);  // the slope grows
 }

@@ -112,7 +112,7 @@ TEST_CASE("a model with only a loss is not asked for a prediction, and a part ma
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{Blind{}, optim::SGD{.learning_rate = 0.2}, parallel::SingleDevice{}};
   auto const record = trainer.fit(loader, train::Evaluation{again, LossPart{"error"}},
-                                  {.epochs = 3, .patience = 3, .judge_by = "error"});
+                                  {.epochs = 3, .patience = 3, .best_by = "error"});
   REQUIRE(record.evaluations.size() == 3);
   for (auto const& report : record.evaluations) CHECK(report.metrics[0].second == report.loss);
   CHECK(record.evaluations[2].loss < record.evaluations[0].loss);

@@ -127,11 +127,11 @@ TEST_CASE("one file has all ranks as processes, with their threads, devices and 
 }
 
 TEST_CASE("ranks of one host share a clock, other hosts' are placed by the time of day") {
-  using train::detail::clock_ahead;
-  CHECK(clock_ahead(1000, 1000.004) == 0);
-  CHECK(clock_ahead(1000, 1000.0625) == 0.0625);  // no two readings on one host are that far apart
-  CHECK(clock_ahead(1000, 1500) == 500);          // the first host was started 500 s before this one
-  CHECK(clock_ahead(1000, 400) == -600);
+  using train::detail::clock_difference;
+  CHECK(clock_difference(1000, 1000.004) == 0);
+  CHECK(clock_difference(1000, 1000.0625) == 0.0625);  // no two readings on one host are that far apart
+  CHECK(clock_difference(1000, 1500) == 500);          // the first host was started 500 s before this one
+  CHECK(clock_difference(1000, 400) == -600);
 }
 
 TEST_CASE("an unwritable file is an error") {

@@ -55,11 +55,11 @@ struct Session {
     int each = 1;
     [[nodiscard]] int shards() const { return each; }
     void send(int batch) const { log->push_back("send " + std::to_string(batch)); }
-    void forget_sent() const { log->push_back("forget"); }
+    void cancel_prefetch() const { log->push_back("forget"); }
   };
   DeviceReplica replica;
   template <class F>
-  void each(F&& f) {
+  void for_each_shard(F&& f) {
     for (int device = 0; device < 2; ++device) f(device, replica);
   }
 };

@@ -66,7 +66,7 @@ TEST_CASE("with several evaluations in a fit, the first is reported, with the ot
     Trainer trainer{line::Model{}, optim::Averaged{optim::SGD{.learning_rate = 0.1}, 0.5}, std::move(policy)};
     train::Accuracy const accuracy{&line::Point::label};
     train::Evaluation const one{first, accuracy}, other{second, accuracy};
-    auto const record = trainer.fit(loader, one.with("test", other), {.epochs = 2, .judge_by = "test_loss"});
+    auto const record = trainer.fit(loader, one.with("test", other), {.epochs = 2, .best_by = "test_loss"});
     REQUIRE(record.evaluations.size() == 2);
     CHECK(record.evaluations[1].best);  // the smaller one
     auto const alone = trainer.evaluate(one), beside = trainer.evaluate(other),
@@ -97,7 +97,7 @@ TEST_CASE("impossible combinations of evaluations are refused before a fit's fir
   auto const says = [&](auto const& evaluations, FitOptions const& options, char const* text) {
     CHECK_THROWS_WITH(static_cast<void>(trainer.fit(loader, evaluations, options)), doctest::Contains(text));
   };
-  says(one.with("test", other), {.judge_by = "accuracy"}, "name one of loss, test_loss, test_accuracy");
+  says(one.with("test", other), {.best_by = "accuracy"}, "name one of loss, test_loss, test_accuracy");
   says(one.with("test", other).with("test", other), {}, "a metric is called \"test_loss\", a name that another metric");
   says(one.with("test", train::Evaluation{loader}), {}, "training and evaluation use one loader");
   says(one.with("test", train::Evaluation{none}), {}, "evaluate (test): there is nothing to evaluate on");

@@ -65,7 +65,7 @@ Norms norms_of(auto policy, Index batch) {
 
 TEST_CASE("the norms of all parameters give the total norm, on every rank, under every policy") {
   auto const one = norms_of(parallel::SingleDevice{.threads = 1}, 8);
-  auto const alike = [&](Norms const& other) {
+  auto const equal = [&](Norms const& other) {
     REQUIRE(other.size() == one.size());
     for (std::size_t i = 0; i < one.size(); ++i) {
       CHECK(other[i].first == one[i].first);
@@ -73,10 +73,10 @@ TEST_CASE("the norms of all parameters give the total norm, on every rank, under
       CHECK(one[i].second > 0);
     }
   };
-  alike(norms_of(parallel::DataParallel{.devices = 2, .threads = 1}, 4));
-  alike(norms_of(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 4}, 2));
+  equal(norms_of(parallel::DataParallel{.devices = 2, .threads = 1}, 4));
+  equal(norms_of(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 4}, 2));
   launch::run({.threads = 2}, [&](launch::World& world) {
-    alike(norms_of(parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, 4));
+    equal(norms_of(parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, 4));
     return 0;
   });
 }

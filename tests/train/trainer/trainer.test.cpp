@@ -66,7 +66,7 @@ struct Faulty : parallel::DataParallel {
     void micro_step(std::span<Batch const> batches, parallel::MicroStep const& step) {
       Base::micro_step(batches, step);
       if (++passes == 3)
-        this->each([](int device, auto& replica) { replica.value_data()[0] += device == 1 ? 1.f : 0.f; });
+        this->for_each_shard([](int device, auto& replica) { replica.value_data()[0] += device == 1 ? 1.f : 0.f; });
     }
   };
 };
@@ -215,7 +215,7 @@ TEST_CASE("a metric of several values is reported and logged under their names, 
     Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = devices, .threads = 1}};
     auto const record =
         trainer.fit(loader, train::Evaluation{again, train::Accuracy{&line::Point::label}, ErrorByHalf{}},
-                    {.epochs = 3, .patience = 3, .judge_by = "error_above"});
+                    {.epochs = 3, .patience = 3, .best_by = "error_above"});
     REQUIRE(record.evaluations.size() == 3);
     auto const& last = record.evaluations[2];
     REQUIRE(last.metrics.size() == 3);
@@ -227,7 +227,7 @@ TEST_CASE("a metric of several values is reported and logged under their names, 
     CHECK(last.best);  // the smaller error
   }
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again, ErrorByHalf{}}, {.judge_by = "error_by_half"}),
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again, ErrorByHalf{}}, {.best_by = "error_by_half"}),
                        doctest::Contains("name one of loss, error_below, error_above"), ConfigError);
 }
 
@@ -344,7 +344,7 @@ TEST_CASE("evaluations without improvement end the run after the patience, under
   };
   auto each = [&](auto policy) {
     Recorder heard, never;
-    auto const record = fit(policy, &heard, {.epochs = 40, .patience = 3, .judge_by = "accuracy"});
+    auto const record = fit(policy, &heard, {.epochs = 40, .patience = 3, .best_by = "accuracy"});
     auto const& all = heard.evaluations;
     REQUIRE(all.size() >= 4);
     CHECK(all.size() < 40);
@@ -356,7 +356,7 @@ TEST_CASE("evaluations without improvement end the run after the patience, under
     CHECK(record.steps == heard.steps.back().step);
     CHECK(record.epoch_seconds.size() == all.size());
     CHECK(heard.finished == 1);
-    fit(policy, &never, {.epochs = 40, .judge_by = "accuracy"});
+    fit(policy, &never, {.epochs = 40, .best_by = "accuracy"});
     CHECK(never.evaluations.size() == 40);
     Recorder some, none;
     fit(policy, &some, {.epochs = 5, .evaluate_every_epochs = 2});
@@ -422,7 +422,7 @@ TEST_CASE("judges that cannot be evaluated are refused before any training") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   train::Evaluation const evaluation{again, train::Accuracy{&line::Point::label}};
-  CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.judge_by = "f1"}),
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.best_by = "f1"}),
                        "fit: evaluations are judged by \"f1\", which they do not measure; name one of loss, accuracy",
                        ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.patience = 3}),
@@ -593,12 +593,12 @@ TEST_CASE("ranks that load different parameters are refused") {
   lockstep_test::TemporaryFolder const folder;
   launch::Options ranks;
   ranks.threads = 2;
-  auto const load = [&](bool alike) {
+  auto const load = [&](bool equal) {
     launch::run(ranks, [&](launch::World& world) {
       Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
       auto const path = folder / std::to_string(world.rank);
       std::vector<float> values(trainer.values().begin(), trainer.values().end());
-      values[0] = alike ? 3 : static_cast<float>(world.rank);
+      values[0] = equal ? 3 : static_cast<float>(world.rank);
       train::save_parameters(path, trainer.layout(), values);
       trainer.load(path);
       CHECK(trainer.values()[0] == 3);

@@ -2,8 +2,8 @@
 #pragma once
 #include <lockstep/app/options.hpp>
 #include <lockstep/memory/space.hpp>
+#include <lockstep/scaling/bottleneck.hpp>
 #include <lockstep/scaling/profile_of.hpp>
-#include <lockstep/scaling/verdict.hpp>
 #include <lockstep/train/logs/run_json.hpp>
 #include <lockstep/train/logs/run_record.hpp>
 
@@ -18,9 +18,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
   labels.precision = precision;
   labels.command = options.command_line;
   for (auto const& [flag, text] : options.settings) labels.settings.emplace_back(flag.substr(2), text);
-  auto const verdict = scaling::judge(scaling::profile_of(record));
-  labels.bound = verdict.bound;
-  labels.says = verdict.says;
+  auto const bottleneck = scaling::find_bottleneck(scaling::profile_of(record));
+  labels.bound = bottleneck.bound;
+  labels.summary = bottleneck.summary;
   return labels;
 }
 

@@ -117,7 +117,7 @@ class RunOutput {
   /// Returns whether oneDNN could replace the library's convolutions. It needs float activations, and a compiler other
   /// than nvcc, which aborts in oneDNN's header. Weights of convolutions have an extent for each dimension, in addition
   /// to input and output channels.
-  [[nodiscard]] bool spares_onednn(nn::ParameterLayout const& layout) const noexcept {
+  [[nodiscard]] bool can_use_onednn(nn::ParameterLayout const& layout) const noexcept {
     return precision_.value_or(Precision::fp32) == Precision::fp32 && !kernel::Convolution<HostSpace>::by_onednn &&
            !with_cuda_ && std::any_of(layout.entries().begin(), layout.entries().end(), [](auto const& entry) {
              return entry.shape.size() > 2;

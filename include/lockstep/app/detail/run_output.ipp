@@ -51,9 +51,10 @@ LOCKSTEP_INLINE void RunOutput::tell_rehearsal(train::RunRecord const& record, I
 }
 
 LOCKSTEP_INLINE bool RunOutput::tell_end(train::RunRecord const& record) const {
-  bool const was_over = record.steps > 0 && record.steps == record.resumed();
-  if (speaks() && was_over) std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
-  if (speaks() && !was_over && options_.backend == Backend::cuda) tell_startup(record);
+  bool const was_complete = record.steps > 0 && record.steps == record.resumed();
+  if (speaks() && was_complete)
+    std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
+  if (speaks() && !was_complete && options_.backend == Backend::cuda) tell_startup(record);
   if (speaks() && record.loss_scale.skipped > 0)
     std::printf("note: %lld step%s skipped because gradients overflowed float16; the loss scale ends at %g\n",
                 static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
@@ -63,7 +64,7 @@ LOCKSTEP_INLINE bool RunOutput::tell_end(train::RunRecord const& record) const {
                 static_cast<long long>(record.steps));
     std::fflush(stdout);
   }
-  return was_over;
+  return was_complete;
 }
 
 LOCKSTEP_INLINE void RunOutput::tell(train::Trace const& trace, nn::ParameterLayout const& layout) const {
@@ -98,9 +99,9 @@ LOCKSTEP_INLINE void RunOutput::tell(Examination const& found, parallel::Collect
       .ranks_here = here,
       .cores = options_.cores,
       .on_host = options_.backend == Backend::host,
-      .spares_bfloat16 =
+      .can_use_bfloat16 =
           precision_ == Precision::fp32 && (options_.backend == Backend::cuda || multiplies_bfloat16_tiles()),
-      .spares_onednn = spares_onednn(layout),
+      .can_use_onednn = can_use_onednn(layout),
       .all_reduce = all_reduce};
   auto const run = train::run_json(record, labels);
   auto workload = scaling::SavedRun(run, "doctor").workload();
@@ -108,7 +109,7 @@ LOCKSTEP_INLINE void RunOutput::tell(Examination const& found, parallel::Collect
     workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
   scaling::ScalingReport const report(workload, fabric(all_reduce, record.world_size),
                                       scaling::ScalingReport::powers_of_two());
-  std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
+  std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.summary.c_str(), report.text().c_str());
   if (!saves()) return;
   train::AtomicFile out(file("doctor.json"));
   out.write(diagnosis.json(run));
@@ -118,7 +119,7 @@ LOCKSTEP_INLINE void RunOutput::tell(Examination const& found, parallel::Collect
 LOCKSTEP_INLINE scaling::Fabric RunOutput::fabric(parallel::CollectiveCost const& all_reduce, int ranks) const {
   bool const on_gpus = options_.backend == Backend::cuda;
   bool const asked = options_.link != scaling::Link::automatic || options_.beta_gb_s;
-  if (on_gpus && !asked && ranks > 1 && options_.engine == launch::Engine::nccl && all_reduce.byte_seconds > 0)
+  if (on_gpus && !asked && ranks > 1 && options_.engine == launch::Engine::nccl && all_reduce.seconds_per_byte > 0)
     return scaling::Fabric::measured(all_reduce, ranks);
   return scaling::Fabric::of(options_.link, on_gpus, options_.alpha_us, options_.beta_gb_s);
 }

@@ -36,7 +36,7 @@ class ClassNames {
     std::int32_t classes = 0;
     for (auto const& label : labels) {
       auto const number = number_of(label);
-      if (!number || *number >= most_by_number) return ClassNames(std::move(labels));
+      if (!number || *number >= max_classes_by_number) return ClassNames(std::move(labels));
       classes = std::max(classes, *number + 1);
     }
     std::vector<std::string> names;
@@ -60,7 +60,7 @@ class ClassNames {
   }
 
  private:
-  static constexpr std::int32_t most_by_number = 4096;
+  static constexpr std::int32_t max_classes_by_number = 4096;
 
   /// Returns the whole number that `text` holds, or nothing if `text` is not a whole number of at least 0.
   [[nodiscard]] static std::optional<std::int32_t> number_of(std::string_view text) noexcept {

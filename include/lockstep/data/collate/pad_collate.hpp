@@ -57,32 +57,32 @@ struct PadCollate {
     require(largest_bucket >= 0 && largest_bucket <= most, "largest_bucket", largest_bucket,
             "at least 0 and below 2^31; 0 means no buckets");
     require(length % multiple == 0, "length", length, "a multiple of `multiple`");
-    return detail::plan_columns<Sequences::padded>(plan, slab, rules());
+    return detail::plan_columns<Sequences::padded>(plan, slab, column_options());
   }
 
   /// Copies a sample into its row. Several threads may write different rows at once.
   template <class Sample>
   void row(Columns<Sample, HostSpace> const& batch, Index row, Sample const& sample) const {
-    auto const told = rules();
-    detail::pad(batch, row, told);
-    detail::put(batch, row, sample, told);
+    auto const options = column_options();
+    detail::pad(batch, row, options);
+    detail::put(batch, row, sample, options);
   }
 
   /// Returns a row for a dataset to fill. Its padding is written, the rest is unchanged.
   template <class Sample>
   [[nodiscard]] Row<Sample> open_row(Columns<Sample, HostSpace> const& batch, Index row) const {
-    detail::pad(batch, row, rules());
+    detail::pad(batch, row, column_options());
     return {batch, row};
   }
 
   /// Adds segment plans, which need all rows.
   template <class Sample>
   void finish(Columns<Sample, HostSpace>& batch, Slab& slab) const {
-    detail::finish(batch, slab, rules());
+    detail::finish(batch, slab, column_options());
   }
 
  private:
-  [[nodiscard]] detail::CollateRules rules() const noexcept {
+  [[nodiscard]] detail::CollateOptions column_options() const noexcept {
     return {"PadCollate", value, multiple, length, largest_bucket, side, mask, segment_plans};
   }
   static void require(bool holds, char const* what, Index is, char const* rule) {

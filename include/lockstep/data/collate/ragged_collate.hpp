@@ -23,33 +23,33 @@ struct RaggedCollate {
   /// Lays out a batch in memory of `slab`, which is rewound.
   template <class Sample>
   [[nodiscard]] Columns<Sample, HostSpace, Sequences::ragged> plan(BatchPlan<Sample> const& plan, Slab& slab) const {
-    return detail::plan_columns<Sequences::ragged>(plan, slab, rules());
+    return detail::plan_columns<Sequences::ragged>(plan, slab, column_options());
   }
 
   /// Copies a sample into its row. Several threads may write different rows at once.
   template <class Sample>
   void row(Columns<Sample, HostSpace, Sequences::ragged> const& batch, Index row, Sample const& sample) const {
-    auto const told = rules();
-    detail::pad(batch, row, told);
-    detail::put(batch, row, sample, told);
+    auto const options = column_options();
+    detail::pad(batch, row, options);
+    detail::put(batch, row, sample, options);
   }
 
   /// Returns a row for a dataset to fill.
   template <class Sample>
   [[nodiscard]] Row<Sample> open_row(Columns<Sample, HostSpace, Sequences::ragged> const& batch, Index row) const {
-    detail::pad(batch, row, rules());
+    detail::pad(batch, row, column_options());
     return {batch, row};
   }
 
   /// Adds segment plans, which need all rows.
   template <class Sample>
   void finish(Columns<Sample, HostSpace, Sequences::ragged>& batch, Slab& slab) const {
-    detail::finish(batch, slab, rules());
+    detail::finish(batch, slab, column_options());
   }
 
  private:
-  [[nodiscard]] detail::CollateRules rules() const noexcept {
-    return {.who = "RaggedCollate", .value = value, .segment_plans = segment_plans};
+  [[nodiscard]] detail::CollateOptions column_options() const noexcept {
+    return {.collate_name = "RaggedCollate", .value = value, .segment_plans = segment_plans};
   }
 };
 

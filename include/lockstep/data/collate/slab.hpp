@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <lockstep/core/segment_plan.hpp>
-#include <lockstep/data/detail/zeros.hpp>
+#include <lockstep/data/detail/zero_runs.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/scratch.hpp>
 
@@ -23,18 +23,22 @@ class Slab : public memory::Scratch<memory::AnyHostResource> {
     return *plans_[taken_++];
   }
   /// Returns the record of zero bytes in this memory, for the collate.
-  [[nodiscard]] detail::Zeros& zeros() noexcept { return zeros_; }
+  [[nodiscard]] detail::ZeroRuns& zero_runs() noexcept { return zero_runs_; }
 
   void rewind() {
     taken_ = 0;
-    in_pieces() ? zeros_.forget() : zeros_.advance();
+    if (in_pieces()) {
+      zero_runs_.clear();
+    } else {
+      zero_runs_.advance();
+    }
     memory::Scratch<memory::AnyHostResource>::rewind();
   }
 
  private:
   std::vector<std::unique_ptr<SegmentPlan>> plans_;  // by pointer: columns refer to them
   std::size_t taken_ = 0;
-  detail::Zeros zeros_;
+  detail::ZeroRuns zero_runs_;
 };
 
 }}}  // namespace lockstep::data

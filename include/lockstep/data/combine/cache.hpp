@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
@@ -72,8 +72,9 @@ std::size_t bytes_beyond(T const& member) noexcept {
 /// time. Kept samples are never evicted: shuffled epochs use each sample equally often, so eviction would gain nothing.
 /// Copies share the cache. Thread-safe and lock-free.
 template <Dataset D>
-class Cache {
-  static_assert(detail::ReadsAnywhere<D>,
+class Cache : public detail::DatasetAdapter<D> {
+  using Adapter = detail::DatasetAdapter<D>;
+  static_assert(detail::RandomAccess<D>,
                 "Lockstep: Cache keeps samples by number, but a stream (Streamed) yields samples in order");
   static_assert(!DrawsSamples<D>,
                 "Lockstep: Cache would keep one draw of each sample of a dataset that draws random numbers; cache what "
@@ -81,51 +82,41 @@ class Cache {
 
  public:
   using Sample = SampleOf<D>;
+  using Worker = detail::AdapterWorker<Cache, D>;
 
   /// @throws ConfigError if the budget is negative
-  Cache(D dataset, Index budget_bytes) : dataset_(std::move(dataset)), kept_(std::make_shared<Kept>(dataset_.size())) {
+  Cache(D dataset, Index budget_bytes)
+      : Adapter(std::move(dataset)), kept_(std::make_shared<KeptSamples>(dataset_.size())) {
     if (budget_bytes < 0)
       throw ConfigError("Cache: the budget is " + std::to_string(budget_bytes) + " bytes; it must be at least 0");
-    kept_->left = budget_bytes;
+    kept_->bytes_left = budget_bytes;
   }
 
-  [[nodiscard]] Index size() const { return dataset_.size(); }
-  [[nodiscard]] Sample get(Index i) const { return kept_or_read(i, dataset_); }
-  /// Reads with a reader of the dataset. Valid while the Cache lives.
-  class Worker {
-   public:
-    [[nodiscard]] Sample get(Index i) { return of_->kept_or_read(i, reader_); }
-
-   private:
-    friend Cache;
-    explicit Worker(Cache const& of) : reader_(of.dataset_), of_(&of) {}
-
-    detail::SampleReader<D> reader_;
-    Cache const* of_;
-  };
-  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
+  [[nodiscard]] Sample get(Index i) const { return read(dataset_, i); }
+  /// Returns a reader for one worker. Valid while this dataset lives.
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this, dataset_); }
   /// Returns the bytes of the budget that are still free.
-  [[nodiscard]] Index bytes_left() const noexcept { return kept_->left.load(std::memory_order_relaxed); }
-  [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
-  [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
-  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
-  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_part(dataset_); }
+  [[nodiscard]] Index bytes_left() const noexcept { return kept_->bytes_left.load(std::memory_order_relaxed); }
+  /// Returns a hash of the dataset's size and, if there is one, its fingerprint.
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::size_and_fingerprint(dataset_); }
 
  private:
+  friend Worker;
+  using Adapter::dataset_;
   using Slot = std::atomic<Sample const*>;
-  struct Kept {
+  struct KeptSamples {
     std::vector<Slot> slots;
-    std::atomic<Index> left{0};
+    std::atomic<Index> bytes_left{0};
 
-    explicit Kept(Index size) : slots(static_cast<std::size_t>(size)) {}
-    Kept(Kept const&) = delete;
-    Kept& operator=(Kept const&) = delete;
-    ~Kept() {
+    explicit KeptSamples(Index size) : slots(static_cast<std::size_t>(size)) {}
+    KeptSamples(KeptSamples const&) = delete;
+    KeptSamples& operator=(KeptSamples const&) = delete;
+    ~KeptSamples() {
       for (auto& slot : slots) delete slot.load(std::memory_order_relaxed);
     }
   };
   template <class Reader>
-  [[nodiscard]] Sample kept_or_read(Index i, Reader& reader) const {
+  [[nodiscard]] Sample read(Reader& reader, Index i) const {
     auto& slot = kept_->slots[static_cast<std::size_t>(i)];
     if (auto const* sample = slot.load(std::memory_order_acquire)) return *sample;
     Sample sample = reader.get(i);
@@ -139,17 +130,16 @@ class Cache {
     auto left = bytes_left();
     do {
       if (left < bytes) return;
-    } while (!kept_->left.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed));
+    } while (!kept_->bytes_left.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed));
     Sample const* expected = nullptr;
     if (slot.compare_exchange_strong(expected, copy.get(), std::memory_order_release, std::memory_order_relaxed)) {
       static_cast<void>(copy.release());
     } else {
-      kept_->left.fetch_add(bytes, std::memory_order_relaxed);  // another thread was first
+      kept_->bytes_left.fetch_add(bytes, std::memory_order_relaxed);  // another thread was first
     }
   }
 
-  D dataset_;
-  std::shared_ptr<Kept> kept_;
+  std::shared_ptr<KeptSamples> kept_;
 };
 
 }}}  // namespace lockstep::data

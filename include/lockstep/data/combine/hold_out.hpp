@@ -32,17 +32,18 @@ inline void check_fraction(double fraction) {
 }
 
 /// Chooses which of `units` units are held out: ceil(fraction * units), but never all.
-inline std::vector<bool> drawn(Index units, double fraction, std::uint64_t key) {
-  constexpr double but_for_rounding = 1 - 1e-12;  // rounding tolerance: 0.07 of 100 is 7
-  auto const wanted = static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * but_for_rounding));
-  KeyedPermutation const shuffled(units, key);
+inline std::vector<bool> choose_held_out(Index units, double fraction, std::uint64_t key) {
+  constexpr double rounding_tolerance = 1e-12;  // 0.07 of 100 is 7
+  auto const held_count =
+      static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * (1 - rounding_tolerance)));
+  KeyedPermutation const permutation(units, key);
   std::vector<bool> held(static_cast<std::size_t>(units));
-  for (Index i = 0; i < std::min(wanted, units - 1); ++i) held[static_cast<std::size_t>(shuffled(i))] = true;
+  for (Index i = 0; i < std::min(held_count, units - 1); ++i) held[static_cast<std::size_t>(permutation(i))] = true;
   return held;
 }
 
 template <Dataset D, class IsHeld>
-HeldOut<D> part_by(D const& dataset, IsHeld const& is_held) {
+HeldOut<D> split_by(D const& dataset, IsHeld const& is_held) {
   std::vector<Index> training, evaluation;
   for (Index i = 0; i < dataset.size(); ++i) (is_held(i) ? evaluation : training).push_back(i);
   return {{dataset, std::move(training)}, {dataset, std::move(evaluation)}};
@@ -70,8 +71,8 @@ template <Dataset D>
     throw DataError("hold_out: nothing can be held out of " + std::to_string(units) +
                     (GroupedDataset<D> ? " group" : " sample") + "; give separate evaluation data, or at least two");
   }
-  auto const held = detail::drawn(units, fraction, mix(mix("lockstep.data.hold_out"), seed));
-  return detail::part_by(dataset, [&](Index i) {
+  auto const held = detail::choose_held_out(units, fraction, mix(mix("lockstep.data.hold_out"), seed));
+  return detail::split_by(dataset, [&](Index i) {
     if constexpr (GroupedDataset<D>)
       return held[static_cast<std::size_t>(number[static_cast<std::size_t>(dataset.group(i))])];
     else
@@ -92,15 +93,15 @@ requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset,
   std::size_t most = 0;
   for (auto const& members : detail::samples_by_class("hold_out", classes, dataset.size())) {
     auto const key = mix(mix("lockstep.data.hold_out"), seed, static_cast<std::uint64_t>(members.front()));
-    auto const drawn = detail::drawn(std::ssize(members), fraction, key);
-    for (std::size_t k = 0; k < members.size(); ++k) held[static_cast<std::size_t>(members[k])] = drawn[k];
+    auto const is_held = detail::choose_held_out(std::ssize(members), fraction, key);
+    for (std::size_t k = 0; k < members.size(); ++k) held[static_cast<std::size_t>(members[k])] = is_held[k];
     most = std::max(most, members.size());
   }
   if (most < 2)
     throw DataError(
         "hold_out: no class has two samples, one for each part; leave the classes out, or give separate evaluation "
         "data");
-  return detail::part_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
+  return detail::split_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
 }
 /// Rejects a dataset with groups at compile time.
 template <GroupedDataset D>

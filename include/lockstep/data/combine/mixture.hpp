@@ -13,8 +13,8 @@
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/part.hpp>
-#include <lockstep/data/detail/parts.hpp>
+#include <lockstep/data/detail/dataset_list.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
@@ -26,7 +26,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// @cost constant time per sample
 template <Dataset D>
 class Mixture {
-  static_assert(detail::ReadsAnywhere<D>,
+  static_assert(detail::RandomAccess<D>,
                 "Lockstep: Mixture chooses among samples, but a stream (Streamed) yields samples in order; mix "
                 "the sources of its lanes");
   struct Plan;
@@ -114,13 +114,13 @@ class Mixture {
   [[nodiscard]] std::string name(Index i) const {
     auto const [dataset, sample] = source(i);
     auto const d = static_cast<std::size_t>(dataset);
-    return detail::name_in_part(plan_->datasets[d], sample, d);
+    return detail::sample_name_in(plan_->datasets[d], sample, d);
   }
   /// Returns a hash of the datasets' fingerprints, their shares and the seed.
   [[nodiscard]] std::uint64_t fingerprint() const {
     auto hash = plan_->key;
     for (std::size_t d = 0; d < plan_->datasets.size(); ++d)
-      hash = mix(hash, detail::fingerprint_of_part(plan_->datasets[d]), static_cast<std::uint64_t>(plan_->share[d]));
+      hash = mix(hash, detail::size_and_fingerprint(plan_->datasets[d]), static_cast<std::uint64_t>(plan_->share[d]));
     return hash;
   }
 

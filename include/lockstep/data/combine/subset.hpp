@@ -10,7 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// Selected samples of a dataset: get(i) = dataset.get(indices[i]). Copies share the indices.
 template <Dataset D>
 class Subset {
-  static_assert(detail::ReadsAnywhere<D>,
+  static_assert(detail::RandomAccess<D>,
                 "Lockstep: Subset and hold_out choose among samples, but a stream (Streamed) yields samples in "
                 "order; split the sources of the stream");
 
@@ -75,7 +75,7 @@ class Subset {
   [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(original(i)); }
   [[nodiscard]] std::uint64_t fingerprint() const {
-    auto hash = detail::fingerprint_of_part(dataset_);
+    auto hash = detail::size_and_fingerprint(dataset_);
     for (auto const index : *indices_) hash = mix(hash, static_cast<std::uint64_t>(index));
     return hash;
   }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
@@ -17,7 +17,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// keeps the results. Several threads call the function at once. A function that also takes a SampleKey can draw from
 /// it, for augmentation. Without a loader, it gets the key of epoch 0 and position i.
 template <Dataset D, class F>
-class Transform {
+class Transform : public detail::DatasetAdapter<D> {
+  using Adapter = detail::DatasetAdapter<D>;
   using Input = decltype(std::declval<D const&>().get(Index{}));
   static constexpr bool draws = std::is_invocable_v<F const&, Input, SampleKey const&>;
   static_assert(
@@ -27,25 +28,16 @@ class Transform {
       "transformed sample");
 
  public:
-  Transform(D dataset, F function) : dataset_(std::move(dataset)), function_(std::move(function)) {}
+  using Worker = detail::AdapterWorker<Transform, D>;
 
-  [[nodiscard]] Index size() const { return dataset_.size(); }
-  [[nodiscard]] decltype(auto) get(Index i) const {
-    if constexpr (draws) {
-      return get(i, {0, 0, i});
-    } else {
-      return function_(dataset_.get(i));
-    }
-  }
+  Transform(D dataset, F function) : Adapter(std::move(dataset)), function_(std::move(function)) {}
+
+  [[nodiscard]] decltype(auto) get(Index i) const { return read(dataset_, i); }
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires(draws || DrawsSamples<D>) {
-    if constexpr (draws) {
-      return function_(detail::get_of_part(dataset_, i, key), key);
-    } else {
-      return function_(detail::get_of_part(dataset_, i, key));
-    }
+    return read(dataset_, i, key);
   }
   /// Returns the next sample of a stream's lane, as Streamed::take.
-  [[nodiscard]] auto take(SampleKey const& key) const requires detail::ReadsForward<D> {
+  [[nodiscard]] auto take(SampleKey const& key) const requires detail::SequentialAccess<D> {
     std::optional<std::remove_cvref_t<decltype(get(Index{}))>> out;
     if (auto sample = dataset_.take(key)) {
       if constexpr (draws) {
@@ -56,41 +48,30 @@ class Transform {
     }
     return out;
   }
-  void rewind(Index epoch, Index position) const requires detail::ReadsForward<D> { dataset_.rewind(epoch, position); }
-  [[nodiscard]] Index lanes() const requires detail::ReadsForward<D> { return dataset_.lanes(); }
-  /// Reads with a reader of the dataset. Valid while the Transform lives.
-  class Worker {
-   public:
-    [[nodiscard]] decltype(auto) get(Index i) {
-      if constexpr (draws) {
-        return get(i, {0, 0, i});
-      } else {
-        return of_->function_(reader_.get(i));
-      }
-    }
-    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires(draws || DrawsSamples<D>) {
-      if constexpr (draws) {
-        return of_->function_(reader_.get(i, key), key);
-      } else {
-        return of_->function_(reader_.get(i, key));
-      }
-    }
-
-   private:
-    friend Transform;
-    explicit Worker(Transform const& of) : reader_(of.dataset_), of_(&of) {}
-
-    detail::SampleReader<D> reader_;
-    Transform const* of_;
-  };
-  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
-  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
-  [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<D> { return dataset_.fingerprint(); }
-  [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
-  [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
+  /// Returns a reader for one worker. Valid while this dataset lives.
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this, dataset_); }
 
  private:
-  D dataset_;
+  friend Worker;
+  using Adapter::dataset_;
+
+  template <class Reader>
+  [[nodiscard]] decltype(auto) read(Reader& reader, Index i) const {
+    if constexpr (draws) {
+      return read(reader, i, {0, 0, i});
+    } else {
+      return function_(reader.get(i));
+    }
+  }
+  template <class Reader>
+  [[nodiscard]] decltype(auto) read(Reader& reader, Index i, SampleKey const& key) const {
+    if constexpr (draws) {
+      return function_(detail::get_with_key(reader, i, key), key);
+    } else {
+      return function_(detail::get_with_key(reader, i, key));
+    }
+  }
+
   F function_;
 };
 

@@ -7,7 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
@@ -25,7 +25,7 @@ struct Zipped {
 /// @throws ConfigError if their lengths differ
 template <Dataset A, Dataset B>
 class Zip {
-  static_assert(detail::ReadsAnywhere<A> && detail::ReadsAnywhere<B>,
+  static_assert(detail::RandomAccess<A> && detail::RandomAccess<B>,
                 "Lockstep: Zip pairs samples by number, but a stream (Streamed) yields samples in order; pair the "
                 "sources of its lanes");
 
@@ -42,7 +42,7 @@ class Zip {
   [[nodiscard]] Index size() const { return first_.size(); }
   [[nodiscard]] Sample get(Index i) const { return {first_.get(i), second_.get(i)}; }
   [[nodiscard]] Sample get(Index i, SampleKey const& key) const requires(DrawsSamples<A> || DrawsSamples<B>) {
-    return {detail::get_of_part(first_, i, key), detail::get_of_part(second_, i, key)};
+    return {detail::get_with_key(first_, i, key), detail::get_with_key(second_, i, key)};
   }
   /// Reads with a reader of each dataset.
   class Worker {
@@ -61,10 +61,10 @@ class Zip {
   };
   [[nodiscard]] Worker worker() const requires(HasWorkers<A> || HasWorkers<B>) { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const {
-    return detail::name_of_part(first_, i) + " with " + detail::name_of_part(second_, i);
+    return detail::sample_name(first_, i) + " with " + detail::sample_name(second_, i);
   }
   [[nodiscard]] std::uint64_t fingerprint() const {
-    return mix(detail::fingerprint_of_part(first_), detail::fingerprint_of_part(second_));
+    return mix(detail::size_and_fingerprint(first_), detail::size_and_fingerprint(second_));
   }
   /// Returns the groups of the first dataset if it has groups, or else of the second.
   [[nodiscard]] Index groups() const requires(GroupedDataset<A> || GroupedDataset<B>) {

@@ -66,13 +66,13 @@ class DataFile {
   }
   /// Reads a part as text. Checks the size before it allocates, so that an absurd length is only an error.
   [[nodiscard]] std::string read_text(std::uint64_t offset, std::uint64_t bytes, char const* what) const {
-    expect_room(offset, bytes, what);
+    require_range(offset, bytes, what);
     std::string out(static_cast<std::size_t>(bytes), '\0');
     read(offset, std::as_writable_bytes(std::span(out.data(), out.size())));
     return out;
   }
   /// @throws DataError unless [offset, offset + bytes) is in the file
-  void expect_room(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
+  void require_range(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
     if (offset <= size_ && bytes <= size_ - offset) return;
     fail(std::string(what) + " needs " + std::to_string(bytes) + " bytes from byte " + std::to_string(offset) +
          ", but the file has " + std::to_string(size_) + "; it was cut off or is damaged, write it again");

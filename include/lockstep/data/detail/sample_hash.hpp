@@ -50,7 +50,7 @@ consteval bool has_content() {
   if constexpr (has_plain_content<T>()) {
     return true;
   } else if constexpr (Aggregate<T>) {
-    if constexpr (member_count<T> >= 1 && member_count<T> <= most_members) {
+    if constexpr (member_count<T> >= 1 && member_count<T> <= max_members) {
       return all_have_content(static_cast<MembersOf<T>*>(nullptr));
     } else {
       return false;

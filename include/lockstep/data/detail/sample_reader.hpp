@@ -21,7 +21,7 @@ struct ReaderType<D> {
 /// A dataset whose samples arrive in order and may end (data::Streamed). Each position is taken once, starting at the
 /// position that it was rewound to.
 template <class D>
-concept ReadsForward = Dataset<D> && requires(D const& dataset, SampleKey const& key, Index epoch, Index position) {
+concept SequentialAccess = Dataset<D> && requires(D const& dataset, SampleKey const& key, Index epoch, Index position) {
   { dataset.take(key) } -> std::same_as<std::optional<SampleOf<D>>>;
   dataset.rewind(epoch, position);
   { dataset.lanes() } -> std::convertible_to<Index>;
@@ -29,7 +29,7 @@ concept ReadsForward = Dataset<D> && requires(D const& dataset, SampleKey const&
 
 /// A dataset that returns samples in any order, as required by datasets that choose samples.
 template <class D>
-concept ReadsAnywhere = Dataset<D> && !ReadsForward<D>;
+concept RandomAccess = Dataset<D> && !SequentialAccess<D>;
 
 /// The object that one worker reads samples with: its own reader if the dataset makes readers, otherwise the dataset.
 template <class D>

@@ -42,7 +42,7 @@ concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
 /// @determinism bitwise, for any number of workers
 template <class D, class S, class C>
 class DataLoader {
-  static_assert(!detail::ReadsForward<D> || std::is_same_v<S, SequentialSampler>,
+  static_assert(!detail::SequentialAccess<D> || std::is_same_v<S, SequentialSampler>,
                 "Lockstep: a stream has its own sample order; its sampler is SequentialSampler");
   using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
   using Core = detail::LoaderCore<D, OrderType, C>;
@@ -52,16 +52,16 @@ class DataLoader {
   using Batch = typename C::template Batch<D, HostSpace>;
 
   /// Holds the batches of one micro-step until destroyed. They stay valid if the loader is restarted or destroyed.
-  class [[nodiscard]] Held {
+  class [[nodiscard]] HeldBatches {
    public:
-    Held(Held&& other) noexcept = default;
-    Held& operator=(Held&& other) noexcept {
-      Held taken(std::move(other));
+    HeldBatches(HeldBatches&& other) noexcept = default;
+    HeldBatches& operator=(HeldBatches&& other) noexcept {
+      HeldBatches taken(std::move(other));
       core_.swap(taken.core_);
       slot_.swap(taken.slot_);
       return *this;
     }
-    ~Held() {
+    ~HeldBatches() {
       if (slot_) core_->release(slot_.get());
     }
 
@@ -93,21 +93,23 @@ class DataLoader {
 
    private:
     friend DataLoader;
-    Held(std::shared_ptr<Core> core, std::shared_ptr<typename Core::Slot> slot) noexcept
+    HeldBatches(std::shared_ptr<Core> core, std::shared_ptr<typename Core::Slot> slot) noexcept
         : core_(std::move(core)), slot_(std::move(slot)) {}
 
     std::shared_ptr<Core> core_;
     std::shared_ptr<typename Core::Slot> slot_;
   };
 
+  using Held [[deprecated("DataLoader::HeldBatches")]] = HeldBatches;
+
   /// @throws ConfigError if an option is out of range
   DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
     require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
             "within [1, 2^31)");
-    require(options.workers >= 0 && options.workers <= most_threads, "workers", options.workers,
+    require(options.workers >= 0 && options.workers <= max_threads, "workers", options.workers,
             "within [0, 1024]; with 0 the caller makes the batches");
-    require(options.prefetch >= 0 && options.prefetch <= most_slots, "prefetch", options.prefetch, "within [0, 1024]");
-    require(options.max_workers >= 0 && options.max_workers <= most_threads, "max_workers", options.max_workers,
+    require(options.prefetch >= 0 && options.prefetch <= max_slots, "prefetch", options.prefetch, "within [0, 1024]");
+    require(options.max_workers >= 0 && options.max_workers <= max_threads, "max_workers", options.max_workers,
             "within [0, 1024]");
     require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 means no limit");
     require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
@@ -130,7 +132,7 @@ class DataLoader {
                     "Lockstep: the sampler's order lacks some functions of an order by batches: samples(), batches(), "
                     "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
     }
-    if (detail::ReadsForward<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
+    if (detail::SequentialAccess<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
       throw ConfigError(
           "DataLoader: a stream has no other samples for padding or replacement, and no number of "
           "samples of which some could be dropped; leave tail at exact and on_failure at raise or skip");
@@ -140,16 +142,16 @@ class DataLoader {
   }
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
-    leave();
+    release_core();
     core_ = std::move(other.core_);
     process_ = other.process_;
     fingerprint_ = std::move(other.fingerprint_);
     size_ = other.size_;
     replay_ = other.replay_;
-    taker_ = other.taker_;
+    consumer_thread_ = other.consumer_thread_;
     return *this;
   }
-  ~DataLoader() { leave(); }
+  ~DataLoader() { release_core(); }
 
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Returns the number of samples in an epoch.
@@ -176,7 +178,7 @@ class DataLoader {
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
-    taker_ = std::this_thread::get_id();
+    consumer_thread_ = std::this_thread::get_id();
     core_->start(split, epoch, 0, step, last_epoch, replay_);
   }
 
@@ -186,7 +188,7 @@ class DataLoader {
   }
   /// Returns the state from which to resume after a micro-step. For a BatchOrder, the position counts batches: another
   /// number of ranks can share them, and their content is equal.
-  [[nodiscard]] LoaderState state_after(Held const& held) const {
+  [[nodiscard]] LoaderState state_after(HeldBatches const& held) const {
     LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
     if (held.step() + 1 >= held.slot_->layout.steps()) {
       ++out.epoch;
@@ -201,7 +203,7 @@ class DataLoader {
   void resume(Split split, LoaderState const& state, Index last_epoch) {
     check(state);
     check(split, state.epoch, last_epoch);
-    taker_ = std::this_thread::get_id();
+    consumer_thread_ = std::this_thread::get_id();
     core_->start(split, state.epoch, state.position, 0, last_epoch, replay_);
   }
   /// Returns 16 hexadecimal digits, equal for loaders that deliver as many samples in the same order. Reads no sample.
@@ -223,22 +225,21 @@ class DataLoader {
   /// @throws DataError if the deadline passes, with the samples that workers are reading or writing; call again to
   /// continue waiting
   /// @throws ConfigError if no batch is left, all are held, or another thread called `start`
-  Held next() {
+  HeldBatches next() {
     expect_own_process();
-    if (taker_ != std::this_thread::get_id() && taker_ != std::thread::id())
+    if (consumer_thread_ != std::this_thread::get_id() && consumer_thread_ != std::thread::id())
       throw ConfigError(
           "DataLoader: one thread called next and another called start, for instance because ranks that are threads "
-          "share a "
-          "loader; make one loader per rank inside launch::run, and call start and next in the same thread");
-    return Held(core_, core_->next());
+          "share a loader; make one loader per rank inside launch::run, and call start and next in the same thread");
+    return HeldBatches(core_, core_->next());
   }
   /// Returns the next micro-step of a stream of unknown length, or nothing when no rank has a row left. Rows whose
   /// failed samples are skipped count. Collective: all ranks call it equally often. `sum_over_ranks(rows)` returns the
   /// sum of all ranks' arguments.
   template <class SumOverRanks>
-  std::optional<Held> next_while_any(SumOverRanks&& sum_over_ranks) {
-    std::optional<Held> out(next());
-    if (sum_over_ranks(out->slot_->found()) == 0) out.reset();
+  std::optional<HeldBatches> next_while_any(SumOverRanks&& sum_over_ranks) {
+    std::optional<HeldBatches> out(next());
+    if (sum_over_ranks(out->slot_->existing_rows()) == 0) out.reset();
     return out;
   }
 
@@ -247,7 +248,7 @@ class DataLoader {
 
  private:
   static constexpr Index max_rows = (Index{1} << 31) - 1;
-  static constexpr int most_threads = 1024, most_slots = 1024;
+  static constexpr int max_threads = 1024, max_slots = 1024;
 
   /// Computed on first use: it may read all data.
   [[nodiscard]] std::string const& fingerprint() const {
@@ -261,7 +262,7 @@ class DataLoader {
                         " does not have; make loaders after the fork");
   }
   /// A fork has no workers, so it does not wait for them; it leaks the memory that it shares with them.
-  void leave() noexcept {
+  void release_core() noexcept {
     if (!core_) return;
     if (::getpid() == process_)
       core_->stop();
@@ -274,7 +275,7 @@ class DataLoader {
     require(split.count >= 1, "split.count", split.count, "at least 1");
     require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
             "within [0, all - count]");
-    if constexpr (detail::ReadsForward<D>) {
+    if constexpr (detail::SequentialAccess<D>) {
       Index const lanes = core_->dataset().lanes();
       require(lanes % split.all == 0, "split.all", split.all,
               "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");
@@ -305,7 +306,7 @@ class DataLoader {
   Index size_ = 0;  // of the dataset, when its order was made
   mutable std::string fingerprint_;
   Replay replay_ = Replay::none;
-  std::thread::id taker_{};
+  std::thread::id consumer_thread_{};
 };
 
 /// Reports why the arguments are invalid, without further errors.

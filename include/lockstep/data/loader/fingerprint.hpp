@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 template <Order O>
-[[nodiscard]] std::uint64_t hash_of_order(Index samples, O const& order) {
+[[nodiscard]] std::uint64_t hash_order(Index samples, O const& order) {
   auto const size = static_cast<Index>(order.size());
   auto hash =
       mix(mix("lockstep.data.fingerprint"), static_cast<std::uint64_t>(samples), static_cast<std::uint64_t>(size));
@@ -30,7 +30,7 @@ template <Order O>
 /// it.
 template <Order O>
 [[nodiscard]] std::string order_fingerprint(Index samples, O const& order) {
-  return hexadecimal(detail::hash_of_order(samples, order));
+  return hexadecimal(detail::hash_order(samples, order));
 }
 
 /// Returns 16 hexadecimal digits that change with a dataset and the order in which it is visited. Depends on the number
@@ -38,7 +38,7 @@ template <Order O>
 /// also depends on the seed that it draws from. Reads no sample.
 template <Dataset D, Order O>
 [[nodiscard]] std::string fingerprint(D const& dataset, O const& order, std::uint64_t seed = 0) {
-  auto hash = detail::hash_of_order(static_cast<Index>(dataset.size()), order);
+  auto hash = detail::hash_order(static_cast<Index>(dataset.size()), order);
   if constexpr (HasFingerprint<D>) hash = mix(hash, dataset.fingerprint());
   if constexpr (DrawsSamples<D>)
     if (seed != 0) hash = mix(hash, seed);

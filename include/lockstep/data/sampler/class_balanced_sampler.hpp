@@ -37,8 +37,8 @@ struct ClassBalancedSampler {
     OrderOf(ClassBalancedSampler const& sampler, detail::SamplesByClass all) : seed_(sampler.seed) {
       auto const by_size = [](auto const& a, auto const& b) { return a.size() < b.size(); };
       if (!all.empty()) {
-        auto const [least, most] = std::minmax_element(all.begin(), all.end(), by_size);
-        rounds_ = static_cast<Index>((sampler.balance == Balance::repeat_small ? *most : *least).size());
+        auto const [smallest, largest] = std::minmax_element(all.begin(), all.end(), by_size);
+        rounds_ = static_cast<Index>((sampler.balance == Balance::repeat_small ? *largest : *smallest).size());
       }
       members_ = std::make_shared<detail::SamplesByClass const>(std::move(all));
     }

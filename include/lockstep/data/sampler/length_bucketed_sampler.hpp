@@ -11,7 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
-#include <lockstep/data/detail/recent.hpp>
+#include <lockstep/data/detail/table_cache.hpp>
 #include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -37,7 +37,7 @@ struct LengthBucketedSampler {
           batch_(std::min(sampler.global_batch, std::max<Index>(size(), 1))),
           window_((std::min(sampler.window, std::max<Index>(size(), 1)) + batch_ - 1) / batch_ * batch_),
           seed_(sampler.seed),
-          recent_(std::make_shared<detail::RecentTables>(std::size_t{8})) {}
+          tables_(std::make_shared<detail::TableCache>(std::size_t{8})) {}
 
     [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lengths_->size()); }
     /// Returns `global_batch`. A loader accepts this order only if it is a multiple of the samples of a micro-step over
@@ -47,9 +47,9 @@ struct LengthBucketedSampler {
     /// Returns the map from position to sample for one epoch. Use it from one thread: it keeps the window of its last
     /// call.
     [[nodiscard]] auto in(Index epoch) const {
-      return [*this, epoch, at = Index{-1}, table = detail::RecentTables::Table{}](Index position) mutable {
+      return [*this, epoch, at = Index{-1}, table = detail::TableCache::Table{}](Index position) mutable {
         if (auto const part = position / window_; part != at) {
-          table = recent_->get({epoch, part}, [&](auto& out) { sort(epoch, part, out); });
+          table = tables_->get({epoch, part}, [&](auto& out) { sort(epoch, part, out); });
           at = part;
         }
         return (*table)[static_cast<std::size_t>(position % window_)];
@@ -81,7 +81,7 @@ struct LengthBucketedSampler {
     std::shared_ptr<std::vector<std::int32_t> const> lengths_;
     Index global_batch_, batch_, window_;
     std::uint64_t seed_;
-    std::shared_ptr<detail::RecentTables> recent_;
+    std::shared_ptr<detail::TableCache> tables_;
   };
 
   using Order = OrderOf<>;

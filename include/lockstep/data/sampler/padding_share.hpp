@@ -26,7 +26,9 @@ template <class Order>
         auto const position = layout.position(step, shard, k);
         if (position >= order.size()) break;
         Index const length = lengths[static_cast<std::size_t>(index_at(position))];
-        longest = std::max(longest, length), used += static_cast<double>(length), ++rows;
+        longest = std::max(longest, length);
+        used += static_cast<double>(length);
+        ++rows;
       }
       slots += static_cast<double>(longest * rows);
     }

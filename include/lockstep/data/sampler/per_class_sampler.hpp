@@ -82,10 +82,11 @@ struct PerClassSampler {
     auto const require = [](bool holds, std::string const& what) {
       if (!holds) throw ConfigError("PerClassSampler: " + what);
     };
-    constexpr Index most = 1 << 20;
-    require(classes_per_batch >= 1 && classes_per_batch <= most && samples_per_class >= 1 && samples_per_class <= most,
-            "classes_per_batch is " + std::to_string(classes_per_batch) + " and samples_per_class " +
-                std::to_string(samples_per_class) + "; both must be within [1, 2^20]");
+    constexpr Index limit = 1 << 20;
+    require(
+        classes_per_batch >= 1 && classes_per_batch <= limit && samples_per_class >= 1 && samples_per_class <= limit,
+        "classes_per_batch is " + std::to_string(classes_per_batch) + " and samples_per_class " +
+            std::to_string(samples_per_class) + "; both must be within [1, 2^20]");
     require(members.empty() || classes_per_batch <= std::ssize(members),
             "classes_per_batch is " + std::to_string(classes_per_batch) + ", and the samples are of " +
                 std::to_string(members.size()) + " classes; it must be at most that");

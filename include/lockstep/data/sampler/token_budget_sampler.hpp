@@ -130,10 +130,10 @@ struct TokenBudgetSampler {
                 " samples; give the length of each sample");
     require(tokens >= 1, "tokens is " + std::to_string(tokens) + "; it must be at least 1");
     require(spread >= 0 && spread <= 1, "spread is " + std::to_string(spread) + "; it must be within [0, 1]");
-    constexpr Index most = std::numeric_limits<std::int32_t>::max();
-    require(min_batches >= 1 && min_batches <= most,
+    constexpr Index limit = std::numeric_limits<std::int32_t>::max();
+    require(min_batches >= 1 && min_batches <= limit,
             "min_batches is " + std::to_string(min_batches) + "; it must be within [1, 2^31)");
-    require(max_rows >= 1 && max_rows <= most,
+    require(max_rows >= 1 && max_rows <= limit,
             "max_rows is " + std::to_string(max_rows) + "; it must be within [1, 2^31)");
     for (std::size_t i = 0; i < lengths.size(); ++i)
       if (lengths[i] < 0 || lengths[i] > tokens)

@@ -13,7 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
-#include <lockstep/data/detail/recent.hpp>
+#include <lockstep/data/detail/table_cache.hpp>
 #include <lockstep/data/sampler/sampler.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -27,7 +27,7 @@ enum class Replacement {
 namespace detail {
 
 /// Returns 53 random bits as a number in [0, 1).
-[[nodiscard]] inline double unit(std::uint32_t high, std::uint32_t low) noexcept {
+[[nodiscard]] inline double uniform(std::uint32_t high, std::uint32_t low) noexcept {
   return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
@@ -49,7 +49,7 @@ struct WeightedSampler {
   /// A template so that only programs that use it compile it.
   template <class = void>
   class OrderOf {
-    struct Column {
+    struct AliasEntry {
       double threshold = 1;
       Index other = 0;
     };
@@ -58,10 +58,10 @@ struct WeightedSampler {
     OrderOf(WeightedSampler const& sampler, Index samples)
         : size_(samples), seed_(sampler.seed), replacement_(sampler.replacement) {
       if (replacement_ == Replacement::with) {
-        alias_ = std::make_shared<std::vector<Column> const>(columns(sampler.weights));
+        alias_ = std::make_shared<std::vector<AliasEntry> const>(alias_table(sampler.weights));
       } else {
         weights_ = std::make_shared<std::vector<double> const>(sampler.weights);
-        recent_ = std::make_shared<detail::RecentTables>(std::size_t{2});
+        tables_ = std::make_shared<detail::TableCache>(std::size_t{2});
       }
     }
 
@@ -73,33 +73,33 @@ struct WeightedSampler {
         if (table_) return (*table_)[static_cast<std::size_t>(position)];
         auto const bits = random_(static_cast<std::uint64_t>(position));
         auto const count = static_cast<double>(alias_->size());
-        auto const column =
-            std::min(static_cast<std::size_t>(detail::unit(bits[0], bits[1]) * count), alias_->size() - 1);
-        auto const& [threshold, other] = (*alias_)[column];
-        return detail::unit(bits[2], bits[3]) < threshold ? static_cast<Index>(column) : other;
+        auto const entry =
+            std::min(static_cast<std::size_t>(detail::uniform(bits[0], bits[1]) * count), alias_->size() - 1);
+        auto const& [threshold, other] = (*alias_)[entry];
+        return detail::uniform(bits[2], bits[3]) < threshold ? static_cast<Index>(entry) : other;
       }
 
      private:
       friend OrderOf;
       explicit Epoch(std::uint64_t key) : random_(key) {}
       Philox random_;
-      std::shared_ptr<std::vector<Column> const> alias_{};
-      detail::RecentTables::Table table_{};
+      std::shared_ptr<std::vector<AliasEntry> const> alias_{};
+      detail::TableCache::Table table_{};
     };
     [[nodiscard]] Epoch in(Index epoch) const {
       auto const key = mix(mix("lockstep.data.weighted_sampler"), seed_, static_cast<std::uint64_t>(epoch));
       Epoch out(key);
       out.alias_ = alias_;
-      if (recent_) out.table_ = recent_->get({epoch, 0}, [&](auto& table) { draw(Philox(key), table); });
+      if (tables_) out.table_ = tables_->get({epoch, 0}, [&](auto& table) { draw(Philox(key), table); });
       return out;
     }
 
    private:
-    /// Returns the alias table. A column has an equal share of probability: its sample below the threshold, another
+    /// Returns the alias table. An entry has an equal share of probability: its sample below the threshold, another
     /// above.
-    static std::vector<Column> columns(std::vector<double> const& weights) {
+    static std::vector<AliasEntry> alias_table(std::vector<double> const& weights) {
       auto const total = std::accumulate(weights.begin(), weights.end(), 0.0);
-      std::vector<Column> out(weights.size());
+      std::vector<AliasEntry> out(weights.size());
       std::vector<double> share(weights.size());
       std::vector<std::size_t> small, large;
       for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -117,7 +117,7 @@ struct WeightedSampler {
           small.push_back(j);
         }
       }
-      // Rounding leaves some columns: each gets a whole share, but a column of weight zero goes to a sample that can be
+      // Rounding leaves some entries: each gets a whole share, but an entry of weight zero goes to a sample that can be
       // drawn.
       auto const any = std::max_element(weights.begin(), weights.end()) - weights.begin();
       for (auto const i : small)
@@ -131,7 +131,7 @@ struct WeightedSampler {
         auto const weight = (*weights_)[i];
         auto const bits = random(i);
         if (weight > 0)
-          times.emplace_back(-std::log(1 - detail::unit(bits[0], bits[1])) / weight, static_cast<Index>(i));
+          times.emplace_back(-std::log(1 - detail::uniform(bits[0], bits[1])) / weight, static_cast<Index>(i));
       }
       // Not std::partial_sort, which is a heap sort and slow for a large number of times.
       auto const drawn = times.begin() + size_;
@@ -144,9 +144,9 @@ struct WeightedSampler {
     Index size_;
     std::uint64_t seed_;
     Replacement replacement_;
-    std::shared_ptr<std::vector<Column> const> alias_;
+    std::shared_ptr<std::vector<AliasEntry> const> alias_;
     std::shared_ptr<std::vector<double> const> weights_;
-    std::shared_ptr<detail::RecentTables> recent_;
+    std::shared_ptr<detail::TableCache> tables_;
   };
 
   using Order = OrderOf<>;
@@ -170,8 +170,8 @@ struct WeightedSampler {
     if (!std::isfinite(total))
       throw ConfigError("WeightedSampler: the sum of the weights is infinite; make them smaller");
     if (positive == 0 && size > 0) throw ConfigError("WeightedSampler: no weight is positive; nothing could be drawn");
-    auto const most = replacement == Replacement::with ? size : positive;
-    auto const drawn = samples == 0 ? most : samples;
+    auto const limit = replacement == Replacement::with ? size : positive;
+    auto const drawn = samples == 0 ? limit : samples;
     if (drawn < 0 || (size == 0 && drawn > 0) || (replacement == Replacement::without && drawn > positive)) {
       throw ConfigError("WeightedSampler: samples is " + std::to_string(drawn) +
                         "; it must be at least 0 and, without " + "replacement, at most the " +

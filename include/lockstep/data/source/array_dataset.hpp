@@ -58,7 +58,7 @@ std::span<T> numbers_of(std::span<T, N> values) noexcept {
 
 /// Resizes a vector to the length of `rows` rows of the array.
 template <class Member>
-void make_room(Member& member, FileArray const& array, Index rows) {
+void resize_to_rows(Member& member, FileArray const& array, Index rows) {
   if constexpr (variable_length<Member>) {
     typename Member::value_type element{};
     auto const numbers = static_cast<Index>(numbers_of(element).size());
@@ -91,7 +91,7 @@ class ArrayDataset {
     each([&](auto const& one) {
       auto& member = sample.*one.member;
       auto const who = "member " + std::to_string(number++) + " of ArrayDataset";
-      detail::make_room(member, one.array, 1);
+      detail::resize_to_rows(member, one.array, 1);
       auto const numbers = detail::numbers_of(member);
       one.array.template expect_type<typename decltype(numbers)::value_type>(who);
       if (static_cast<Index>(numbers.size()) != one.array.width()) {
@@ -109,7 +109,7 @@ class ArrayDataset {
     std::size_t part = 0;
     each([&](auto const& one) {
       Sample alone{};
-      detail::make_room(alone.*one.member, one.array, 1);
+      detail::resize_to_rows(alone.*one.member, one.array, 1);
       auto const lengths = extent_of(alone).lengths;
       if (!one.rows.single()) ranges_ = true;
       length_[part++] = static_cast<std::size_t>(
@@ -121,7 +121,7 @@ class ArrayDataset {
   [[nodiscard]] Sample get(Index i) const {
     Sample sample{};
     each([&](auto const& one) {
-      detail::make_room(sample.*one.member, one.array, one.rows.count(i));
+      detail::resize_to_rows(sample.*one.member, one.array, one.rows.count(i));
       one.array.read_rows(one.rows.first(i), detail::numbers_of(sample.*one.member));
     });
     return sample;

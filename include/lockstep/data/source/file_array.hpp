@@ -84,7 +84,7 @@ class FileArray {
         file_->fail(name + " has the extents " + extents() + ", which no memory can hold; the file is damaged");
       }
     }
-    file_->expect_room(offset_, static_cast<std::uint64_t>(bytes), name);
+    file_->require_range(offset_, static_cast<std::uint64_t>(bytes), name);
   }
 
   [[nodiscard]] NumberType type() const noexcept { return type_; }

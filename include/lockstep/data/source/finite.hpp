@@ -14,7 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/forwarding.hpp>
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
@@ -65,71 +65,48 @@ bool all_finite(T const& sample) noexcept {
 /// raises at its batch or skips. Does not read samples directly into batches, even if the dataset can.
 /// @throws DataError from `get`; names the member, counted from 0
 template <Dataset D>
-class Finite {
+class Finite : public detail::DatasetAdapter<D> {
+  using Adapter = detail::DatasetAdapter<D>;
   static_assert(Aggregate<SampleOf<D>>, "Lockstep: the samples of Finite are aggregates");
 
  public:
-  explicit Finite(D dataset) : dataset_(std::move(dataset)) {}
+  using Worker = detail::AdapterWorker<Finite, D>;
 
-  [[nodiscard]] Index size() const { return dataset_.size(); }
-  [[nodiscard]] decltype(auto) get(Index i) const {
-    decltype(auto) sample = dataset_.get(i);
-    check(sample, i);
-    return sample;
-  }
+  explicit Finite(D dataset) : Adapter(std::move(dataset)) {}
+
+  [[nodiscard]] decltype(auto) get(Index i) const { return read(dataset_, i); }
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
-    decltype(auto) sample = dataset_.get(i, key);
-    check(sample, i);
-    return sample;
+    return read(dataset_, i, key);
   }
   /// Returns the next sample of a stream's lane, as Streamed::take.
-  [[nodiscard]] auto take(SampleKey const& key) const requires detail::ReadsForward<D> {
+  [[nodiscard]] auto take(SampleKey const& key) const requires detail::SequentialAccess<D> {
     auto sample = dataset_.take(key);
     if (sample) check(*sample, key.position);
     return sample;
   }
-  void rewind(Index epoch, Index position) const requires detail::ReadsForward<D> { dataset_.rewind(epoch, position); }
-  [[nodiscard]] Index lanes() const requires detail::ReadsForward<D> { return dataset_.lanes(); }
-  /// Reads with a reader of the dataset. Valid while the Finite lives.
-  class Worker {
-   public:
-    [[nodiscard]] decltype(auto) get(Index i) {
-      decltype(auto) sample = reader_.get(i);
-      of_->check(sample, i);
-      return sample;
-    }
-    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<D> {
-      decltype(auto) sample = reader_.get(i, key);
-      of_->check(sample, i);
-      return sample;
-    }
-
-   private:
-    friend Finite;
-    explicit Worker(Finite const& of) : reader_(of.dataset_), of_(&of) {}
-
-    detail::SampleReader<D> reader_;
-    Finite const* of_;
-  };
-  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
-  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
-  [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<D> { return dataset_.fingerprint(); }
-  [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
-  [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
+  /// Returns a reader for one worker. Valid while this dataset lives.
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this, dataset_); }
 
  private:
+  friend Worker;
+  using Adapter::dataset_;
+
+  template <class Reader, class... Key>
+  [[nodiscard]] decltype(auto) read(Reader& reader, Index i, Key const&... key) const {
+    decltype(auto) sample = reader.get(i, key...);
+    check(sample, i);
+    return sample;
+  }
   void check(SampleOf<D> const& sample, Index i) const {
     int number = 0;
     auto const look = [&](auto const& member) {
       if (!detail::all_finite(member))
-        throw DataError(detail::name_of_part(dataset_, i) + ": member " + std::to_string(number) +
+        throw DataError(detail::sample_name(dataset_, i) + ": member " + std::to_string(number) +
                         " holds an infinity or a NaN; correct the data, or skip such samples (on_failure)");
       ++number;
     };
     std::apply([&](auto const&... member) { (look(member), ...); }, members(sample));
   }
-
-  D dataset_;
 };
 
 }}}  // namespace lockstep::data

@@ -96,7 +96,7 @@ class FolderDataset {
     return std::string(folder.substr(folder.rfind('/') + 1));
   }
   static std::vector<detail::FoundFile> find(std::string_view pattern) {
-    return detail::find_some_files(pattern, "FolderDataset: the pattern \"" + std::string(pattern) + "\"");
+    return detail::find_at_least_one_file(pattern, "FolderDataset: the pattern \"" + std::string(pattern) + "\"");
   }
   static std::shared_ptr<List const> list_of(std::vector<detail::FoundFile> found, std::vector<std::string> classes) {
     std::unordered_map<std::string_view, std::int32_t> labels;

@@ -73,8 +73,8 @@ class LabelledFilesDataset {
       auto found =
           options.unmatched == Unmatched::skip
               ? detail::find_files(pattern)
-              : detail::find_some_files(pattern, "LabelledFilesDataset: the pattern \"" + std::string(pattern) +
-                                                     "\" of class " + std::string(name));
+              : detail::find_at_least_one_file(pattern, "LabelledFilesDataset: the pattern \"" + std::string(pattern) +
+                                                            "\" of class " + std::string(name));
       if (found.empty()) continue;
       auto const known = std::find(index->classes.begin(), index->classes.end(), name);
       auto const label = static_cast<std::size_t>(known - index->classes.begin());
@@ -175,9 +175,9 @@ class LabelledFilesDataset {
     }
   }
   static Index head(Index bytes) noexcept { return std::min<Index>(2048, bytes / 2); }
-  /// Returns at most `most` numbers of [0, count), evenly spread; all of them if `most` is 0.
-  static std::vector<Index> evenly(Index count, Index most) {
-    auto const n = most == 0 ? count : std::min(count, most);
+  /// Returns at most `limit` numbers of [0, count), evenly spread; all of them if `limit` is 0.
+  static std::vector<Index> evenly(Index count, Index limit) {
+    auto const n = limit == 0 ? count : std::min(count, limit);
     std::vector<Index> out(static_cast<std::size_t>(n));
     for (Index k = 0; k < n; ++k) out[static_cast<std::size_t>(k)] = k * count / n;
     return out;

@@ -26,7 +26,7 @@ class LineReader {
   /// Returns the next line that is not blank, valid until the next call; nothing at the end.
   /// @throws DataError if the current file cannot be read further; the next call continues with the next file
   std::optional<std::string_view> next() {
-    for (; file_ < paths_->size(); leave_file()) {
+    for (; file_ < paths_->size(); close_file()) {
       try {
         if (!open_) open_ = std::make_unique<Descriptor>(path());
         if (open_->get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
@@ -35,7 +35,7 @@ class LineReader {
           if (!found->is_blank()) return found->text;
         }
       } catch (DataError const&) {
-        leave_file();
+        close_file();
         throw;
       }
     }
@@ -46,7 +46,7 @@ class LineReader {
 
  private:
   [[nodiscard]] std::string const& path() const { return (*paths_)[file_]; }
-  void leave_file() {
+  void close_file() {
     file_ += step_;
     open_.reset();
     window_ = {};

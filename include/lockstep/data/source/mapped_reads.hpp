@@ -20,27 +20,27 @@ class [[nodiscard]] MappedReads {
   /// @throws Error if the system refuses
   MappedReads() {
     std::lock_guard const lock(mutex_);
-    if (lives_ == 0) {
+    if (instances_ == 0) {
       struct ::sigaction action {};
-      action.sa_sigaction = detail::survive_shortened_file;
+      action.sa_sigaction = detail::handle_sigbus;
       action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
       ::sigemptyset(&action.sa_mask);
-      if (::sigaction(SIGBUS, &action, &detail::sigbus_before) != 0)
+      if (::sigaction(SIGBUS, &action, &detail::previous_sigbus_action) != 0)
         throw Error("MappedReads: SIGBUS cannot be handled: " + detail::system_message(errno));
     }
-    ++lives_;
+    ++instances_;
   }
   /// Restores the previous SIGBUS handler when the last object is destroyed.
   ~MappedReads() {
     std::lock_guard const lock(mutex_);
-    if (--lives_ == 0) ::sigaction(SIGBUS, &detail::sigbus_before, nullptr);
+    if (--instances_ == 0) ::sigaction(SIGBUS, &detail::previous_sigbus_action, nullptr);
   }
   MappedReads(MappedReads const&) = delete;
   MappedReads& operator=(MappedReads const&) = delete;
 
  private:
   static inline std::mutex mutex_;
-  static inline int lives_ = 0;
+  static inline int instances_ = 0;
 };
 
 }}}  // namespace lockstep::data

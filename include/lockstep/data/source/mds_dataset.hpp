@@ -40,14 +40,14 @@ class MdsDataset {
       file.fail("is of MDS version " + std::to_string(version) + "; version 2 can be read");
     auto const& shards = index.at("shards").array();
     shared->fingerprint = mix(file.fingerprint(), shards.size());
-    for (auto const& shard : shards) add(*shared, folder, shard, shards.size() <= most_open);
+    for (auto const& shard : shards) add(*shared, folder, shard, shards.size() <= max_open_shards);
     if (shared->ends.empty() || shared->ends.back() == 0) file.fail("has no sample");
     shared_ = std::move(shared);
   }
 
   [[nodiscard]] Index size() const noexcept { return shared_->ends.back(); }
   [[nodiscard]] MdsSample get(Index i) const {
-    auto const [shard, k] = place(i);
+    auto const [shard, k] = locate(i);
     auto const begin = shard.offsets[k], end = shard.offsets[k + 1];
     std::vector<std::byte> data(end - begin);
     if (shard.file) {
@@ -58,14 +58,14 @@ class MdsDataset {
     return MdsSample(shard.columns, std::move(data), name(i));
   }
   [[nodiscard]] std::string name(Index i) const {
-    auto const [shard, k] = place(i);
+    auto const [shard, k] = locate(i);
     return "sample " + std::to_string(k) + " of " + shard.path;
   }
   /// Returns a hash of the index.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shared_->fingerprint; }
 
  private:
-  static constexpr std::size_t most_open = 256;
+  static constexpr std::size_t max_open_shards = 256;
   struct Shard {
     std::string path;
     MdsSample::Columns columns;
@@ -77,11 +77,11 @@ class MdsDataset {
     std::vector<Index> ends;  // number of samples up to each shard's end
     std::uint64_t fingerprint = 0;
   };
-  struct Place {
+  struct ShardSample {
     Shard const& shard;
     std::size_t k;
   };
-  [[nodiscard]] Place place(Index i) const noexcept {
+  [[nodiscard]] ShardSample locate(Index i) const noexcept {
     auto const s = std::upper_bound(shared_->ends.begin(), shared_->ends.end(), i) - shared_->ends.begin();
     auto const begin = s == 0 ? 0 : shared_->ends[static_cast<std::size_t>(s - 1)];
     return {shared_->shards[static_cast<std::size_t>(s)], static_cast<std::size_t>(i - begin)};
@@ -119,7 +119,7 @@ class MdsDataset {
     auto const count = static_cast<std::uint64_t>(file->read_number<std::uint32_t>(0));
     if (samples < 0 || count != static_cast<std::uint64_t>(samples))
       file->fail("holds " + std::to_string(count) + " samples, and the index says " + std::to_string(samples));
-    file->expect_room(4, 4 * (count + 1), "the table of samples");
+    file->require_range(4, 4 * (count + 1), "the table of samples");
     Shard out{path, columns(shard, path), std::vector<std::uint32_t>(count + 1), nullptr};
     file->read(4, std::as_writable_bytes(std::span(out.offsets)));
     if (out.offsets.front() < 4 + 4 * (count + 1) || out.offsets.back() > file->size() ||

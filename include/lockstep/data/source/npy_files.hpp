@@ -15,21 +15,21 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
-/// Gives access to the arrays of any number of .npy files. Maps up to `most_mapped` files at construction. With more
+/// Gives access to the arrays of any number of .npy files. Maps up to `max_mapped` files at construction. With more
 /// files, `array` opens each on demand, so the limit of open files does not apply. Copies share the list. Thread-safe.
 class NpyFiles {
  public:
-  static constexpr Index few = 64;
+  static constexpr Index default_max_mapped = 64;
 
   /// Does not throw for a file that cannot be opened. Instead `array` throws, so that a loader can skip its samples.
-  explicit NpyFiles(std::vector<std::string> paths, Index most_mapped = few) {
+  explicit NpyFiles(std::vector<std::string> paths, Index max_mapped = default_max_mapped) {
     auto list = std::make_shared<List>();
     list->paths = std::move(paths);
-    if (std::ssize(list->paths) <= most_mapped) {
+    if (std::ssize(list->paths) <= max_mapped) {
       list->mapped.resize(list->paths.size());
       for (std::size_t i = 0; i < list->paths.size(); ++i) {
         try {
-          list->mapped[i] = open_npy(list->paths[i]).mapped(list->leave);
+          list->mapped[i] = open_npy(list->paths[i]).mapped(list->mapped_reads);
         } catch (DataError const&) {
         }
       }
@@ -48,7 +48,7 @@ class NpyFiles {
 
  private:
   struct List {
-    MappedReads leave;  // outlives the mappings
+    MappedReads mapped_reads;  // outlives the mappings
     std::vector<std::string> paths;
     std::vector<std::optional<FileArray>> mapped;
   };

@@ -23,7 +23,7 @@ template <Number T>
       throw ConfigError("open_raw: a record has the extent " + std::to_string(extent) +
                         "; extents are at least 1 and their product fits memory");
   }
-  file->expect_room(offset, 0, "the bytes before the records");
+  file->require_range(offset, 0, "the bytes before the records");
   auto const rest = file->size() - offset;
   if (rest % static_cast<std::uint64_t>(bytes) != 0) {
     file->fail("holds " + std::to_string(rest) + " bytes of records, not a multiple of the " + std::to_string(bytes) +

@@ -70,22 +70,23 @@ class Streamed {
     auto const k = key.position % count_, wanted = key.position / count_;
     auto& lane = lanes_[static_cast<std::size_t>(k)];
     std::lock_guard lock(lane.mutex);
-    auto const kept = std::find_if(lane.kept.begin(), lane.kept.end(),
-                                   [&](auto const& each) { return each.epoch == key.epoch && each.number == wanted; });
-    if (kept != lane.kept.end()) {
-      auto out = std::move(*kept);
-      lane.kept.erase(kept);
+    auto const read_early = std::find_if(lane.read_early.begin(), lane.read_early.end(), [&](auto const& each) {
+      return each.epoch == key.epoch && each.number == wanted;
+    });
+    if (read_early != lane.read_early.end()) {
+      auto out = std::move(*read_early);
+      lane.read_early.erase(read_early);
       if (out.error) std::rethrow_exception(out.error);
       return std::move(out.sample);
     }
     while (lane.epoch < key.epoch) {
-      while (lane.next < in_epoch(k)) keep(lane, k);
+      while (lane.next < samples_in_epoch(k)) read_for_others(lane, k);
       lane.begin(lane.epoch + 1, 0);
     }
     if (lane.epoch > key.epoch || lane.next > wanted)
       throw ConfigError("Streamed: " + name(key.position) +
                         " is before the position of the stream; a stream only moves forward");
-    while (lane.next < wanted) keep(lane, k);
+    while (lane.next < wanted) read_for_others(lane, k);
     return read(lane, k);
   }
   /// Restarts reading at a position of an epoch. For the loader.
@@ -93,14 +94,14 @@ class Streamed {
     for (Index k = 0; k < count_; ++k) {
       auto& lane = lanes_[static_cast<std::size_t>(k)];
       std::lock_guard lock(lane.mutex);
-      lane.kept.clear();
+      lane.read_early.clear();
       lane.begin(epoch, position <= k ? 0 : (position - k - 1) / count_ + 1);
     }
   }
 
  private:
   using Reader = decltype(std::declval<S const&>().lane(Index{}, Index{}));
-  struct Kept {
+  struct ReadSample {
     Index epoch, number;
     std::optional<Sample> sample;
     std::exception_ptr error;
@@ -110,7 +111,7 @@ class Streamed {
     std::optional<Reader> reader{};
     Index epoch = 0, next = 0;
     bool ended = false;
-    std::vector<Kept> kept{};  // read for other callers
+    std::vector<ReadSample> read_early{};  // read for other callers
 
     void begin(Index at_epoch, Index number) {
       reader.reset();
@@ -120,16 +121,18 @@ class Streamed {
     }
   };
 
-  [[nodiscard]] Index in_epoch(Index k) const noexcept { return samples_ <= k ? 0 : (samples_ - k - 1) / count_ + 1; }
+  [[nodiscard]] Index samples_in_epoch(Index k) const noexcept {
+    return samples_ <= k ? 0 : (samples_ - k - 1) / count_ + 1;
+  }
 
-  void keep(Lane& lane, Index k) const {
-    Kept out{lane.epoch, lane.next, {}, {}};
+  void read_for_others(Lane& lane, Index k) const {
+    ReadSample out{lane.epoch, lane.next, {}, {}};
     try {
       out.sample = read(lane, k);
     } catch (...) {
       out.error = std::current_exception();
     }
-    lane.kept.push_back(std::move(out));
+    lane.read_early.push_back(std::move(out));
   }
   std::optional<Sample> read(Lane& lane, Index k) const {
     ++lane.next;
@@ -138,7 +141,7 @@ class Streamed {
     bool more = true;
     if (!lane.reader) {
       lane.reader.emplace(stream_.lane(k, lane.epoch));
-      more = pass_over(*lane.reader, lane.next - 1);
+      more = skip_samples(*lane.reader, lane.next - 1);
     }
     if (more) out = lane.reader->next();
     if (!out) {
@@ -147,7 +150,7 @@ class Streamed {
     }
     return out;
   }
-  static bool pass_over(Reader& reader, Index count) {
+  static bool skip_samples(Reader& reader, Index count) {
     if constexpr (requires { reader.skip(count); }) {
       if (count > 0) reader.skip(count);
       return true;

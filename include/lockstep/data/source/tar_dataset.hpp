@@ -19,28 +19,30 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/detail/partial_path.hpp>
-#include <lockstep/data/source/detail/tar_index.hpp>
+#include <lockstep/data/source/detail/tar_parser.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// One member of a sample in a tar archive.
-struct TarPart {
+struct TarMember {
   std::string extension;  ///< the part after the key and its dot: "jpg", "seg.png"
   std::vector<std::uint8_t> bytes;
 };
 
+using TarPart [[deprecated("data::TarMember")]] = TarMember;
+
 /// A sample of a tar archive: its members by extension.
 struct TarSample {
   std::string key;  ///< the common part of the members' paths
-  std::vector<TarPart> parts;
+  std::vector<TarMember> members;
 
   /// Returns the bytes of a member. @throws DataError if the sample has no member with this extension
   [[nodiscard]] std::vector<std::uint8_t> const& at(std::string_view extension) const {
-    for (auto const& part : parts)
-      if (part.extension == extension) return part.bytes;
-    std::string there;
-    for (auto const& part : parts) there += (there.empty() ? "" : ", ") + part.extension;
-    throw DataError("the sample \"" + key + "\" has no member ." + std::string(extension) + "; it has " + there);
+    for (auto const& member : members)
+      if (member.extension == extension) return member.bytes;
+    std::string extensions;
+    for (auto const& member : members) extensions += (extensions.empty() ? "" : ", ") + member.extension;
+    throw DataError("the sample \"" + key + "\" has no member ." + std::string(extension) + "; it has " + extensions);
   }
 };
 
@@ -59,11 +61,11 @@ class TarDataset {
  public:
   explicit TarDataset(std::string path, TarIndex index = TarIndex::keep)
       : file_(std::make_shared<detail::DataFile const>(std::move(path))) {
-    auto const beside = file_->path() + ".index";
-    auto members = index == TarIndex::keep ? read_index(beside) : std::vector<detail::TarMember>();
+    auto const index_path = file_->path() + ".index";
+    auto members = index == TarIndex::keep ? read_index(index_path) : std::vector<detail::TarEntry>();
     if (members.empty()) {
-      members = detail::TarWalk(*file_).take();
-      if (index == TarIndex::keep) write_index(beside, members);
+      members = detail::TarParser(*file_).take();
+      if (index == TarIndex::keep) write_index(index_path, members);
     }
     auto samples = std::make_shared<Samples>();
     std::unordered_map<std::string, std::size_t> known;  // key to sample
@@ -81,7 +83,8 @@ class TarDataset {
       samples->members[found->second].push_back(std::move(member));
     }
     if (samples->keys.empty()) file_->fail("holds no file; it must hold at least one sample");
-    for (std::size_t i = 0; i < samples->keys.size(); ++i) expect_once(samples->keys[i], samples->members[i]);
+    for (std::size_t i = 0; i < samples->keys.size(); ++i)
+      require_unique_extensions(samples->keys[i], samples->members[i]);
     samples_ = std::move(samples);
   }
 
@@ -90,8 +93,8 @@ class TarDataset {
     auto const k = static_cast<std::size_t>(i);
     TarSample out{samples_->keys[k], {}};
     for (auto const& member : samples_->members[k]) {
-      out.parts.push_back({member.name, std::vector<std::uint8_t>(static_cast<std::size_t>(member.bytes))});
-      file_->read(member.offset, std::as_writable_bytes(std::span(out.parts.back().bytes)));
+      out.members.push_back({member.name, std::vector<std::uint8_t>(static_cast<std::size_t>(member.bytes))});
+      file_->read(member.offset, std::as_writable_bytes(std::span(out.members.back().bytes)));
     }
     return out;
   }
@@ -103,10 +106,10 @@ class TarDataset {
  private:
   struct Samples {
     std::vector<std::string> keys;
-    std::vector<std::vector<detail::TarMember>> members;  // of each sample, by extension
+    std::vector<std::vector<detail::TarEntry>> members;  // of each sample, by extension
   };
 
-  void expect_once(std::string const& key, std::vector<detail::TarMember> const& members) const {
+  void require_unique_extensions(std::string const& key, std::vector<detail::TarEntry> const& members) const {
     std::vector<std::string_view> extensions;
     for (auto const& member : members) extensions.push_back(member.name);
     std::sort(extensions.begin(), extensions.end());
@@ -116,23 +119,23 @@ class TarDataset {
                 "\" twice; each member of a sample must occur once");
   }
   /// Returns the first line of an index, which identifies its archive.
-  [[nodiscard]] std::string head() const {
+  [[nodiscard]] std::string first_line() const {
     return "lockstep tar index 2 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +
            std::to_string(file_->fingerprint()) + "\n";
   }
   /// Returns the members, or an empty vector if there is no index for this archive; the index is then rebuilt.
-  [[nodiscard]] std::vector<detail::TarMember> read_index(std::string const& beside) const {
-    std::vector<detail::TarMember> out;
-    if (::access(beside.c_str(), R_OK) != 0) return out;
-    detail::DataFile const file(beside);
+  [[nodiscard]] std::vector<detail::TarEntry> read_index(std::string const& index_path) const {
+    std::vector<detail::TarEntry> out;
+    if (::access(index_path.c_str(), R_OK) != 0) return out;
+    detail::DataFile const file(index_path);
     auto const text = file.read_text(0, file.size(), "the index");
-    if (!text.starts_with(head()) || !text.ends_with("\nend\n")) return out;
+    if (!text.starts_with(first_line()) || !text.ends_with("\nend\n")) return out;
     std::string_view rest = text;
-    rest.remove_prefix(head().size());
+    rest.remove_prefix(first_line().size());
     while (rest != "end\n") {
       auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(line.size() + 1);
-      detail::TarMember member;
+      detail::TarEntry member;
       auto const take = [&](std::uint64_t& value) {
         auto const [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
         if (error != std::errc{} || end == line.data() + line.size() || *end != ' ') file.fail("is damaged; remove it");
@@ -141,26 +144,26 @@ class TarDataset {
       take(member.offset);
       take(member.bytes);
       member.name = line;
-      file_->expect_room(member.offset, member.bytes, "by its index, \"" + member.name + "\"");
+      file_->require_range(member.offset, member.bytes, "by its index, \"" + member.name + "\"");
       out.push_back(std::move(member));
       if (rest.empty()) file.fail("is damaged; remove it");
     }
     return out;
   }
   /// Writes the index atomically: first under another name. Does not write it if a name contains a line break.
-  void write_index(std::string const& beside, std::vector<detail::TarMember> const& members) const {
-    auto text = head();
+  void write_index(std::string const& index_path, std::vector<detail::TarEntry> const& members) const {
+    auto text = first_line();
     for (auto const& member : members) {
       if (member.name.find('\n') != std::string::npos) return;
       text += std::to_string(member.offset) + " " + std::to_string(member.bytes) + " " + member.name + "\n";
     }
     text += "end\n";
-    auto const partial = detail::partial_path(beside);
+    auto const partial = detail::partial_path(index_path);
     auto* const file = std::fopen(partial.c_str(), "wbx");
     if (file == nullptr) return;  // a read-only folder: the next run reads the headers again
     bool const whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     bool const closed = std::fclose(file) == 0;
-    if (!whole || !closed || std::rename(partial.c_str(), beside.c_str()) != 0) std::remove(partial.c_str());
+    if (!whole || !closed || std::rename(partial.c_str(), index_path.c_str()) != 0) std::remove(partial.c_str());
   }
 
   std::shared_ptr<detail::DataFile const> file_;

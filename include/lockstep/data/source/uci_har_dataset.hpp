@@ -41,7 +41,6 @@ struct HarSample {
 /// @throws DataError from the constructor if a label or subject is wrong
 /// @throws DataError from `get` and `check` if a row is wrong
 /// @source UCI Machine Learning Repository, data set 240 (Anguita et al. 2013)
-/// @source UCI Machine Learning Repository, data set 240 (Anguita et al. 2013)
 class UciHarDataset {
  public:
   static constexpr Index classes = 6, signals = 9, length = 128;
@@ -60,34 +59,34 @@ class UciHarDataset {
     ThreadPool(std::min(processors(), static_cast<int>(paths.size()))).run(std::ssize(paths), [&](Index i) {
       if (auto const file = static_cast<std::size_t>(i); file != labels_at) open(file);
     });
-    auto held = std::make_shared<Held>(Held{*files[labels_at], {}, {}, {}, 0, 0});
+    auto shared = std::make_shared<Shared>(Shared{*files[labels_at], {}, {}, {}, 0, 0});
     for (std::size_t i = 0; i < paths.size(); ++i) {
       if (files[i]->size() != files[labels_at]->size())
         throw DataError(paths[i] + ": has " + std::to_string(files[i]->size()) + " rows and " + paths[labels_at] +
                         " has " + std::to_string(files[labels_at]->size()) +
                         "; each file of a part must have one row per window");
-      held->hash = mix(held->hash, files[i]->fingerprint());
-      if (i < labels_at) held->signals.push_back(*files[i]);
+      shared->hash = mix(shared->hash, files[i]->fingerprint());
+      if (i < labels_at) shared->signals.push_back(*files[i]);
     }
-    read_labels(*held);
-    if (files.size() > labels_at + 1) read_subjects(*held, *files.back());
-    held_ = std::move(held);
+    read_labels(*shared);
+    if (files.size() > labels_at + 1) read_subjects(*shared, *files.back());
+    shared_ = std::move(shared);
   }
 
-  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(held_->labels.size()); }
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(shared_->labels.size()); }
   [[nodiscard]] HarSample get(Index i) const {
     HarSample sample{std::vector<std::array<float, 9>>(static_cast<std::size_t>(length)), label(i)};
     std::array<float, static_cast<std::size_t>(length)> row{};
     for (std::size_t channel = 0; channel < names.size(); ++channel) {
-      read_numbers(held_->signals[channel], i, row);
+      read_numbers(shared_->signals[channel], i, row);
       for (std::size_t t = 0; t < row.size(); ++t) sample.signals[t][channel] = row[t];
     }
     return sample;
   }
   /// Returns the label of sample i, without reading its signals.
-  [[nodiscard]] std::int32_t label(Index i) const noexcept { return held_->labels[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] std::int32_t label(Index i) const noexcept { return shared_->labels[static_cast<std::size_t>(i)]; }
   /// Returns file and line of the label: "har/train/y_train.txt:17".
-  [[nodiscard]] std::string name(Index i) const { return held_->label_lines.name(i); }
+  [[nodiscard]] std::string name(Index i) const { return shared_->label_lines.name(i); }
   /// Reads and parses every window once, on all processors, so that a program rejects wrong files before it trains.
   /// @throws DataError for the first window that has a wrong row
   void check() const {
@@ -96,12 +95,12 @@ class UciHarDataset {
     });
   }
   /// Returns a hash that changes with any byte of the part's files.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return held_->hash; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shared_->hash; }
   /// Returns the number of people, who group the samples. Without the file of subjects, each sample is a separate
   /// group.
-  [[nodiscard]] Index groups() const noexcept { return held_->subjects.empty() ? size() : held_->groups; }
+  [[nodiscard]] Index groups() const noexcept { return shared_->subjects.empty() ? size() : shared_->groups; }
   [[nodiscard]] Index group(Index i) const noexcept {
-    return held_->subjects.empty() ? i : held_->subjects[static_cast<std::size_t>(i)];
+    return shared_->subjects.empty() ? i : shared_->subjects[static_cast<std::size_t>(i)];
   }
 
  private:
@@ -109,7 +108,7 @@ class UciHarDataset {
                                                     "total_acc_x", "total_acc_y", "total_acc_z",
                                                     "body_gyro_x", "body_gyro_y", "body_gyro_z"};
   static constexpr std::size_t labels_at = names.size();
-  struct Held {
+  struct Shared {
     TextLinesDataset label_lines;
     std::vector<TextLinesDataset> signals;
     std::vector<std::int8_t> labels;
@@ -118,24 +117,24 @@ class UciHarDataset {
     std::uint64_t hash;
   };
 
-  static void read_labels(Held& held) {
-    auto const& lines = held.label_lines;
+  static void read_labels(Shared& shared) {
+    auto const& lines = shared.label_lines;
     std::array<float, 1> label{};
     for (Index i = 0; i < lines.size(); ++i) {
       read_numbers(lines, i, label);
       if (!(label[0] >= 1 && label[0] <= classes && label[0] == std::floor(label[0])))
         fail(lines, i, "a class from 1 to 6 is expected, found " + detail::excerpt(lines.get(i)));
-      held.labels.push_back(static_cast<std::int8_t>(label[0] - 1));
+      shared.labels.push_back(static_cast<std::int8_t>(label[0] - 1));
     }
   }
-  static void read_subjects(Held& held, TextLinesDataset const& lines) {
+  static void read_subjects(Shared& shared, TextLinesDataset const& lines) {
     std::array<float, 1> subject{};
     for (Index i = 0; i < lines.size(); ++i) {
       read_numbers(lines, i, subject);
       if (!(subject[0] >= 0 && subject[0] < 10000 && subject[0] == std::floor(subject[0])))
         fail(lines, i, "a subject's number from 0 to 9999 is expected, found " + detail::excerpt(lines.get(i)));
-      held.subjects.push_back(static_cast<std::int16_t>(subject[0]));
-      held.groups = std::max<Index>(held.groups, held.subjects.back() + 1);
+      shared.subjects.push_back(static_cast<std::int16_t>(subject[0]));
+      shared.groups = std::max<Index>(shared.groups, shared.subjects.back() + 1);
     }
   }
   /// Reads exactly N finite numbers, separated by blanks.
@@ -166,7 +165,7 @@ class UciHarDataset {
     throw DataError(lines.name(i) + ": " + why);
   }
 
-  std::shared_ptr<Held const> held_;
+  std::shared_ptr<Shared const> shared_;
 };
 static_assert(GroupedDataset<UciHarDataset> && NamesSamples<UciHarDataset>);
 

@@ -75,10 +75,10 @@ class TextSources {
 
 struct TokenCacheOptions {
   std::string folder = {};  ///< of cache files, created if missing; empty: each process prepares its own data in memory
-  std::uint64_t least_bytes = 0;  ///< smaller sources are prepared in memory, even if `folder` is set
-  int threads = 1;                ///< that prepare and check texts; the result does not depend on their number
-  bool verifies = true;           ///< reads a cache file once and compares checksums; false trusts an existing file
-  Progress* progress = nullptr;   ///< shows the progress; null: no display
+  std::uint64_t min_bytes = 0;   ///< smaller sources are prepared in memory, even if `folder` is set
+  int threads = 1;               ///< that prepare and check texts; the result does not depend on their number
+  bool verify = true;            ///< reads a cache file once and compares checksums; false trusts an existing file
+  Progress* progress = nullptr;  ///< shows the progress; null: no display
 };
 
 /// Texts as tokens of a vocabulary, in a file that is prepared once and shared by all processes of a host. A process's
@@ -105,7 +105,7 @@ class TokenCache {
                         std::to_string(rules.max_length) + "; they must be at least 3 and at least 1");
     auto const how =
         mix(mix(std::string_view(rules.tokenizer)), static_cast<std::uint64_t>(rules.vocabulary),
-            static_cast<std::uint64_t>(rules.least), static_cast<std::uint64_t>(rules.max_length), sources.rest());
+            static_cast<std::uint64_t>(rules.min_count), static_cast<std::uint64_t>(rules.max_length), sources.rest());
     detail::TokenKey const key{mix(sources.place(), sources.state()), how};
     auto const build = [&](int file, std::string const& path) {
       ThreadPool pool(options.threads);
@@ -114,12 +114,12 @@ class TokenCache {
       read(
           [&](LabelledTexts const& training, LabelledTexts const& evaluation, std::vector<std::string> const& classes) {
             detail::TokenBuilder(writer, key, rules, pool, options.progress)
-                .build(training, evaluation, lines_of(classes), tokenizer);
+                .build(training, evaluation, one_per_line(classes), tokenizer);
             built = true;
           });
       if (!built) throw ConfigError("TokenCache: the function that reads texts has not called build(...)");
     };
-    if (options.folder.empty() || sources.bytes() < options.least_bytes) return in_memory(key, build);
+    if (options.folder.empty() || sources.bytes() < options.min_bytes) return in_memory(key, build);
     return in_folder(sources, key, options, build);
   }
 
@@ -150,17 +150,17 @@ class TokenCache {
   [[nodiscard]] Index training_size() const noexcept { return static_cast<Index>(file_->header().parts[0].rows); }
   [[nodiscard]] Index evaluation_size() const noexcept { return static_cast<Index>(file_->header().parts[1].rows); }
   /// Returns the number of texts, in both parts, that had more than `max_length` tokens.
-  [[nodiscard]] Index cut() const noexcept {
-    return static_cast<Index>(file_->header().parts[0].cut + file_->header().parts[1].cut);
+  [[nodiscard]] Index truncated() const noexcept {
+    return static_cast<Index>(file_->header().parts[0].truncated + file_->header().parts[1].truncated);
   }
 
  private:
-  static constexpr std::size_t most_files = 8;
-  static constexpr char const* ending = ".tokens";
+  static constexpr std::size_t max_files = 8;
+  static constexpr char const* file_extension = ".tokens";
 
   explicit TokenCache(std::shared_ptr<detail::TokenFile const> file) : file_(std::move(file)) {}
 
-  static std::string lines_of(std::vector<std::string> const& names) {
+  static std::string one_per_line(std::vector<std::string> const& names) {
     std::string out;
     for (auto const& name : names) out += name + "\n";
     return out;
@@ -183,10 +183,10 @@ class TokenCache {
       throw DataError(options.folder + ": cannot be created for prepared texts: " + error.message() +
                       "; choose another folder");
     auto const path = options.folder + "/" + hexadecimal(sources.place()) + "-" + hexadecimal(sources.state()) + "-" +
-                      hexadecimal(key[1]) + ending;
-    if (auto found = opened(path, key, options)) return *found;
+                      hexadecimal(key[1]) + file_extension;
+    if (auto found = try_open(path, key, options)) return *found;
     detail::CacheLock const lock(path + ".lock", options.progress);
-    if (auto found = opened(path, key, options)) return *found;
+    if (auto found = try_open(path, key, options)) return *found;
     remove_partial(path);
     auto const partial = detail::partial_path(path);
     detail::Descriptor const file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -200,15 +200,15 @@ class TokenCache {
       fs::remove(partial, error);
       throw;
     }
-    tidy(options.folder, path, hexadecimal(sources.place()), hexadecimal(sources.state()));
+    remove_old_files(options.folder, path, hexadecimal(sources.place()), hexadecimal(sources.state()));
     return TokenCache(std::make_shared<detail::TokenFile const>(path, key));
   }
-  static std::optional<TokenCache> opened(std::string const& path, detail::TokenKey const& key,
-                                          TokenCacheOptions const& options) {
+  static std::optional<TokenCache> try_open(std::string const& path, detail::TokenKey const& key,
+                                            TokenCacheOptions const& options) {
     if (::access(path.c_str(), F_OK) != 0) return {};
     try {
       auto file = std::make_shared<detail::TokenFile const>(path, key);
-      if (options.verifies) {
+      if (options.verify) {
         ThreadPool pool(options.threads);
         file->verify(pool, options.progress);
       }
@@ -230,24 +230,26 @@ class TokenCache {
     }
     for (auto const& each : old) fs::remove(each, error);
   }
-  static void tidy(std::string const& folder, std::string const& newest, std::string const& place,
-                   std::string const& state) {
+  static void remove_old_files(std::string const& folder, std::string const& newest, std::string const& place,
+                               std::string const& state) {
     namespace fs = std::filesystem;
     std::error_code error;
     std::vector<std::pair<fs::file_time_type, fs::path>> files;
     for (auto const& entry : fs::directory_iterator(folder, error)) {
       auto const name = entry.path().filename().string();
-      bool const partial = name.find(std::string(ending) + ".") != std::string::npos && !name.ends_with(".lock");
+      bool const partial =
+          name.find(std::string(file_extension) + ".") != std::string::npos && !name.ends_with(".lock");
       if (partial && fs::file_time_type::clock::now() - entry.last_write_time(error) > std::chrono::hours(24))
         fs::remove(entry.path(), error);  // of a process that was killed
-      if (name.size() != 3 * 17 - 1 + std::string_view(ending).size() || !name.ends_with(ending)) continue;
+      if (name.size() != 3 * 17 - 1 + std::string_view(file_extension).size() || !name.ends_with(file_extension))
+        continue;
       if (name.starts_with(place) && name.substr(17, 16) != state)
         fs::remove(entry.path(), error);  // the files have changed
       else if (entry.path() != fs::path(newest))
         files.emplace_back(entry.last_write_time(error), entry.path());
     }
     std::sort(files.begin(), files.end(), std::greater<>());
-    for (auto i = most_files - 1; i < files.size(); ++i) fs::remove(files[i].second, error);
+    for (auto i = max_files - 1; i < files.size(); ++i) fs::remove(files[i].second, error);
   }
 
   std::shared_ptr<detail::TokenFile const> file_;

@@ -30,14 +30,14 @@ class TokenCounts {
   }
 
   /// Returns the most frequent tokens, by decreasing count, then by text; equal for any order of the texts. It has at
-  /// most `size` ids, including padding and unknown. Leaves out tokens that occur fewer than `least` times.
+  /// most `size` ids, including padding and unknown. Leaves out tokens that occur fewer than `min_count` times.
   /// @throws ConfigError if `size` leaves no room for a token
-  [[nodiscard]] Vocabulary vocabulary(Index size, Index least = 1) const {
+  [[nodiscard]] Vocabulary vocabulary(Index size, Index min_count = 1) const {
     if (size < 3)
       throw ConfigError("TokenCounts: the vocabulary size is " + std::to_string(size) + "; it must be at least 3");
     std::vector<std::pair<Index, std::string_view>> order;
     for (auto const& [token, count] : counts_) {
-      if (count >= least) order.emplace_back(-count, token);
+      if (count >= min_count) order.emplace_back(-count, token);
     }
     auto const kept = std::min(order.size(), static_cast<std::size_t>(size - 2));
     std::partial_sort(
@@ -50,7 +50,7 @@ class TokenCounts {
   }
 
  private:
-  std::unordered_map<std::string, Index, detail::TextHash, std::equal_to<>> counts_;
+  std::unordered_map<std::string, Index, detail::StringHash, std::equal_to<>> counts_;
 };
 
 }}}  // namespace lockstep::data

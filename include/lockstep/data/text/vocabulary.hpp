@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
 
 // Allows lookup in a map of strings with a view, without constructing a string.
-struct TextHash {
+struct StringHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
 };
@@ -126,7 +126,7 @@ class Vocabulary {
   }
 
   std::vector<std::string> tokens_;
-  std::unordered_map<std::string, std::int32_t, detail::TextHash, std::equal_to<>> ids_;
+  std::unordered_map<std::string, std::int32_t, detail::StringHash, std::equal_to<>> ids_;
 };
 
 }}}  // namespace lockstep::data

@@ -14,7 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/detail/data_file.hpp>
-#include <lockstep/data/text/detail/each_word_utf8proc.hpp>
+#include <lockstep/data/text/detail/basic_tokenizer_utf8proc.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -41,7 +41,7 @@ class WordPieceTokenizer {
  public:
   /// @throws DataError if the file cannot be read, or lacks "[UNK]", "[CLS]" or "[SEP]"
   explicit WordPieceTokenizer(std::string const& path, WordPieceOptions options = {})
-      : cut_(options.lower_case), max_word_size_(options.max_word_size) {
+      : basic_tokenizer_(options.lower_case), max_word_size_(options.max_word_size) {
     detail::DataFile const file(path);
     auto const content = file.read_text(0, file.size(), "the vocabulary");
     for (std::string_view rest = content; !rest.empty();) {
@@ -116,7 +116,7 @@ class WordPieceTokenizer {
 
   // Pieces for one position in a word, without "##". If a piece occurs twice, the later line counts.
   struct Pieces {
-    std::unordered_map<std::string, std::int32_t, detail::TextHash, std::equal_to<>> ids;
+    std::unordered_map<std::string, std::int32_t, detail::StringHash, std::equal_to<>> ids;
     std::size_t longest = 0;
 
     void add(std::string_view piece, std::int32_t id) {
@@ -134,7 +134,7 @@ class WordPieceTokenizer {
   std::vector<std::int32_t> ids_of(std::string_view text, Index limit) const {
     std::vector<std::int32_t> ids;
     auto const most = static_cast<std::size_t>(limit);
-    cut_(text, [&](std::string_view word, std::size_t characters) {
+    basic_tokenizer_(text, [&](std::string_view word, std::size_t characters) {
       auto const before = ids.size();
       if (characters > max_word_size_ || !add_pieces(word, ids)) {
         ids.resize(before);
@@ -163,7 +163,7 @@ class WordPieceTokenizer {
     return true;
   }
 
-  detail::WordCutter cut_;
+  detail::BasicTokenizer basic_tokenizer_;
   std::size_t max_word_size_;
   std::vector<std::string> pieces_;
   Pieces first_, rest_;

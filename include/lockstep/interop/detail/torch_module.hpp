@@ -45,16 +45,16 @@ class TorchPass {
 };
 
 /// Locks torch's generator on the host, which all threads of a process share.
-class GeneratorTurn {
+class GeneratorLock {
  public:
-  GeneratorTurn() : alone_(mutex()) {}
+  GeneratorLock() : lock_(mutex()) {}
 
  private:
   static std::mutex& mutex() {
-    static std::mutex all;
-    return all;
+    static std::mutex generator_mutex;
+    return generator_mutex;
   }
-  std::unique_lock<std::mutex> alone_;
+  std::unique_lock<std::mutex> lock_;
 };
 
 /// Locks and seeds torch's generator. Restores its state at the end.
@@ -73,7 +73,7 @@ class SeededGenerator {
   SeededGenerator& operator=(SeededGenerator const&) = delete;
 
  private:
-  GeneratorTurn turn_;
+  GeneratorLock lock_;
   at::Generator generator_;
   torch::Tensor before_;
 };
@@ -85,24 +85,24 @@ class TorchSource {
   using Make = std::function<std::shared_ptr<torch::nn::Module>()>;
   struct Named {
     std::string name;
-    torch::Tensor start;  // float32, contiguous
+    torch::Tensor initial;  // float32, contiguous
   };
   struct Place {
     bool is_learned;
     std::size_t at;  // index in learned() or kept()
   };
 
-  /// @param give_first whether `first` may become a replica's own module
+  /// @param first_available whether `first` may become a replica's own module
   /// @param make creates further modules; may be empty
   /// @throws ConfigError for tensors that Lockstep cannot train or keep, with their names
-  TorchSource(std::shared_ptr<torch::nn::Module> first, bool give_first, Make make)
-      : first_(std::move(first)), gives_first_(give_first), make_(std::move(make)) {
+  TorchSource(std::shared_ptr<torch::nn::Module> first, bool first_available, Make make)
+      : first_(std::move(first)), first_available_(first_available), make_(std::move(make)) {
     std::unordered_map<void const*, Place> seen;
     auto const add = [&](std::string const& name, torch::Tensor const& tensor, bool is_learned) {
       auto& list = is_learned ? learned_ : kept_;
       auto const [found, is_new] = seen.try_emplace(tensor.unsafeGetTensorImpl(), Place{is_learned, list.size()});
       places_.emplace(name, found->second);  // tensors with two names are tied: the first name is used
-      if (is_new) list.push_back({name, start_of(name, tensor, is_learned)});
+      if (is_new) list.push_back({name, initial_value(name, tensor, is_learned)});
     };
     for (auto const& each : first_->named_parameters()) add(each.key(), each.value(), each.value().requires_grad());
     for (auto const& each : first_->named_buffers()) add(each.key(), each.value(), false);
@@ -116,30 +116,30 @@ class TorchSource {
     return found == places_.end() ? nullptr : &found->second;
   }
 
-  struct Given {
+  struct NextModule {
     std::shared_ptr<torch::nn::Module> module;
-    bool is_the_users;
+    bool is_users_module;
   };
   /// Returns a module for one more replica. Thread-safe.
   /// @throws ConfigError if there is no further one
-  [[nodiscard]] Given next() {
+  [[nodiscard]] NextModule next() {
     std::scoped_lock const lock(mutex_);
-    if (std::exchange(gives_first_, false)) return {first_, !make_};
+    if (std::exchange(first_available_, false)) return {first_, !make_};
     if (!make_)
       throw ConfigError(
           "interop::Torch: a second replica needs a module of its own, and this one cannot be cloned; derive it from "
           "torch::nn::Cloneable, or give a function that makes it: Torch{[] { return std::make_shared<Net>(); }, …}");
-    SeededGenerator const apart(0);  // its random values are not used: leaves the generator unchanged
+    SeededGenerator const unused(0);  // its random values are not used: leaves the generator unchanged
     return {make_(), false};
   }
   /// Makes the user's module available again.
-  void take_back() {
+  void return_users_module() {
     std::scoped_lock const lock(mutex_);
-    gives_first_ = true;
+    first_available_ = true;
   }
 
  private:
-  static torch::Tensor start_of(std::string const& name, torch::Tensor const& tensor, bool is_learned) {
+  static torch::Tensor initial_value(std::string const& name, torch::Tensor const& tensor, bool is_learned) {
     auto const what = "interop::Torch: " + std::string(is_learned ? "parameter \"" : "buffer \"") + name + "\"";
     if (!tensor.device().is_cpu() || tensor.layout() != torch::kStrided)
       throw ConfigError(what + " is a " + tensor.toString() + " on " + tensor.device().str() +
@@ -156,7 +156,7 @@ class TorchSource {
   }
 
   std::shared_ptr<torch::nn::Module> first_;
-  bool gives_first_;
+  bool first_available_;
   Make make_;
   std::mutex mutex_;
   std::vector<Named> learned_, kept_;
@@ -172,10 +172,10 @@ class TorchReplica {
   TorchReplica& operator=(TorchReplica const&) = delete;
   /// Copies the learned values into the user's own module, which outlives the replica.
   ~TorchReplica() {
-    if (!is_the_users_) return;
+    if (!is_users_module_) return;
     for (auto& each : learned_) each.tensor.set_data(each.tensor.detach().clone());
     for (auto& each : kept_) each.tensor.set_data(each.tensor.detach().clone());
-    source_->take_back();
+    source_->return_users_module();
   }
 
   /// Binds a module to the replica's memory at the first call; later calls do nothing.
@@ -183,7 +183,7 @@ class TorchReplica {
   void bind(TorchContext& context, std::shared_ptr<TorchSource> const& source,
             std::vector<nn::Parameter> const& parameters, std::vector<nn::Buffer> const& buffers) {
     if (module_) return;
-    auto given = source->next();
+    auto next = source->next();
     learned_.clear();
     kept_.clear();
     std::size_t found = 0;
@@ -191,7 +191,7 @@ class TorchReplica {
     auto const bind_one = [&](std::string const& name, torch::Tensor tensor) {
       auto const* const place = source->find(name);
       auto const& list = place && !place->is_learned ? source->kept() : source->learned();
-      if (!place || list[place->at].start.sizes() != tensor.sizes())
+      if (!place || list[place->at].initial.sizes() != tensor.sizes())
         throw ConfigError("interop::Torch: a replica's module has \"" + name + "\" of shape " + shape(tensor) +
                           ", but the first one has not; modules must have the same structure");
       ++found;
@@ -201,15 +201,15 @@ class TorchReplica {
       else
         add_kept(context, buffers[place->at], tensor);
     };
-    for (auto const& each : given.module->named_parameters()) bind_one(each.key(), each.value());
-    for (auto const& each : given.module->named_buffers()) bind_one(each.key(), each.value());
+    for (auto const& each : next.module->named_parameters()) bind_one(each.key(), each.value());
+    for (auto const& each : next.module->named_buffers()) bind_one(each.key(), each.value());
     if (found < source->learned().size() + source->kept().size())
       throw ConfigError("interop::Torch: a replica's module has " + std::to_string(found) +
                         " parameters and buffers, fewer than the first one; modules must have the same structure");
-    for (std::size_t i = 0; i < learned_.size(); ++i) hear_of(i);
-    module_ = std::move(given.module);
+    for (std::size_t i = 0; i < learned_.size(); ++i) add_gradient_hook(i);
+    module_ = std::move(next.module);
     source_ = source;
-    is_the_users_ = given.is_the_users;
+    is_users_module_ = next.is_users_module;
   }
 
   /// Returns the module. Call it before the module predicts.
@@ -223,12 +223,12 @@ class TorchReplica {
                "trainer uses, and use a module in one trainer only";
       });
     if (module_->is_training() != training) module_->train(training);
-    for (auto& each : kept_) each.take_in();
+    for (auto& each : kept_) each.copy_from_arena();
     return *module_;
   }
   /// Call it after the module has predicted.
   void end() {
-    for (auto& each : kept_) each.give_out();
+    for (auto& each : kept_) each.copy_to_arena();
   }
 
   /// Sets the loss from which `backward` starts.
@@ -263,24 +263,24 @@ class TorchReplica {
   };
   /// Kept tensors may be integers, which are float32 in the arena. They are copied after a change.
   struct Kept {
-    torch::Tensor tensor, in_arena, seen{};
+    torch::Tensor tensor, in_arena, last_copy{};
     std::int64_t version = -1;
 
-    [[nodiscard]] bool is_itself() const { return tensor.scalar_type() == torch::kFloat; }
-    void take_in() {
-      if (is_itself() || (seen.defined() && seen.equal(in_arena))) return;
+    [[nodiscard]] bool shares_arena() const { return tensor.scalar_type() == torch::kFloat; }
+    void copy_from_arena() {
+      if (shares_arena() || (last_copy.defined() && last_copy.equal(in_arena))) return;
       at::NoGradGuard const constant;
       tensor.copy_(in_arena);
-      remember();
+      record_version();
     }
-    void give_out() {
-      if (is_itself() || tensor._version() == version) return;
+    void copy_to_arena() {
+      if (shares_arena() || tensor._version() == version) return;
       at::NoGradGuard const constant;
       in_arena.copy_(tensor);
-      remember();
+      record_version();
     }
-    void remember() {
-      seen = in_arena.clone();
+    void record_version() {
+      last_copy = in_arena.clone();
       version = tensor._version();
     }
   };
@@ -303,7 +303,7 @@ class TorchReplica {
     tensor.requires_grad_(false);
     kept_.push_back({tensor, in_arena});
   }
-  void hear_of(std::size_t i) {
+  void add_gradient_hook(std::size_t i) {
     auto& each = learned_[i];
     each.accumulator = torch::autograd::impl::grad_accumulator(each.tensor);
     each.accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
@@ -336,7 +336,7 @@ class TorchReplica {
 
   std::shared_ptr<torch::nn::Module> module_;
   std::shared_ptr<TorchSource> source_;
-  bool is_the_users_ = false;
+  bool is_users_module_ = false;
   std::vector<Learned> learned_;
   std::vector<Kept> kept_;
   torch::Tensor loss_;

@@ -7,7 +7,7 @@
 #include <lockstep/core/checksum.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
-#include <lockstep/parallel/detail/bytes_of.hpp>
+#include <lockstep/parallel/detail/byte_collectives.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -31,8 +31,8 @@ namespace detail {
 /// @param place name of a replica, for the error
 /// @param why possible cause, for the error
 /// @throws CollectiveMismatch unless all checksums equal the first replica's
-inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Checksum const> all, std::size_t replicas,
-                          std::string const& place, std::string const& why, Index step) {
+inline void expect_equal_checksums(nn::ParameterLayout const& layout, std::span<Checksum const> all,
+                                   std::size_t replicas, std::string const& place, std::string const& why, Index step) {
   auto const each = all.size() / replicas;
   for (std::size_t i = 0; i < each; ++i) {
     std::string differ;
@@ -65,13 +65,13 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
   auto const whole = checksum(std::as_bytes(std::span(mine)));
   std::vector<Checksum> all(ranks);
   detail::all_gather_bytes(communicator, &whole, all.data(), sizeof whole);
-  bool alike = true;
-  for (auto const& other : all) alike = alike && other == all[0];
-  if (alike) return;
+  bool equal = true;
+  for (auto const& other : all) equal = equal && other == all[0];
+  if (equal) return;
   all.resize(ranks * mine.size());
   detail::all_gather_bytes(communicator, mine.data(), all.data(), std::span(mine).size_bytes());
-  detail::refuse_parted(layout, all, ranks, "rank",
-                        "a rank changed its parameters on its own or took a step with other options", step);
+  detail::expect_equal_checksums(layout, all, ranks, "rank",
+                                 "a rank changed its parameters on its own or took a step with other options", step);
 }
 
 }}}  // namespace lockstep::parallel

@@ -44,10 +44,11 @@ struct DevicesOf<CudaSpace> {
 namespace detail {
 
 /// Copies tensors to the host for `moved(prediction, move)`. The copies are valid once the stream is synchronized.
-class ToHost {
+class CopyToHost {
  public:
   using Space = HostSpace;
-  ToHost(memory::Stream<CudaSpace> stream, memory::Scratch<>& memory) noexcept : stream_(stream), memory_(&memory) {}
+  CopyToHost(memory::Stream<CudaSpace> stream, memory::Scratch<>& memory) noexcept
+      : stream_(stream), memory_(&memory) {}
 
   template <class T, int Rank>
   [[nodiscard]] TensorView<T, Rank, HostSpace> operator()(TensorView<T, Rank, CudaSpace> from) const {
@@ -66,17 +67,17 @@ class ToHost {
 };
 
 template <class T>
-concept MovesToDevice = requires(T const& x, memory::CudaInbox::Copy const& copy) {
+concept CopiesToDevice = requires(T const& x, memory::CudaInbox::Copy const& copy) {
   moved(x, copy);
 };
 template <class T>
-concept MovesToHost = requires(T const& x, ToHost const& copy) {
+concept CopiesToHost = requires(T const& x, CopyToHost const& copy) {
   moved(x, copy);
 };
 
 template <class Batch>
-struct BroughtToDevice {
-  static_assert(MovesToDevice<Batch>,
+struct DeviceBatchOf {
+  static_assert(CopiesToDevice<Batch>,
                 "Lockstep: this batch cannot be copied to a GPU: its namespace has no moved(batch, move) that "
                 "makes the same batch from the result of `move` for each TensorView; see docs/reference/cuda.md");
   using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaInbox::Copy const&>()));
@@ -89,10 +90,10 @@ class Device<CudaSpace> {
  public:
   using Loss = nn::Loss<CudaSpace>;
   template <class Batch>
-  using Brought = typename BroughtToDevice<Batch>::type;
+  using DeviceBatch = typename DeviceBatchOf<Batch>::type;
 
   explicit Device(Place const& place) : gpu_(entered(place.gpu)) {
-    if (place.float_products == FloatProducts::tf32) kernel::Gemm<CudaSpace>::allow_tf32(stream(), true);
+    if (place.matmul_precision == MatmulPrecision::tf32) kernel::Gemm<CudaSpace>::allow_tf32(stream(), true);
   }
 
   [[nodiscard]] memory::Stream<CudaSpace> stream() const noexcept { return stream_.view(); }
@@ -108,39 +109,39 @@ class Device<CudaSpace> {
   }
   /// Returns the host memory for batches, for the GPU that this thread has entered.
   [[nodiscard]] static memory::AnyHostResource batch_memory() { return memory::PinnedResource(); }
-  /// Starts to copy a batch, which must not change until `bring` and `release`.
+  /// Starts to copy a batch, which must not change until `copy_to_device` and `release`.
   template <class Batch>
-  void send(Batch const& batch) {
-    auto& sent = stream().template kept<Sent<Batch>>();
-    sent.brought = receive(batch);
-    sent.from = &batch;
-    sent.number = received_;
+  void prefetch(Batch const& batch) {
+    auto& prefetched = stream().template kept<Prefetched<Batch>>();
+    prefetched.device_batch = receive(batch);
+    prefetched.from = &batch;
+    prefetched.number = received_;
   }
-  /// Discards the batch that was sent last, and waits until it is free on the host.
-  void forget_sent() noexcept {
+  /// Discards the batch that was prefetched last, and waits until it is free on the host.
+  void cancel_prefetch() noexcept {
     ++received_;
     inbox_.wait();
   }
-  /// Returns the batch on the device for work that is queued afterwards. Copies it now unless it was sent before.
+  /// Returns the batch on the device for work that is queued afterwards. Copies it now unless it was prefetched before.
   template <class Batch>
-  [[nodiscard]] Brought<Batch> bring(Batch const& batch) {
-    auto& sent = stream().template kept<Sent<Batch>>();
-    bool const is_sent = std::exchange(sent.from, nullptr) == &batch && sent.number == received_;
-    auto const brought = is_sent ? *sent.brought : receive(batch);
+  [[nodiscard]] DeviceBatch<Batch> copy_to_device(Batch const& batch) {
+    auto& prefetched = stream().template kept<Prefetched<Batch>>();
+    bool const is_prefetched = std::exchange(prefetched.from, nullptr) == &batch && prefetched.number == received_;
+    auto const device_batch = is_prefetched ? *prefetched.device_batch : receive(batch);
     inbox_.open(stream());
-    return brought;
+    return device_batch;
   }
   /// Waits until the host's copy of the batch is free.
   void release() const noexcept { inbox_.wait(); }
   /// Runs a pass as a recording, from the second pass over an equal batch at the same address; needs batches that can
-  /// be compared. Returns false if nothing was done. Sets `heard`, if not null, to the parameters that the pass
+  /// be compared. Returns false if nothing was done. Sets `ready`, if not null, to the parameters that the pass
   /// reported during recording.
   template <class Context, class Batch, class Pass>
-  bool repeat(Context& context, Batch const& batch, HeardParameters* heard, Pass const& pass) {
+  bool run_recorded(Context& context, Batch const& batch, ReadyParameters* ready, Pass const& pass) {
     if constexpr (std::equality_comparable<Batch>) {
       auto& start = stream().template kept<PassStart<Batch>>();
       start.batch = batch;
-      start.heard = heard != nullptr;
+      start.reports_ready = ready != nullptr;
       start.written.assign(context.written().begin(), context.written().end());
       auto const* const outcome = stream().template kept<Passes<Batch>>().run(
           stream(), start, context.memory_moves() + stream().memory_moves(), [&] {
@@ -148,12 +149,12 @@ class Device<CudaSpace> {
             pass();
             auto const after = std::exchange(stream().queued(), before);  // replays count it
             return PassOutcome{std::vector(context.written().begin(), context.written().end()),
-                               heard ? *heard : HeardParameters(), after.since(before)};
+                               ready ? *ready : ReadyParameters(), after.since(before)};
           });
       if (outcome) {
         stream().queued() += outcome->work;
         context.set_written(outcome->written);
-        if (heard) *heard = outcome->heard;
+        if (ready) *ready = outcome->ready;
         return true;
       }
       context.begin_micro_batch_again();  // a pass that could not be recorded has changed the context
@@ -162,22 +163,22 @@ class Device<CudaSpace> {
     return false;
   }
   /// Tunes matrix products, see kernel::Gemm<CudaSpace>.
-  [[nodiscard]] std::string choose_products() const {
+  [[nodiscard]] std::string choose_gemm_algorithms() const {
     enter();
     return kernel::Gemm<CudaSpace>::choose_by_time(stream());
   }
-  void take_products(std::string const& choices) const {
+  void set_gemm_algorithms(std::string const& choices) const {
     enter();
     kernel::Gemm<CudaSpace>::take_choices(stream(), choices);
   }
   /// Returns the prediction on the host, valid until the next call. Waits for the device.
   template <class Prediction>
-  [[nodiscard]] auto show(Prediction const& prediction) {
-    static_assert(MovesToHost<Prediction>,
+  [[nodiscard]] auto copy_to_host(Prediction const& prediction) {
+    static_assert(CopiesToHost<Prediction>,
                   "Lockstep: metrics read predictions on the host, but the namespace of this model's prediction has no "
                   "moved(prediction, move); see docs/reference/cuda.md");
     shown_.rewind();
-    auto const shown = moved(prediction, ToHost(stream(), shown_));
+    auto const shown = moved(prediction, CopyToHost(stream(), shown_));
     stream().synchronize();
     return shown;
   }
@@ -208,31 +209,31 @@ class Device<CudaSpace> {
   }
 
   /// A point in the stream's work that other streams can wait for. In a recording it applies to each replay.
-  using Mark = memory::CudaEvent;
+  using Event = memory::CudaEvent;
   [[nodiscard]] bool is_recorded() const { return memory::is_recorded(stream()); }
   /// @throws CudaError during a recording, which then ends; the pass runs without a recording
   void expect_not_recorded(char const* what) const {
     if (is_recorded()) throw CudaError(std::string(what) + " cannot be recorded");
   }
-  /// Waits until the device reaches the mark, and calls `meanwhile` repeatedly.
-  template <class Meanwhile>
-  static void await(Mark const& mark, Meanwhile const& meanwhile) {
-    for (Backoff backoff; !mark.reached(); meanwhile())
+  /// Waits until the device reaches the event, and calls `poll` repeatedly.
+  template <class Poll>
+  static void await(Event const& event, Poll const& poll) {
+    for (Backoff backoff; !event.reached(); poll())
       if (!backoff.pause()) ::usleep(20);
   }
-  void make(Mark& mark) const {
+  void record(Event& event) const {
     if (is_recorded())
-      mark.record_in_recording(stream());
+      event.record_in_recording(stream());
     else
-      mark.record(stream());
+      event.record(stream());
   }
 
-  using Moment = std::size_t;
-  [[nodiscard]] Moment now() {
+  using TimePoint = std::size_t;
+  [[nodiscard]] TimePoint now() {
     enter();
     return clock_.now(stream());
   }
-  void took(double PhaseSeconds::*phase, Moment begin, Moment end) { clock_.took(phase, begin, end); }
+  void add_phase(double PhaseSeconds::*phase, TimePoint begin, TimePoint end) { clock_.add_phase(phase, begin, end); }
   /// Also records phases in `timeline`; null ends it. Waits for the device.
   void trace(Timeline* timeline) {
     enter();
@@ -241,7 +242,7 @@ class Device<CudaSpace> {
   [[nodiscard]] PhaseSeconds take_phases() { return clock_.take(); }
   /// Counts and measures the passes between these calls. `measures` is false if a pass must not be delayed.
   void begin_pass(bool measures) { load_.begin(stream(), measures); }
-  void end_pass(Moment begin, Moment end, bool replayed) { load_.end(stream(), clock_, begin, end, replayed); }
+  void end_pass(TimePoint begin, TimePoint end, bool replayed) { load_.end(stream(), clock_, begin, end, replayed); }
   /// Returns the work of the passes since the last call. Waits for the device.
   /// @param pass_bytes estimated memory traffic of a pass
   [[nodiscard]] DeviceWork take_work(double pass_bytes) {
@@ -292,29 +293,29 @@ class Device<CudaSpace> {
 
  private:
   template <class Batch>
-  struct Sent {
+  struct Prefetched {
     Batch const* from = nullptr;
     std::uint64_t number = 0;
-    std::optional<Brought<Batch>> brought;
+    std::optional<DeviceBatch<Batch>> device_batch;
   };
   /// State on which a pass depends, except the contents of device memory, and the gradients that are written before it.
   template <class Batch>
   struct PassStart {
     std::optional<Batch> batch;
     std::vector<std::uint8_t> written;
-    bool heard = false;
+    bool reports_ready = false;
     bool operator==(PassStart const&) const = default;
   };
   struct PassOutcome {
     std::vector<std::uint8_t> written;
-    HeardParameters heard;
+    ReadyParameters ready;
     memory::QueuedWork work;
   };
   template <class Batch>
   using Passes = memory::CudaRecordings<PassStart<Batch>, PassOutcome>;
 
   template <class Batch>
-  [[nodiscard]] Brought<Batch> receive(Batch const& batch) {
+  [[nodiscard]] DeviceBatch<Batch> receive(Batch const& batch) {
     ++received_;
     return inbox_.receive([&](memory::CudaInbox::Copy const& copy) { return moved(batch, copy); });
   }

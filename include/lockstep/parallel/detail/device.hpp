@@ -18,7 +18,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Parameters whose gradients a pass has reported as complete, in order: offset and size.
-using HeardParameters = std::vector<std::pair<Index, Index>>;
+using ReadyParameters = std::vector<std::pair<Index, Index>>;
 
 /// Device of a replica: the stream for its work, copies between its memory and the host's, and the loss of a step. Used
 /// by one thread at a time.
@@ -34,7 +34,7 @@ class Device<HostSpace> {
   using Loss = nn::Loss<HostSpace>;
   /// Type of a loader's batch as the model sees it.
   template <class Batch>
-  using Brought = Batch;
+  using DeviceBatch = Batch;
 
   explicit Device(Place const& place) : pool_(std::make_unique<ThreadPool>(place.threads)) {}
 
@@ -43,18 +43,18 @@ class Device<HostSpace> {
   void enter() const noexcept {}
 
   template <class Batch>
-  [[nodiscard]] Batch const& bring(Batch const& batch) const noexcept {
+  [[nodiscard]] Batch const& copy_to_device(Batch const& batch) const noexcept {
     return batch;
   }
   void release() const noexcept {}
   /// Returns false: passes are not recorded.
   template <class Context, class Batch, class Pass>
-  [[nodiscard]] bool repeat(Context const&, Batch const&, HeardParameters const*, Pass const&) const noexcept {
+  [[nodiscard]] bool run_recorded(Context const&, Batch const&, ReadyParameters const*, Pass const&) const noexcept {
     return false;
   }
   /// Returns a model's prediction for a metric.
   template <class Prediction>
-  [[nodiscard]] Prediction const& show(Prediction const& prediction) const noexcept {
+  [[nodiscard]] Prediction const& copy_to_host(Prediction const& prediction) const noexcept {
     return prediction;
   }
   void write(std::span<float const> from, float* to) const {
@@ -73,17 +73,17 @@ class Device<HostSpace> {
     return *from;
   }
 
-  struct Mark {};  // work is not queued
+  struct Event {};  // work is not queued
 
   /// A point in time of the queued work.
-  using Moment = double;
-  [[nodiscard]] Moment now() const noexcept { return Clock::seconds(); }
-  void took(double PhaseSeconds::*phase, Moment begin, Moment end) noexcept {
+  using TimePoint = double;
+  [[nodiscard]] TimePoint now() const noexcept { return Clock::seconds(); }
+  void add_phase(double PhaseSeconds::*phase, TimePoint begin, TimePoint end) noexcept {
     phases_.*phase += end - begin;
     if (timeline_) timeline_->add({.name = name_of(phase), .begin = begin, .end = end});
   }
   /// Counts `seconds` of a phase as communication, since they were spent in waits for other replicas.
-  void waited(double PhaseSeconds::*phase, double seconds) noexcept {
+  void count_as_communication(double PhaseSeconds::*phase, double seconds) noexcept {
     phases_.*phase -= seconds;
     phases_.communication += seconds;
   }
@@ -93,7 +93,7 @@ class Device<HostSpace> {
   [[nodiscard]] PhaseSeconds take_phases() noexcept { return std::exchange(phases_, {}); }
   /// Does nothing: only passes of a GPU are counted.
   void begin_pass(bool) const noexcept {}
-  void end_pass(Moment, Moment, bool) const noexcept {}
+  void end_pass(TimePoint, TimePoint, bool) const noexcept {}
   [[nodiscard]] DeviceWork take_work(double) const noexcept { return {}; }
 
   /// Resets the loss.

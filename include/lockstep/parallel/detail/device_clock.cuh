@@ -11,7 +11,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
-/// Measures how long a stream takes for its queued work. Does not block the host: marks are read only when the host
+/// Measures how long a stream takes for its queued work. Does not block the host: events are read only when the host
 /// waits for them anyway.
 class DeviceClock {
  public:
@@ -23,27 +23,27 @@ class DeviceClock {
     if (zero_) cudaEventDestroy(zero_);
   }
 
-  /// Returns a mark in the stream, valid until the next `settle`.
+  /// Records an event in the stream, whose number is valid until the next `settle`.
   [[nodiscard]] std::size_t now(memory::Stream<CudaSpace> stream) {
     if (used_ == events_.size()) events_.push_back(created());
     memory::check_cuda(cudaEventRecord(events_[used_], stream.get()), "cudaEventRecord");
     return used_++;
   }
-  void took(double PhaseSeconds::*phase, std::size_t begin, std::size_t end) {
-    took(&(phases_.*phase), begin, end);
+  void add_phase(double PhaseSeconds::*phase, std::size_t begin, std::size_t end) {
+    add_seconds(&(phases_.*phase), begin, end);
     if (timeline_)
       timeline_->add({.name = name_of(phase), .begin = static_cast<double>(begin), .end = static_cast<double>(end)});
   }
-  /// Adds the seconds between two marks to `*to`, at the latest in `take`.
-  void took(double* to, std::size_t begin, std::size_t end) { spans_.push_back({to, begin, end}); }
-  /// Returns whether the stream has come to a mark. Does not wait.
-  [[nodiscard]] bool has_reached(std::size_t mark) const {
-    auto const status = cudaEventQuery(events_[mark]);
+  /// Adds the seconds between two events to `*to`, at the latest in `take`.
+  void add_seconds(double* to, std::size_t begin, std::size_t end) { spans_.push_back({to, begin, end}); }
+  /// Returns whether the stream has reached an event. Does not wait.
+  [[nodiscard]] bool has_reached(std::size_t event) const {
+    auto const status = cudaEventQuery(events_[event]);
     if (status == cudaErrorNotReady) return static_cast<void>(cudaGetLastError()), false;  // counts as an error
     memory::check_cuda(status, "cudaEventQuery");
     return true;
   }
-  /// Also records phases in `timeline`. All entries hold marks until `settle` converts them to seconds. Null ends the
+  /// Also records phases in `timeline`. All entries hold events until `settle` converts them to seconds. Null ends the
   /// recording. Waits for the stream.
   void trace(memory::Stream<CudaSpace> stream, Timeline* timeline) {
     settle();
@@ -56,7 +56,7 @@ class DeviceClock {
     settled_ = timeline->size();
   }
 
-  /// Adds up all marked phases. Waits for the last mark.
+  /// Adds up all recorded phases. Waits for the last event.
   void settle() {
     if (used_ > 0) memory::check_cuda(cudaEventSynchronize(events_[used_ - 1]), "cudaEventSynchronize");
     for (auto const& span : spans_) *span.to += between(events_[span.begin], events_[span.end]);
@@ -68,7 +68,7 @@ class DeviceClock {
     settle();
     return std::exchange(phases_, {});
   }
-  /// Returns whether to call `settle`, since marks take memory.
+  /// Returns whether to call `settle`, since events take memory.
   [[nodiscard]] bool is_full() const noexcept { return used_ > 1024; }
 
  private:
@@ -89,8 +89,8 @@ class DeviceClock {
   }
   void write_seconds() {
     for (; settled_ < timeline_->size(); ++settled_)
-      for (auto* const moment : {&(*timeline_)[settled_].begin, &(*timeline_)[settled_].end})
-        *moment = zero_seconds_ + between(zero_, events_[static_cast<std::size_t>(*moment)]);
+      for (auto* const time_point : {&(*timeline_)[settled_].begin, &(*timeline_)[settled_].end})
+        *time_point = zero_seconds_ + between(zero_, events_[static_cast<std::size_t>(*time_point)]);
   }
 
   std::vector<cudaEvent_t> events_;

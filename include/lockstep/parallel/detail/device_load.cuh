@@ -14,8 +14,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
 /// Measures the passes of a device: what the host takes to queue them, and what the device takes if it need not wait
-/// for the host. For the second, a few passes are queued while the device is kept busy: the marks around such a pass
-/// are apart by the device's time. These are passes 8, 16, 32 and so on. Changes no results.
+/// for the host. For the second, a few passes are queued while the device is kept busy: the events around such a pass
+/// measure the device's time. These are passes 8, 16, 32 and so on. Changes no results.
 class DeviceLoad {
  public:
   /// Begins a pass. `measures` is false if the device must not be kept busy.
@@ -27,7 +27,7 @@ class DeviceLoad {
     before_ = stream.queued();
     began_ = Clock::seconds();
   }
-  /// Ends a pass whose work lies between two marks of the clock.
+  /// Ends a pass whose work is between two events of the clock.
   void end(memory::Stream<CudaSpace> stream, DeviceClock& clock, std::size_t begin, std::size_t end, bool replayed) {
     queue_seconds_ = Clock::seconds() - began_;
     ++work_.passes;
@@ -36,7 +36,7 @@ class DeviceLoad {
     queued_ += stream.queued().since(before_);
     if (!std::exchange(keeps_busy_, false) || clock.has_reached(begin)) return;
     ++work_.measured;
-    clock.took(&work_.busy_seconds, begin, end);
+    clock.add_seconds(&work_.busy_seconds, begin, end);
   }
   /// Returns the work since the last call. `pass_bytes` estimates the memory traffic of a pass. The clock must have
   /// settled.

@@ -27,28 +27,28 @@ class HostExchange<CudaSpace> {
   [[nodiscard]] float* host() const noexcept { return host_; }
 
   /// Elements in device memory, and the offset of their copy on the host.
-  struct Place {
+  struct Slice {
     float* data;
     Index count, on_host;
   };
   /// Returns the place of an arena's part, which has equal offsets in both memories.
-  [[nodiscard]] static Place place(float* arena, ArenaPart const& part) noexcept {
+  [[nodiscard]] static Slice slice(float* arena, ArenaPart const& part) noexcept {
     return {arena + part.begin, part.end - part.begin, part.begin};
   }
 
   /// Copies elements for operation `number` to their place on the host, once the device reaches `after`. Call it with
   /// the numbers 0, 1, 2, ... in this order.
-  void bring(std::size_t number, memory::CudaEvent const& after, Place const& from) {
-    if (number == here_.size()) here_.emplace_back();
-    after.block(down_.view());
-    copy(host_ + from.on_host, from.data, from.count, cudaMemcpyDeviceToHost, down_);
-    here_[number].record(down_.view());
+  void copy_to_host(std::size_t number, memory::CudaEvent const& after, Slice const& from) {
+    if (number == on_host_.size()) on_host_.emplace_back();
+    after.block(to_host_.view());
+    copy(host_ + from.on_host, from.data, from.count, cudaMemcpyDeviceToHost, to_host_);
+    on_host_[number].record(to_host_.view());
   }
   /// Copies a loss to the host, together with the next part. Read it by `loss` once that part's operation starts.
-  void bring_loss(memory::CudaEvent const& after, double const* totals) {
-    after.block(down_.view());
+  void copy_loss_to_host(memory::CudaEvent const& after, double const* totals) {
+    after.block(to_host_.view());
     memory::check_cuda(
-        cudaMemcpyAsync(loss_.data(), totals, 2 * sizeof(double), cudaMemcpyDeviceToHost, down_.view().get()),
+        cudaMemcpyAsync(loss_.data(), totals, 2 * sizeof(double), cudaMemcpyDeviceToHost, to_host_.view().get()),
         "cudaMemcpyAsync");
   }
   [[nodiscard]] nn::Loss<HostSpace> loss() const noexcept {
@@ -56,25 +56,25 @@ class HostExchange<CudaSpace> {
     return {totals[0], totals[1]};
   }
 
-  /// Runs `count` operations, whose parts were brought. Each starts once its part is on the host, and its result is
-  /// copied to the arena once it is complete. Returns when all copies are queued.
+  /// Runs `count` operations, whose parts were copied to the host. Each starts once its part is on the host, and its
+  /// result is copied to the arena once it is complete. Returns when all copies are queued.
   /// @param piece piece(i) is operation i, asked for when it starts   @param result result(i) is the place to copy back
-  /// @param meanwhile called repeatedly   @throws as the communicator
-  template <class Communicator, class PieceOf, class ResultOf, class Meanwhile>
+  /// @param poll called repeatedly   @throws as the communicator
+  template <class Communicator, class PieceOf, class ResultOf, class Poll>
   void run(Communicator& communicator, std::size_t count, PieceOf const& piece, ResultOf const& result,
-           Meanwhile const& meanwhile) {
+           Poll const& poll) {
     started_.clear();
     std::size_t returned = 0;
-    for (Backoff backoff; returned < count; meanwhile()) {
+    for (Backoff backoff; returned < count; poll()) {
       auto const before = started_.size() + returned;
-      for (; started_.size() < count && here_[started_.size()].reached(); communicator.start(*started_.back()))
+      for (; started_.size() < count && on_host_[started_.size()].reached(); communicator.start(*started_.back()))
         started_.push_back(&piece(started_.size()));
       communicator.progress();
       // Only an engine's `wait` finds lost ranks. Until all operations have started, the device is waited for, too.
       if (started_.size() == count && !started_[returned]->complete()) communicator.wait(*started_[returned]);
       for (; returned < started_.size() && started_[returned]->complete(); ++returned) {
-        Place const to = result(returned);
-        copy(to.data, host_ + to.on_host, to.count, cudaMemcpyHostToDevice, up_);
+        Slice const to = result(returned);
+        copy(to.data, host_ + to.on_host, to.count, cudaMemcpyHostToDevice, to_device_);
       }
       if (before != started_.size() + returned)
         backoff = Backoff();
@@ -84,8 +84,8 @@ class HostExchange<CudaSpace> {
   }
   /// Makes work that is queued on the stream from now on wait for the results.
   void end(memory::Stream<CudaSpace> stream) {
-    all_back_.record(up_.view());
-    all_back_.block(stream);
+    all_on_device_.record(to_device_.view());
+    all_on_device_.block(stream);
   }
 
  private:
@@ -97,10 +97,10 @@ class HostExchange<CudaSpace> {
   float* host_;
   memory::PageLock lock_;
   memory::Block loss_ = memory::PinnedResource{}.allocate(2 * sizeof(double));
-  std::vector<memory::CudaEvent> here_;  // of each operation: its part is on the host
-  memory::CudaEvent all_back_;
+  std::vector<memory::CudaEvent> on_host_;  // of each operation: its part is on the host
+  memory::CudaEvent all_on_device_;
   std::vector<comm::Piece*> started_;
-  memory::CudaStream down_, up_;  // destroyed first: they wait for copies
+  memory::CudaStream to_host_, to_device_;  // destroyed first: they wait for copies
 };
 
 }}}  // namespace lockstep::parallel::detail

@@ -19,48 +19,49 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail 
 
 /// Exchange point of one process's threads, one for each device, within a pass. No thread waits for a thread whose pass
 /// is over: all get the exception that ended it.
-class Meeting {
+class ThreadExchange {
  public:
-  explicit Meeting(int size) : given_(static_cast<std::size_t>(size)) {}
+  explicit ThreadExchange(int size) : contributions_(static_cast<std::size_t>(size)) {}
 
-  [[nodiscard]] int size() const noexcept { return static_cast<int>(given_.size()); }
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(contributions_.size()); }
   /// Starts a pass. Call it while no thread is in a pass.
-  void begin() noexcept { arrived_ = left_ = 0, failure_ = nullptr; }
+  void begin() noexcept { arrived_ = ended_ = 0, failure_ = nullptr; }
   /// Ends the calling thread's pass, after `failure` or normally.
-  void leave(std::exception_ptr const& failure = nullptr) noexcept {
+  void end_pass(std::exception_ptr const& failure = nullptr) noexcept {
     std::lock_guard const lock(mutex_);
-    ++left_;
+    ++ended_;
     if (failure) fail(failure);
-    if (arrived_ > 0) fail(parted());
+    if (arrived_ > 0) fail(pass_ended_error());
   }
 
   /// Contribution of a thread: its bytes, and the kind of exchange.
-  struct Given {
+  struct Contribution {
     void const* data = nullptr;
     std::size_t bytes = 0;
     char const* kind = "";
   };
-  /// Calls f(given) with all contributions once all threads have arrived. Returns once all threads are done with them.
+  /// Calls f(contributions) with all contributions once all threads have arrived. Returns once all threads are done
+  /// with them.
   /// @throws the exception that ended another thread's pass; CollectiveMismatch if a pass ended normally, or is in
   /// another exchange
   template <class F>
-  void exchange(int rank, Given const& mine, F&& f) {
-    given_[static_cast<std::size_t>(rank)] = mine;
-    meet();
-    for (auto const& other : given_)  // equal on all threads
-      if (other.kind != given_[0].kind || other.bytes != given_[0].bytes)
-        throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - given_.data()) + " has reached " +
-                                 text(other) + " and device 0 to " + text(given_[0]) + rule);
-    f(given_);
-    meet();
+  void exchange(int rank, Contribution const& mine, F&& f) {
+    contributions_[static_cast<std::size_t>(rank)] = mine;
+    arrive_and_wait();
+    for (auto const& other : contributions_)  // equal on all threads
+      if (other.kind != contributions_[0].kind || other.bytes != contributions_[0].bytes)
+        throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - contributions_.data()) +
+                                 " has reached " + text(other) + " and device 0 to " + text(contributions_[0]) + rule);
+    f(contributions_);
+    arrive_and_wait();
   }
 
  private:
-  void meet() {
+  void arrive_and_wait() {
     std::uint32_t round = 0;
     {
       std::lock_guard const lock(mutex_);
-      if (left_ > 0) fail(parted());
+      if (ended_ > 0) fail(pass_ended_error());
       if (failure_) std::rethrow_exception(failure_);
       round = round_.load();
       if (++arrived_ == size()) {
@@ -81,35 +82,35 @@ class Meeting {
     round_.add(1);
     round_.wake();
   }
-  static std::exception_ptr parted() noexcept {
+  static std::exception_ptr pass_ended_error() noexcept {
     return std::make_exception_ptr(
         CollectiveMismatch(std::string("DataParallel: one device has finished its pass, but another has reached a "
                                        "layer that combines all devices") +
                            rule));
   }
-  static std::string text(Given const& given) {
-    return "an exchange (" + std::string(given.kind) + ") of " + std::to_string(given.bytes) + " bytes";
+  static std::string text(Contribution const& contribution) {
+    return "an exchange (" + std::string(contribution.kind) + ") of " + std::to_string(contribution.bytes) + " bytes";
   }
   static constexpr char const* rule =
       ", such as a synchronized BatchNorm or nn::all_gather: all devices must run the same layers for any samples";
 
   std::mutex mutex_;
   Signal<> round_;
-  int arrived_ = 0, left_ = 0;
+  int arrived_ = 0, ended_ = 0;
   std::exception_ptr failure_;
-  std::vector<Given> given_;
+  std::vector<Contribution> contributions_;
 };
 
-/// Exchanges host memory between the threads of a Meeting.
-class ByThreads {
+/// Exchanges host memory between the threads of a ThreadExchange.
+class ThreadTransport {
  public:
-  ByThreads(Meeting& meeting, int rank) noexcept : meeting_(&meeting), rank_(rank) {}
+  ThreadTransport(ThreadExchange& meeting, int rank) noexcept : thread_exchange_(&meeting), rank_(rank) {}
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] int size() const noexcept { return meeting_->size(); }
+  [[nodiscard]] int size() const noexcept { return thread_exchange_->size(); }
   void all_gather(void const* mine, void* all, std::size_t bytes) {
-    meeting_->exchange(rank_, {mine, bytes, "all_gather"}, [&](auto const& given) {
+    thread_exchange_->exchange(rank_, {mine, bytes, "all_gather"}, [&](auto const& contributions) {
       auto* to = static_cast<std::byte*>(all);
-      for (auto const& from : given) {
+      for (auto const& from : contributions) {
         if (bytes > 0) std::memcpy(to, from.data, bytes);
         to += bytes;
       }
@@ -118,24 +119,24 @@ class ByThreads {
   template <class T>
   void reduce_scatter(T const* in, T* out, Index count) {
     auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(T);
-    meeting_->exchange(rank_, {in, bytes, "reduce_scatter"}, [&](auto const& given) {
+    thread_exchange_->exchange(rank_, {in, bytes, "reduce_scatter"}, [&](auto const& contributions) {
       for (Index i = 0; i < count; ++i)
         out[i] = tree_sum(size(), [&](int r) {
-          return static_cast<T const*>(given[static_cast<std::size_t>(r)].data)[rank_ * count + i];
+          return static_cast<T const*>(contributions[static_cast<std::size_t>(r)].data)[rank_ * count + i];
         });
     });
   }
 
  private:
-  Meeting* meeting_;
+  ThreadExchange* thread_exchange_;
   int rank_;
 };
 
 /// Exchanges memory in the communicator's space between ranks, after all operations that were started before.
 template <comm::Communicator Communicator>
-class ByRanks {
+class RankTransport {
  public:
-  explicit ByRanks(Communicator& communicator) noexcept : communicator_(&communicator) {}
+  explicit RankTransport(Communicator& communicator) noexcept : communicator_(&communicator) {}
   [[nodiscard]] int rank() const noexcept { return communicator_->rank(); }
   [[nodiscard]] int size() const noexcept { return communicator_->size(); }
   void all_gather(void const* mine, void* all, std::size_t bytes) {
@@ -162,30 +163,31 @@ class ByRanks {
   Communicator* communicator_;
 };
 
-/// A replica's group, connected by `By`. Copies a device's memory to the host and back, unless as_it_is.
-template <class By, class Device, bool as_it_is>
+/// A replica's group, connected by `Transport`. Copies a device's memory to the host and back, unless in_place.
+template <class Transport, class Device, bool in_place>
 class ReplicaGroup final : public nn::ReplicaGroup {
  public:
-  ReplicaGroup(By by, Device& device) noexcept : by_(by), device_(&device) {}
-  [[nodiscard]] int size() const noexcept override { return by_.size(); }
-  [[nodiscard]] int rank() const noexcept override { return by_.rank(); }
+  ReplicaGroup(Transport transport, Device& device) noexcept : transport_(transport), device_(&device) {}
+  [[nodiscard]] int size() const noexcept override { return transport_.size(); }
+  [[nodiscard]] int rank() const noexcept override { return transport_.rank(); }
   void all_gather(void const* mine, void* all, std::size_t bytes) override {
     auto const replicas = static_cast<std::size_t>(size());
-    exchange(mine, bytes, all, replicas * bytes, [&](void const* from, void* to) { by_.all_gather(from, to, bytes); });
+    exchange(mine, bytes, all, replicas * bytes,
+             [&](void const* from, void* to) { transport_.all_gather(from, to, bytes); });
   }
   void all_gather(Index mine, Index* all) override {
     device_->expect_not_recorded(who);
-    met_ = true;
+    exchanged_ = true;
     auto const begin = Clock::seconds();
-    by_.all_gather(&mine, all, sizeof mine);
+    transport_.all_gather(&mine, all, sizeof mine);
     seconds_ += Clock::seconds() - begin;
   }
   void reduce_scatter(float const* in, float* out, Index count) override { sum(in, out, count); }
   void reduce_scatter(double const* in, double* out, Index count) override { sum(in, out, count); }
 
-  /// Begins a pass (begin_pass). Returns whether it had an exchange so far (has_met).
-  void begin_pass() noexcept { met_ = false; }
-  [[nodiscard]] bool has_met() const noexcept { return met_; }
+  /// Begins a pass (begin_pass). Returns whether it had an exchange so far (has_exchanged).
+  void begin_pass() noexcept { exchanged_ = false; }
+  [[nodiscard]] bool has_exchanged() const noexcept { return exchanged_; }
 
  private:
   static constexpr char const* who = "layers that exchange numbers with other replicas";
@@ -194,16 +196,16 @@ class ReplicaGroup final : public nn::ReplicaGroup {
   void sum(T const* in, T* out, Index count) {
     auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
     exchange(in, static_cast<std::size_t>(size()) * bytes, out, bytes, [&](void const* from, void* to) {
-      by_.reduce_scatter(static_cast<T const*>(from), static_cast<T*>(to), count);
+      transport_.reduce_scatter(static_cast<T const*>(from), static_cast<T*>(to), count);
     });
   }
   template <class F>
   void exchange(void const* in, std::size_t in_bytes, void* out, std::size_t out_bytes, F const& f) {
     device_->expect_not_recorded(who);
-    met_ = true;
+    exchanged_ = true;
     device_->stream().synchronize();
     auto const begin = Clock::seconds();
-    if constexpr (as_it_is) {
+    if constexpr (in_place) {
       f(in, out);
     } else {
       if (in_host_.size() < in_bytes) in_host_.resize(in_bytes);
@@ -215,16 +217,16 @@ class ReplicaGroup final : public nn::ReplicaGroup {
     seconds_ += Clock::seconds() - begin;
   }
 
-  By by_;
+  Transport transport_;
   Device* device_;
-  bool met_ = false;
+  bool exchanged_ = false;
   std::vector<std::byte> in_host_, out_host_;
 };
 
 /// Group of a replica that computes several shards in turns: they cannot exchange data within a pass.
-class ShardsInTurns final : public nn::ReplicaGroup {
+class SequentialShards final : public nn::ReplicaGroup {
  public:
-  explicit ShardsInTurns(int shards) noexcept : shards_(shards) {}
+  explicit SequentialShards(int shards) noexcept : shards_(shards) {}
   [[nodiscard]] int size() const noexcept override { return shards_; }
   [[nodiscard]] int rank() const noexcept override { return 0; }
   void all_gather(void const*, void*, std::size_t) override { refuse(); }

@@ -22,7 +22,7 @@ class MakeStepScalars<CudaSpace> {
   MakeStepScalars(MakeStepScalars const&) = delete;
   MakeStepScalars& operator=(MakeStepScalars const&) = delete;
   /// Waits, since the last step's scalars may still be copied to the host.
-  ~MakeStepScalars() { made_.await(); }
+  ~MakeStepScalars() { computed_.await(); }
 
   /// Never returns null: only the device knows whether the step changes anything.
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
@@ -44,26 +44,26 @@ class MakeStepScalars<CudaSpace> {
     known.learning_rate = settings.learning_rate;
     kernel::OptimizerStep<Space>::complete(stream, known, loss.totals, settings.clip_norm, norm, settings.loss_scaler,
                                            scale, scalars_.data());
-    told_ = norm != nullptr;
-    if (told_) {
+    has_norm_ = norm != nullptr;
+    if (has_norm_) {
       memory::check_cuda(
           cudaMemcpyAsync(on_host(), scalars_.data(), sizeof known, cudaMemcpyDeviceToHost, stream.get()),
           "cudaMemcpyAsync");
-      made_.record(stream);
+      computed_.record(stream);
     }
     return scalars_.data();
   }
   /// Returns as on the host. Waits for the scalars, not for the update that uses them.
   template <class Device>
   [[nodiscard]] bool skipped(Device const&) const {
-    if (!told_) return false;
-    memory::wait_for(made_);
+    if (!has_norm_) return false;
+    memory::wait_for(computed_);
     return on_host()->skip;
   }
   template <class Device>
   [[nodiscard]] double gradient_norm(Device const&) const {
-    if (!told_) return 0;
-    memory::wait_for(made_);
+    if (!has_norm_) return 0;
+    memory::wait_for(computed_);
     return on_host()->norm;
   }
 
@@ -75,8 +75,8 @@ class MakeStepScalars<CudaSpace> {
   memory::Buffer<optim::StepScalars<Space>, Space> scalars_{1, memory::CudaResource{}};
   memory::Buffer<double, Space> squares_{1, memory::CudaResource{}};
   memory::Block pinned_ = memory::PinnedResource{}.allocate(sizeof(optim::StepScalars<Space>));
-  mutable memory::CudaEvent made_;
-  mutable bool told_ = false;  // whether the last step has measured a norm
+  mutable memory::CudaEvent computed_;
+  mutable bool has_norm_ = false;  // whether the last step has measured a norm
 };
 
 }}}  // namespace lockstep::parallel::detail

@@ -9,10 +9,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
-/// Cost model of an all-reduce: n bytes take start_seconds + n byte_seconds.
+/// Cost model of an all-reduce: n bytes take latency_seconds + n seconds_per_byte.
 struct CollectiveCost {
-  double start_seconds = 0;
-  double byte_seconds = 0;
+  double latency_seconds = 0;
+  double seconds_per_byte = 0;
 
   /// Measures a small and a large all-reduce of `zeros`, which stay zero, as elements of `type`. Takes the fastest of a
   /// few runs of each.
@@ -33,23 +33,23 @@ struct CollectiveCost {
     };
     auto const brief = fastest(small), whole = fastest(large);
     CollectiveCost cost;
-    cost.byte_seconds = std::max(0.0, whole - brief) / (large - small);
-    cost.start_seconds = std::max(0.0, brief - cost.byte_seconds * small);
+    cost.seconds_per_byte = std::max(0.0, whole - brief) / (large - small);
+    cost.latency_seconds = std::max(0.0, brief - cost.seconds_per_byte * small);
     return cost;
   }
 
   /// Returns the bucket size with the least exposed time for `all` bytes. Buckets of n bytes cost all / n starts. About
-  /// n byte_seconds are exposed: while the first bucket fills, and after the last one starts. Rounds to the nearest
-  /// power of two within `least_bucket` and `largest_bucket`.
+  /// n seconds_per_byte are exposed: while the first bucket fills, and after the last one starts. Rounds to the nearest
+  /// power of two within `min_bucket_bytes` and `max_bucket_bytes`.
   [[nodiscard]] std::size_t bucket_bytes(std::size_t all) const {
-    if (byte_seconds <= 0) return largest_bucket;
-    auto const best = std::sqrt(static_cast<double>(all) * start_seconds / byte_seconds);
-    auto const bounded = std::clamp(best, static_cast<double>(least_bucket), static_cast<double>(largest_bucket));
+    if (seconds_per_byte <= 0) return max_bucket_bytes;
+    auto const best = std::sqrt(static_cast<double>(all) * latency_seconds / seconds_per_byte);
+    auto const bounded = std::clamp(best, static_cast<double>(min_bucket_bytes), static_cast<double>(max_bucket_bytes));
     return std::size_t{1} << std::lround(std::log2(bounded));
   }
 
   static constexpr std::size_t small = 4 << 10, large = 1 << 20;
-  static constexpr std::size_t least_bucket = 1 << 20, largest_bucket = 32 << 20;
+  static constexpr std::size_t min_bucket_bytes = 1 << 20, max_bucket_bytes = 32 << 20;
 };
 
 }}}  // namespace lockstep::parallel

@@ -41,13 +41,13 @@ class GradientBuckets {
       if (range.of_table) return;
       auto const own = range.part(rank, ranks);
       comm::Piece piece{.type = wire.type(), .data = wire.at(own.begin), .count = own.end - own.begin};
-      if (range.dealt) {
+      if (range.sharded) {
         piece.collective = comm::Collective::reduce_scatter;
         piece.in = wire.at(range.begin);
       }
       buckets_.push_back({piece, range.begin, range.end, own, 0, 0});
     };
-    detail::cut_arena(size, bucket, tables, ranks, add, block);
+    detail::split_arena(size, bucket, tables, ranks, add, block);
     buckets_[0].piece.rider = rider_;
   }
   // Not copied: the first bucket points into this object.
@@ -64,7 +64,7 @@ class GradientBuckets {
 
   /// @throws CommunicationError if an exception ended the previous step before its sums were complete
   void begin_step() {
-    if (under_way_)
+    if (in_progress_)
       throw CommunicationError(
           "DistributedDataParallel: an exception ended an earlier step while its gradients were on their way to other "
           "ranks, which may have continued without it: this trainer cannot continue; let such an exception end the "
@@ -76,9 +76,11 @@ class GradientBuckets {
   [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
   /// Returns how many buckets have been started.
   [[nodiscard]] std::size_t started() const noexcept { return next_; }
-  /// Returns bucket i's range of the arena (all_of), and this rank's range of its sum (own_of).
-  [[nodiscard]] detail::ArenaPart all_of(std::size_t i) const noexcept { return {buckets_[i].begin, buckets_[i].end}; }
-  [[nodiscard]] detail::ArenaPart own_of(std::size_t i) const noexcept { return buckets_[i].own; }
+  /// Returns bucket i's range of the arena (range_of), and this rank's range of its sum (own_range_of).
+  [[nodiscard]] detail::ArenaPart range_of(std::size_t i) const noexcept {
+    return {buckets_[i].begin, buckets_[i].end};
+  }
+  [[nodiscard]] detail::ArenaPart own_range_of(std::size_t i) const noexcept { return buckets_[i].own; }
   /// Returns bucket i's operation, for a caller that starts it later than `fill` says: then it is ready at `now`.
   [[nodiscard]] comm::Piece& ready_piece(std::size_t i, double now) noexcept {
     buckets_[i].ready = now;
@@ -92,9 +94,9 @@ class GradientBuckets {
   void ready(Communicator& communicator, Index offset, Index count, Wire const& wire = {}) {
     auto const now = Clock::seconds();
     fill(offset, count, now, [&](std::size_t i, comm::Piece& piece) {
-      wire.round(all_of(i));
+      wire.round(range_of(i));
       communicator.start(piece);
-      under_way_ = true;
+      in_progress_ = true;
     });
     communicator.progress();
     in_backward_ += Clock::seconds() - now;
@@ -118,20 +120,20 @@ class GradientBuckets {
   /// float32 in the arena, each as soon as it is complete.
   template <class Communicator, class Wire = detail::InPlace>
   void finish(Communicator& communicator, Wire const& wire = {}) {
-    under_way_ = false;
-    start_rest([&](std::size_t i, comm::Piece& piece) {
-      wire.round(all_of(i));
+    in_progress_ = false;
+    start_remaining([&](std::size_t i, comm::Piece& piece) {
+      wire.round(range_of(i));
       communicator.start(piece);
     });
     for (std::size_t i = 0; wire.rounds() && i < size(); ++i) {
       communicator.wait(buckets_[i].piece);
-      wire.widen(own_of(i));
+      wire.widen(own_range_of(i));
     }
     communicator.finish();
   }
   /// Starts the remaining buckets by start(number, operation).
   template <class Start>
-  void start_rest(Start const& start) {
+  void start_remaining(Start const& start) {
     for (; next_ < buckets_.size(); ++next_) {
       auto& bucket = buckets_[next_];
       if (bucket.pending > 0 || bucket.begin == bucket.end) bucket.ready = Clock::seconds();
@@ -166,7 +168,7 @@ class GradientBuckets {
   std::array<double, 3> rider_{};
   std::size_t next_ = 0;  // bucket to start next
   double in_backward_ = 0;
-  bool under_way_ = false;  // incomplete sums of a step whose `finish` has not been called
+  bool in_progress_ = false;  // incomplete sums of a step whose `finish` has not been called
 };
 
 }}}  // namespace lockstep::parallel

@@ -11,7 +11,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
-#include <lockstep/parallel/detail/bytes_of.hpp>
+#include <lockstep/parallel/detail/byte_collectives.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/policy.hpp>
 
@@ -46,11 +46,11 @@ class RowExchange {
     if (tables_.empty() || !sends_) return;
     detail::all_gather_bytes(communicator, tables_[0].words, all_.data(), words_ * sizeof(std::uint64_t));
     for (std::size_t at = words_; at < all_.size(); ++at) all_[at % words_] |= all_[at];
-    auto const* united = all_.data();
+    auto const* row_union = all_.data();
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       auto const& table = tables_[i];
-      gather(table, united, rows_[i], gradients);
-      united += table.bits().size();
+      gather(table, row_union, rows_[i], gradients);
+      row_union += table.bits().size();
       pieces_[i] = {.type = wire.type(), .data = wire.at(table.offset), .count = std::ssize(rows_[i]) * table.width};
       wire.round(front(i));
       communicator.start(pieces_[i]);
@@ -88,14 +88,14 @@ class RowExchange {
 
   /// Copies the rows of the union to the front, in order, with zeros for rows that this rank has not touched. Row k of
   /// the list is at k or later, so no row is overwritten before its copy. `scatter` copies them back in reverse order.
-  static void gather(kernel::TouchedRows const& table, std::uint64_t const* united, std::vector<std::int32_t>& rows,
+  static void gather(kernel::TouchedRows const& table, std::uint64_t const* row_union, std::vector<std::int32_t>& rows,
                      float* gradients) {
     auto const mine = table.bits();
     auto const* const base = gradients + table.offset;
     auto* to = gradients + table.offset;
     rows.clear();
     for (std::size_t word = 0; word < mine.size(); ++word) {
-      for (auto left = united[word]; left != 0; left &= left - 1, to += table.width) {
+      for (auto left = row_union[word]; left != 0; left &= left - 1, to += table.width) {
         auto const row = static_cast<Index>(word) * 64 + std::countr_zero(left);
         if (!table.contains(row))
           std::fill_n(to, table.width, 0.0f);
@@ -103,7 +103,7 @@ class RowExchange {
           std::copy_n(base + row * table.width, table.width, to);
         rows.push_back(static_cast<std::int32_t>(row));
       }
-      mine[word] = united[word];
+      mine[word] = row_union[word];
     }
   }
   static void scatter(kernel::TouchedRows const& table, std::vector<std::int32_t> const& rows, float* gradients) {

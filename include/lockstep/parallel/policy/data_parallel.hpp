@@ -17,8 +17,9 @@
 #include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/policy/detail/ready_parts.hpp>
+#include <lockstep/parallel/policy/detail/ready_times.hpp>
 #include <lockstep/parallel/policy/detail/replica_sum.hpp>
+#include <lockstep/parallel/policy/detail/session_base.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 
@@ -42,10 +43,10 @@ struct DataParallel {
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
   template <class Model, class Optimizer, class Space = HostSpace>
-  class Session {
+  class Session : public detail::SessionBase<Session<Model, Optimizer, Space>> {
    public:
     using DeviceReplica = Replica<Model, Space>;
-    static constexpr bool update_makes_alike = true;  ///< every device then has the first device's parameters
+    static constexpr bool update_copies_parameters = true;  ///< every device then has the first device's parameters
 
     /// Creates the replicas. `policy` is a DataParallel, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena
@@ -56,39 +57,39 @@ struct DataParallel {
           buffer_policy_(policy.buffers),
           threads_(checked(policy.devices)),
           replicas_(replicas(policy, model, layout, values)),
-          parts_(first()),
+          ready_times_(first()),
           sum_(threads_, replicas_),
           state_(layout),
           busy_(replicas_.size()),
-          meeting_(policy.devices) {
+          thread_exchange_(policy.devices) {
       groups_.reserve(replicas_.size());
       for (int device = 0; device < policy.devices; ++device) {
         auto& replica = *replicas_[static_cast<std::size_t>(device)];
-        replica.join(groups_.emplace_back(detail::ByThreads(meeting_, device), replica.device()));
+        replica.set_group(groups_.emplace_back(detail::ThreadTransport(thread_exchange_, device), replica.device()));
       }
     }
 
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       auto const begin = Clock::seconds();
-      meeting_.begin();
+      thread_exchange_.begin();
       threads_.run([&](int device) {
         auto const at = static_cast<std::size_t>(device);
         auto const count = static_cast<std::size_t>(replicas_[at]->shards());
         auto const own = batches.subspan(at * count, count);
         try {
           if (device == 0)
-            parts_.run(own, step);
+            ready_times_.run(own, step);
           else
             replicas_[at]->run_shards(own, step);
         } catch (...) {
-          meeting_.leave(std::current_exception());
+          thread_exchange_.end_pass(std::current_exception());
           throw;
         }
-        meeting_.leave();
+        thread_exchange_.end_pass();
         busy_[at] += Clock::seconds() - begin;
       });
-      stops_ = step.stop;
+      stop_requested_ = step.stop;
     }
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
@@ -99,19 +100,17 @@ struct DataParallel {
       device.begin_read(loss);
       state_.update(optimizer, first(), loss, settings);
       auto const updated = device.now();
-      sum_.spread(optim::leaves_untouched_rows(optimizer));
-      device.took(&PhaseSeconds::communication, begin, reduced);
-      device.took(&PhaseSeconds::optimizer, reduced, updated);
-      device.took(&PhaseSeconds::communication, updated, device.now());
+      sum_.broadcast(optim::leaves_untouched_rows(optimizer));
+      device.add_phase(&PhaseSeconds::communication, begin, reduced);
+      device.add_phase(&PhaseSeconds::optimizer, reduced, updated);
+      device.add_phase(&PhaseSeconds::communication, updated, device.now());
       return device.end_read();
     }
 
-    [[nodiscard]] bool stops() const noexcept { return stops_; }
-    [[nodiscard]] bool skipped() { return state_.skipped(first().device()); }
-    [[nodiscard]] double gradient_norm() { return state_.gradient_norm(first().device()); }
+    [[nodiscard]] bool stop_requested() const noexcept { return stop_requested_; }
 
     template <class F>
-    void each(F&& f) {
+    void for_each_shard(F&& f) {
       on_devices([&](int device, DeviceReplica& replica) { replica.for_shards(device, f); });
     }
     void all_reduce(std::span<double>) {}
@@ -126,12 +125,12 @@ struct DataParallel {
         auto const mine = detail::checksums(layout_, ReplicaArenas(1, replica.values().data()));
         std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
       });
-      detail::refuse_parted(layout_, all, replicas_.size(), "device", "a device's parameters were changed separately",
-                            step);
+      detail::expect_equal_checksums(layout_, all, replicas_.size(), "device",
+                                     "a device's parameters were changed separately", step);
     }
 
     /// Makes the buffers of all replicas equal, according to the policy.
-    void share_buffers() {
+    void synchronize_buffers() {
       auto all = replicas_[0]->buffers();
       if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) {
@@ -150,10 +149,7 @@ struct DataParallel {
         replica.set_buffers(all);
       });
     }
-    [[nodiscard]] std::span<float const> buffers() const { return replicas_[0]->buffers(); }
 
-    [[nodiscard]] std::span<float const> values() const { return replicas_[0]->values(); }
-    [[nodiscard]] float const* moment(std::size_t i) { return state_.moment(i, first().device()).data(); }
     void restore(SessionState& state) {
       on_devices([&](int device, DeviceReplica& replica) {
         replica.device().enter();
@@ -171,7 +167,7 @@ struct DataParallel {
     }
     [[nodiscard]] SessionReport report() const {
       SessionReport report;
-      report.buckets = parts_.times();
+      report.buckets = ready_times_.times();
       std::vector<double> used(replicas_[0]->used().size());
       for (auto const& replica : replicas_) {
         report.peak_bytes_per_device.push_back(replica->bytes());
@@ -183,6 +179,8 @@ struct DataParallel {
     }
 
    private:
+    friend class detail::SessionBase<Session>;
+
     static int checked(int devices) {
       if (devices < 1) throw ConfigError("DataParallel: " + std::to_string(devices) + " devices; at least 1 is needed");
       return devices;
@@ -210,13 +208,13 @@ struct DataParallel {
     BufferPolicy buffer_policy_;
     DeviceThreads threads_;
     Replicas replicas_;
-    detail::ReadyParts<DeviceReplica> parts_;
+    detail::ReadyTimes<DeviceReplica> ready_times_;
     detail::ReplicaSum<DeviceReplica> sum_;
     OptimizerState<Optimizer, Space> state_;
-    bool stops_ = false;
+    bool stop_requested_ = false;
     std::vector<double> busy_;  // seconds in micro-steps, per device
-    detail::Meeting meeting_;
-    std::vector<detail::ReplicaGroup<detail::ByThreads, detail::Device<Space>, Space::host_accessible>> groups_;
+    detail::ThreadExchange thread_exchange_;
+    std::vector<detail::ReplicaGroup<detail::ThreadTransport, detail::Device<Space>, Space::host_accessible>> groups_;
   };
 };
 static_assert(ParallelPolicy<DataParallel>);

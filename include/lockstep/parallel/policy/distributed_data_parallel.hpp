@@ -18,7 +18,7 @@
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check/check_replicas.hpp>
-#include <lockstep/parallel/detail/bytes_of.hpp>
+#include <lockstep/parallel/detail/byte_collectives.hpp>
 #include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/detail/space_of.hpp>
@@ -27,10 +27,11 @@
 #include <lockstep/parallel/gradients/row_exchange.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/policy/detail/common_agreement.hpp>
-#include <lockstep/parallel/policy/detail/copied_rows.hpp>
-#include <lockstep/parallel/policy/detail/copied_sums.hpp>
+#include <lockstep/parallel/policy/detail/device_reduction.hpp>
+#include <lockstep/parallel/policy/detail/host_staged_reduction.hpp>
+#include <lockstep/parallel/policy/detail/host_staged_rows.hpp>
 #include <lockstep/parallel/policy/detail/optimizer_shards.hpp>
-#include <lockstep/parallel/policy/detail/queued_sums.hpp>
+#include <lockstep/parallel/policy/detail/session_base.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/parallel/wire_format.hpp>
@@ -52,8 +53,8 @@ using CommunicatorOrNone = std::conditional_t<comm::Communicator<C>, C, NoCommun
 
 /// Trains with one device per rank. Every rank computes its own batch. Buckets of gradients are summed over ranks while
 /// backward still runs, and every rank makes the same update. The policy owns the communicator.
-/// @collective the Session constructor, micro_step with `last`, update, all_reduce and share_buffers, on all ranks in
-/// equal order
+/// @collective the Session constructor, micro_step with `last`, update, all_reduce and synchronize_buffers, on all
+/// ranks in equal order
 /// @determinism bitwise, and in float32 equal to DataParallel with the same number of devices
 template <class Communicator>
 struct DistributedDataParallel {
@@ -81,7 +82,7 @@ struct DistributedDataParallel {
   [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }
 
   template <class Model, class Optimizer, class Space = HostSpace>
-  class Session {
+  class Session : public detail::SessionBase<Session<Model, Optimizer, Space>> {
     /// Gradients are summed in place, unless a device's replica uses a communicator of the host: then copies are
     /// summed.
     static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
@@ -95,8 +96,8 @@ struct DistributedDataParallel {
     using Shards = detail::OptimizerShards<Communicator, DeviceReplica>;
     using Exchange = typename Shards::Exchange;
     struct Nothing {};
-    using CopiedRows = std::conditional_t<copies, detail::CopiedRows<Space>, Nothing>;
-    static constexpr bool update_makes_alike = false;  ///< every rank updates its own replica
+    using HostStagedRows = std::conditional_t<copies, detail::HostStagedRows<Space>, Nothing>;
+    static constexpr bool update_copies_parameters = false;  ///< every rank updates its own replica
 
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena
@@ -112,16 +113,16 @@ struct DistributedDataParallel {
           replica_(model, layout, policy.place(0), own_gradients(), own_values(policy.shard_optimizer)),
           wire_(wire(policy.gradient_wire)),
           bucket_(static_cast<Index>(bucket_bytes(policy.bucket_bytes) / size_of(wire_.type()))),
-          dealt_to_(policy.shard_optimizer ? communicator_.size() : 1),
+          shard_ranks_(policy.shard_optimizer ? communicator_.size() : 1),
           exchange_(exchange()),
-          copied_rows_(copied_rows()),
-          shards_(communicator_, replica_, exchange_, tables(), dealt_to_, bucket_),
+          staged_rows_(staged_rows()),
+          shards_(communicator_, replica_, exchange_, tables(), shard_ranks_, bucket_),
           state_(layout, shards_.parts()),
-          buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, tables(),
-                   communicator_.rank(), dealt_to_, Shards::block(layout.size())),
+          buckets_(wire_, shard_ranks_ > 1 ? layout.size() : layout.learned_size(), bucket_, tables(),
+                   communicator_.rank(), shard_ranks_, Shards::block(layout.size())),
           rows_(replica_.touched(), communicator_.size()),
-          group_(detail::ByRanks(communicator_), replica_.device()) {
-      replica_.join(group_);
+          group_(detail::RankTransport(communicator_), replica_.device()) {
+      replica_.set_group(group_);
       if constexpr (on_device) {
         if (communicator_.gpu() != replica_.device().gpu())
           throw ConfigError("DistributedDataParallel: the communicator is on GPU " +
@@ -131,7 +132,7 @@ struct DistributedDataParallel {
         replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
       } else {
-        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, copied_rows_, exchange_);
+        if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, staged_rows_, exchange_);
         std::vector<float> start(values.begin(), values.end());
         detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
         replica_.set_values(start);
@@ -153,10 +154,10 @@ struct DistributedDataParallel {
       if constexpr (copies)
         if (step.last) return queued_->run(batches, step);
       if (!step.last || !Space::host_accessible) return static_cast<void>(replica_.run_shards(batches, step));
-      replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
+      replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_ready(); }, this},
                           {[](void* self, Index offset, Index count) {
                              auto& session = *static_cast<Session*>(self);
-                             if (session.group_.has_met()) return;  // else the order differs if ranks skip layers
+                             if (session.group_.has_exchanged()) return;  // else the order differs if ranks skip layers
                              session.buckets_.ready(session.communicator_, offset, count, session.wire_);
                            },
                            this});
@@ -169,21 +170,19 @@ struct DistributedDataParallel {
       if constexpr (in_place && !on_device) loss = sum_over_host();
       auto& device = replica_.device();
       auto const reduced = device.now();
-      bool const apart = step(optimizer, loss, settings);
-      device.took(&PhaseSeconds::optimizer, reduced, device.now());
-      if (apart) hand_round();
+      bool const sharded = step(optimizer, loss, settings);
+      device.add_phase(&PhaseSeconds::optimizer, reduced, device.now());
+      if (sharded) all_gather_parameters();
       if (timeline_) write_buckets();
       return loss;
     }
 
-    [[nodiscard]] bool stops() noexcept { return buckets_.rider()[2] > 0; }
-    [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
-    [[nodiscard]] double gradient_norm() { return state_.gradient_norm(replica_.device()); }
+    [[nodiscard]] bool stop_requested() noexcept { return buckets_.rider()[2] > 0; }
     /// Records in `timeline` the waits for sums and the times of each bucket; null ends the recording.
     void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
 
     template <class F>
-    void each(F&& f) {
+    void for_each_shard(F&& f) {
       replica_.for_shards(0, f);
     }
     void all_reduce(std::span<double> numbers) {
@@ -202,18 +201,18 @@ struct DistributedDataParallel {
     }
 
     /// @collective   @throws CollectiveMismatch on all ranks if one of them has another value
-    void agree(Agreement const& agreement) { agreement.check(communicator_); }
+    void check_agreement(Agreement const& agreement) { agreement.check(communicator_); }
 
     /// Compares the bits of all ranks' parameters and optimizer moments. Does not compare sharded moments.
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
     void check_replicas(Index step) {
       ReplicaArenas arenas{replica_.values().data()};
-      for (std::size_t i = 0; i < Optimizer::states && !shards_.deals(); ++i) arenas.push_back(moment(i));
+      for (std::size_t i = 0; i < Optimizer::states && !shards_.is_sharded(); ++i) arenas.push_back(moment(i));
       parallel::check_replicas(communicator_, layout_, arenas, step);
     }
 
     /// Makes the buffers of all ranks equal, according to the policy.   @collective
-    void share_buffers() {
+    void synchronize_buffers() {
       auto buffers = replica_.buffers();
       if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
@@ -223,15 +222,13 @@ struct DistributedDataParallel {
       communicator_.finish();
       replica_.set_buffers(buffers);
     }
-    [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
-    [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
     /// Returns whether a whole moment needs all ranks.
-    [[nodiscard]] bool shards_moments() const noexcept { return shards_.deals(); }
+    [[nodiscard]] bool shards_moments() const noexcept { return shards_.is_sharded(); }
     /// Returns the optimizer's moment i, on the host, valid until the next call or step.   @collective if
     /// shards_moments()
     [[nodiscard]] float const* moment(std::size_t i) {
-      if (!shards_.deals()) return state_.moment(i, replica_.device()).data();
+      if (!shards_.is_sharded()) return detail::SessionBase<Session>::moment(i);
       if constexpr (copies) {
         state_.write_parts(i, replica_.device(), summed_in_.data());
         shards_.gather_on_host();
@@ -279,6 +276,10 @@ struct DistributedDataParallel {
     }
 
    private:
+    friend class detail::SessionBase<Session>;
+
+    [[nodiscard]] DeviceReplica& first() noexcept { return replica_; }
+    [[nodiscard]] DeviceReplica const& first() const noexcept { return replica_; }
     [[nodiscard]] memory::Block own_gradients() noexcept {
       if constexpr (in_place) {
         return std::move(summed_);
@@ -311,16 +312,16 @@ struct DistributedDataParallel {
       if (copies || !shared || communicator_.size() == 1) return {};
       return communicator_.allocate(summed_in_.size_bytes());
     }
-    [[nodiscard]] CopiedRows copied_rows() const {
+    [[nodiscard]] HostStagedRows staged_rows() const {
       if constexpr (copies)
-        return CopiedRows(layout_, communicator_.size(), bucket_);
+        return HostStagedRows(layout_, communicator_.size(), bucket_);
       else
         return {};
     }
     /// Returns the tables that are summed by rows, in the arena's order.
     [[nodiscard]] std::span<kernel::TouchedRows const> tables() const noexcept {
       if constexpr (copies)
-        return copied_rows_.tables();
+        return staged_rows_.tables();
       else
         return replica_.touched();
     }
@@ -332,12 +333,12 @@ struct DistributedDataParallel {
     }
     /// @returns whether each rank has updated only its part of the values
     bool step(Optimizer const& optimizer, nn::Loss<HostSpace> const& loss, UpdateSettings const& settings) {
-      if (!shards_.deals()) return state_.update(optimizer, replica_, summed_loss(loss), settings), false;
+      if (!shards_.is_sharded()) return state_.update(optimizer, replica_, summed_loss(loss), settings), false;
       typename Shards::Norm norm{};
       if (state_.measures(optimizer, replica_, settings)) norm = shards_.norm();
       return state_.update(optimizer, replica_, summed_loss(loss), settings, norm);
     }
-    void hand_round() {
+    void all_gather_parameters() {
       auto const begin = Clock::seconds();
       shards_.gather(replica_.value_data());
       waited_since(begin);
@@ -371,7 +372,7 @@ struct DistributedDataParallel {
     void add_times(std::vector<BucketTimes>& times) const {
       buckets_.add_times(times);
       if constexpr (copies)
-        copied_rows_.add_times(times);
+        staged_rows_.add_times(times);
       else
         rows_.add_times(times);
     }
@@ -380,7 +381,7 @@ struct DistributedDataParallel {
       add_times(times_);
       for (std::size_t i = 0; i < times_.size(); ++i) {
         auto const& bucket = times_[i];
-        if (bucket.start == 0) continue;  // nothing to send it to
+        if (bucket.start == 0) continue;  // no other rank
         Span span{.name = "sum", .begin = bucket.start, .end = bucket.end, .kind = Span::Kind::bucket};
         span.number = static_cast<Index>(i);
         span.amount = static_cast<Index>(bucket.bytes);
@@ -392,7 +393,7 @@ struct DistributedDataParallel {
     }
 
     nn::Loss<HostSpace> sum_on_device() {
-      queued_->start_rest();
+      queued_->start_remaining();
       auto const begin = Clock::seconds();
       communicator_.finish();
       waited_since(begin);
@@ -402,14 +403,14 @@ struct DistributedDataParallel {
 
     /// Returns `asked`, or a size by rank 0's measurement of the communicator. Small models have one bucket.
     std::size_t bucket_bytes(std::size_t asked) {
-      constexpr auto least = CollectiveCost::least_bucket;
+      constexpr auto least = CollectiveCost::min_bucket_bytes;
       auto const all = summed_in_.size() * size_of(wire_.type());
       if (asked > 0 || communicator_.size() == 1 || all <= least) return asked > 0 ? asked : 4 * least;
       auto chosen = CollectiveCost::measure(communicator_, summed_in_, wire_.type()).bucket_bytes(all);
       detail::broadcast_bytes(communicator_, &chosen, sizeof chosen);
       return chosen;
     }
-    void loss_is_known() {
+    void loss_ready() {
       auto const loss = replica_.read_loss();
       buckets_.rider()[0] = loss.sum;
       buckets_.rider()[1] = loss.weight;
@@ -434,17 +435,17 @@ struct DistributedDataParallel {
     std::span<float> summed_in_;
     DeviceReplica replica_;
     Wire wire_;
-    Index bucket_;  // elements
-    int dealt_to_;  // number of ranks that share the optimizer state
+    Index bucket_;     // elements
+    int shard_ranks_;  // number of ranks that share the optimizer state
     Exchange exchange_;
-    CopiedRows copied_rows_;
+    HostStagedRows staged_rows_;
     Shards shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
-    detail::ReplicaGroup<detail::ByRanks<Communicator>, detail::Device<Space>, in_place> group_;
-    using OnDevice = std::conditional_t<copies, std::optional<detail::CopiedSums<Communicator, DeviceReplica>>,
-                                        std::optional<detail::QueuedSums<Communicator, DeviceReplica>>>;
+    detail::ReplicaGroup<detail::RankTransport<Communicator>, detail::Device<Space>, in_place> group_;
+    using OnDevice = std::conditional_t<copies, std::optional<detail::HostStagedReduction<Communicator, DeviceReplica>>,
+                                        std::optional<detail::DeviceReduction<Communicator, DeviceReplica>>>;
     std::conditional_t<Space::host_accessible, Nothing, OnDevice> queued_;
     std::vector<float> moment_;  // a whole one, from a device
     double waited_seconds_ = 0;

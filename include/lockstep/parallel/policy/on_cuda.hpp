@@ -17,13 +17,13 @@ struct OnCuda : Policy {
   using Space = CudaSpace;
 
   std::vector<int> gpus = {};  ///< GPU numbers as the process sees them; empty: all GPUs, or the communicator's
-  FloatProducts float_products = FloatProducts::exact;  ///< arithmetic of matrix products in float
+  MatmulPrecision matmul_precision = MatmulPrecision::float32;  ///< arithmetic of matrix products in float
 
   /// @throws CudaError with the driver's reason if there is no GPU
   template <class Where = CudaSpace>
   [[nodiscard]] Place place(int device) const {
     auto place = Policy::place(device);
-    place.float_products = float_products;
+    place.matmul_precision = matmul_precision;
     auto const replica = this->first_shard() / place.shards + device;
     if constexpr (requires(Policy const& policy) { policy.communicator.gpu(); })
       if (gpus.empty()) return place.gpu = this->communicator.gpu(), place;
@@ -42,6 +42,6 @@ OnCuda(Policy) -> OnCuda<Policy>;
 template <class Policy>
 OnCuda(Policy, std::vector<int>) -> OnCuda<Policy>;
 template <class Policy>
-OnCuda(Policy, std::vector<int>, FloatProducts) -> OnCuda<Policy>;
+OnCuda(Policy, std::vector<int>, MatmulPrecision) -> OnCuda<Policy>;
 
 }}}  // namespace lockstep::parallel

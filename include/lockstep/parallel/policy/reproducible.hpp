@@ -14,7 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
 /// Returns why `shards` shards cannot be distributed over `devices` ranks or devices, with the nearest number that
 /// fits. Returns an empty string if they can.
-[[nodiscard]] inline std::string why_not_dealt(int shards, int devices) {
+[[nodiscard]] inline std::string shard_count_error(int shards, int devices) {
   auto const nearest = [](int n) {
     auto const below = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
     return n - below <= 2 * below - n ? below : 2 * below;
@@ -56,10 +56,10 @@ struct Reproducible : Policy {
         throw ConfigError(std::string("Reproducible: gradient_wire ") + parallel::name(this->gradient_wire) +
                           ": each rank rounds its sum over shards, so that bits depend on the number of "
                           "ranks; leave out either");
-    auto const dealt_to = Policy::all_shards();
-    if (auto const why = why_not_dealt(all, dealt_to); !why.empty())
+    auto const device_count = Policy::all_shards();
+    if (auto const why = shard_count_error(all, device_count); !why.empty())
       throw ConfigError("Reproducible: " + std::to_string(all) + " shards: " + why);
-    return dealt_to < 1 ? 1 : all / dealt_to;
+    return device_count < 1 ? 1 : all / device_count;
   }
   [[nodiscard]] int shards() const { return Policy::shards() * shards_each(); }
   [[nodiscard]] int first_shard() const { return Policy::first_shard() * shards_each(); }

@@ -166,7 +166,7 @@ class OptimizerState {
     auto* const gradients = replica.gradient_data() + range.begin;
     std::array<float*, Optimizer::states> states{};
     for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + at;
-    auto const to = replica.stepped();
+    auto const to = replica.update_target();
     optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
                                      states.data()};
     slice.shadow = to.shadow + range.begin;

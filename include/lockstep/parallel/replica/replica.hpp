@@ -29,7 +29,7 @@
 #include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica/detail/arena.hpp>
-#include <lockstep/parallel/replica/detail/evaluated.hpp>
+#include <lockstep/parallel/replica/detail/evaluate_batch.hpp>
 #include <lockstep/parallel/replica/detail/replica_loss_scale.hpp>
 #include <lockstep/parallel/replica/detail/shard_buffers.hpp>
 #include <lockstep/parallel/replica/detail/shard_sum.hpp>
@@ -58,7 +58,7 @@ class Replica {
 
  public:
   using Space = Space_;
-  using Mark = typename Device::Mark;
+  using Event = typename Device::Event;
   using Context = nn::Context<nn::ActivationsOf<Model>, Space>;
   static constexpr bool scales_loss = std::is_same_v<typename Context::Scalar, float16>;
   /// Bytes per element of the arena: value, gradient and, if matrix products take 16 bits, the value's shadow.
@@ -67,7 +67,7 @@ class Replica {
       (std::is_same_v<nn::Operand<Context>, typename Context::Real> ? 0 : sizeof(typename Context::Scalar));
   /// Type of a loader's batch as the model sees it.
   template <class Batch>
-  using Brought = typename Device::template Brought<Batch>;
+  using DeviceBatch = typename Device::template DeviceBatch<Batch>;
 
   /// Creates the replica; the calling thread enters the device. Allocates `gradients` and `values` if they are empty.
   /// Model and layout must outlive the replica.
@@ -82,10 +82,10 @@ class Replica {
         gradients_(gradients.data() ? std::move(gradients)
                                     : memory::DefaultResource<Space>{}.allocate(bytes_of(layout.size()))),
         context_(device_.stream()),
-        shard_sum_(bound(context_, values_.data(), gradient_data(), layout, place.shards)),
+        shard_sum_(bind_context(context_, values_.data(), gradient_data(), layout, place.shards)),
         shard_buffers_(place.shards, layout.buffer_size()),
         used_(layout.entries().size()),
-        in_turns_(place.shards) {
+        sequential_shards_(place.shards) {
     memory::Buffer<float> start(layout.buffer_size());
     nn::initialize_buffers(layout, start.data());
     set_buffers(start.span());
@@ -95,53 +95,53 @@ class Replica {
       context_.bind_shadow(shadow_.data());
     }
     loss_scale_.bind(device_, context_);
-    context_.bind_group(&in_turns_);
+    context_.bind_group(&sequential_shards_);
   }
   /// Sets the group with which passes exchange data; it must outlive the replica. Shards in turns exchange with none.
-  void join(nn::ReplicaGroup& group) noexcept {
+  void set_group(nn::ReplicaGroup& group) noexcept {
     if (shards() == 1) context_.bind_group(&group);
   }
 
   /// Runs forward and backward of one batch, and adds its loss and gradients to the step's. On a device, sinks are
-  /// called when work is queued or recorded. A pass with sinks is recorded only if `heard` is given.
-  /// @returns whether the pass ran as a recording: then `heard` has the parameters that were reported during recording
+  /// called when work is queued or recorded. A pass with sinks is recorded only if `ready` is given.
+  /// @returns whether the pass ran as a recording: then `ready` has the parameters that were reported during recording
   template <class Batch>
   bool run(Batch const& batch, MicroStep const& step, LossSink loss_sink = {}, nn::ReadySink ready_sink = {},
-           detail::HeardParameters* heard = nullptr) {
+           detail::ReadyParameters* ready = nullptr) {
     device_.enter();
     if (step.first) {
       context_.begin_step();
       device_.begin_step();
     }
-    renew_shadow();
+    update_shadow();
     device_.begin_pass(!traced_);
     auto const begin = device_.now();
-    Arrival const arrival{device_};
-    auto const& brought = device_.bring(batch);
+    ReleaseGuard const release{device_};
+    auto const& device_batch = device_.copy_to_device(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
     auto middle = begin;
     double in_forward = 0;
     auto const pass = [&] {
-      placing(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, brought)); });
+      with_row_position(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, device_batch)); });
       context_.end_forward();
       if (loss_sink.call) loss_sink.call(loss_sink.self);
       if constexpr (Space::host_accessible) middle = device_.now(), in_forward = context_.take_exchange_seconds();
       context_.backward(ready_sink);
     };
-    bool const repeats =
-        !traced_ && (heard || (!loss_sink.call && !ready_sink.call)) && device_.repeat(context_, brought, heard, pass);
-    if (!repeats) pass();
+    bool const replayed = !traced_ && (ready || (!loss_sink.call && !ready_sink.call)) &&
+                          device_.run_recorded(context_, device_batch, ready, pass);
+    if (!replayed) pass();
     auto const end = device_.now();
-    device_.end_pass(begin, end, repeats);
+    device_.end_pass(begin, end, replayed);
     if constexpr (Space::host_accessible) {
-      device_.took(&PhaseSeconds::forward, begin, middle);
-      device_.took(&PhaseSeconds::backward, middle, end);
-      device_.waited(&PhaseSeconds::forward, in_forward);
-      device_.waited(&PhaseSeconds::backward, context_.take_exchange_seconds());
+      device_.add_phase(&PhaseSeconds::forward, begin, middle);
+      device_.add_phase(&PhaseSeconds::backward, middle, end);
+      device_.count_as_communication(&PhaseSeconds::forward, in_forward);
+      device_.count_as_communication(&PhaseSeconds::backward, context_.take_exchange_seconds());
     } else {
-      device_.took(&PhaseSeconds::pass, begin, end);
+      device_.add_phase(&PhaseSeconds::pass, begin, end);
     }
-    return repeats;
+    return replayed;
   }
 
   /// Runs the batches of all shards in turns. Afterwards loss and gradients are sums over the shards. Sinks are called
@@ -153,10 +153,10 @@ class Replica {
     device_.enter();
     for (int shard = 0; shard < shards(); ++shard) {
       auto const& batch = batches[static_cast<std::size_t>(shard)];
-      take_shard(shard);
+      select_shard(shard);
       if (!step.first)
         device_.change_loss([&](double* totals) {
-          context_.set_written(shard_sum_.take_up(stream(), shard, gradient_data(), totals));
+          context_.set_written(shard_sum_.restore(stream(), shard, gradient_data(), totals));
         });
       if (step.last) {
         shard_sum_.begin(shard);
@@ -164,12 +164,11 @@ class Replica {
         run_last(batch, step, completes ? loss_sink : LossSink{}, completes ? ready_sink : nn::ReadySink{});
       } else {
         run(batch, step);
-        device_.change_loss([&](double* totals) {
-          shard_sum_.set_aside(stream(), shard, gradient_data(), totals, context_.written());
-        });
+        device_.change_loss(
+            [&](double* totals) { shard_sum_.save(stream(), shard, gradient_data(), totals, context_.written()); });
       }
     }
-    take_shard(0);
+    select_shard(0);
     return false;
   }
   /// Returns how many shards of each micro-step the replica computes.
@@ -180,10 +179,10 @@ class Replica {
   void for_shards(int device, F&& f) {
     device_.enter();
     for (int shard = 0; shard < shards(); ++shard) {
-      take_shard(shard);
+      select_shard(shard);
       f(device * shards() + shard, *this);
     }
-    take_shard(0);
+    select_shard(0);
   }
 
   /// Records the times of operations and phases in `timeline`, for steps that begin after this call. Passes are not
@@ -201,20 +200,21 @@ class Replica {
   template <class Batch>
   void send(Batch const& batch) {
     device_.enter();
-    device_.send(batch);
+    device_.prefetch(batch);
   }
   /// Discards the batch that was sent last.
-  void forget_sent() { device_.forget_sent(); }
+  void cancel_prefetch() { device_.cancel_prefetch(); }
 
   /// Returns the loss of a batch. Passes the model's prediction or the parts of its loss to the metrics. Learns
   /// nothing. A model with its own `forward` runs again for its prediction.
   template <class Batch, class... Metric>
   nn::Loss<HostSpace> evaluate(Batch const& batch, Metric&... metrics) {
     device_.enter();
-    renew_shadow();
-    Arrival const arrival{device_};
-    auto const& brought = device_.bring(batch);
-    return placing(batch, [&] { return detail::evaluated(device_, *model_, context_, brought, batch, metrics...); });
+    update_shadow();
+    ReleaseGuard const release{device_};
+    auto const& device_batch = device_.copy_to_device(batch);
+    return with_row_position(
+        batch, [&] { return detail::evaluate_batch(device_, *model_, context_, device_batch, batch, metrics...); });
   }
 
   /// Zeroes the gradients of parameters that no layer used in this step. Gradients by rows have no touched row then.
@@ -255,15 +255,15 @@ class Replica {
   [[nodiscard]] float const* value_data() const noexcept { return values_.data(); }
   /// Returns the values for writing, before the next pass.
   [[nodiscard]] float* value_data() noexcept {
-    shadow_is_old_ = true;
+    shadow_outdated_ = true;
     return values_.data();
   }
   /// Output of an optimizer step: the values, and their 16-bit shadow if matrix products take 16 bits.
-  struct Stepped {
+  struct UpdateTarget {
     float* values;
     optim::Shadow shadow;
   };
-  [[nodiscard]] Stepped stepped() noexcept { return {values_.data(), shadow_.data()}; }
+  [[nodiscard]] UpdateTarget update_target() noexcept { return {values_.data(), shadow_.data()}; }
   /// Returns the loss scale, with scales_loss.
   [[nodiscard]] auto& loss_scale() noexcept { return loss_scale_; }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
@@ -284,9 +284,9 @@ class Replica {
 
  private:
   /// Releases the host's batch at the end of the scope, also after an exception.
-  struct Arrival {
+  struct ReleaseGuard {
     Device const& device;
-    ~Arrival() { device.release(); }
+    ~ReleaseGuard() { device.release(); }
   };
   static constexpr bool has_shadow = !std::is_same_v<nn::Operand<Context>, typename Context::Real>;
   using Shadow = std::conditional_t<has_shadow, typename Context::Scalar, bfloat16>;
@@ -294,15 +294,15 @@ class Replica {
   [[nodiscard]] static std::size_t bytes_of(Index floats) noexcept {
     return static_cast<std::size_t>(floats) * sizeof(float);
   }
-  void renew_shadow() {
+  void update_shadow() {
     if constexpr (has_shadow)
-      if (std::exchange(shadow_is_old_, false))
+      if (std::exchange(shadow_outdated_, false))
         kernel::Convert<Space>::template run<Shadow, float>(stream(), {values_.data(), {size()}},
                                                             {shadow_.data(), {size()}});
   }
   /// Calls f and adds the row's position in the epoch to a layer's RowError.
   template <class Batch, class F>
-  static auto placing(Batch const& batch, F&& f) {
+  static auto with_row_position(Batch const& batch, F&& f) {
     try {
       return f();
     } catch (RowError const& error) {
@@ -312,12 +312,12 @@ class Replica {
       throw;
     }
   }
-  [[nodiscard]] static detail::ShardSum<Space> bound(Context& context, float const* values, float* gradients,
-                                                     nn::ParameterLayout const& layout, int shards) {
+  [[nodiscard]] static detail::ShardSum<Space> bind_context(Context& context, float const* values, float* gradients,
+                                                            nn::ParameterLayout const& layout, int shards) {
     context.bind(values, gradients, layout);
     return detail::ShardSum<Space>(shards, layout.size(), context.touched());
   }
-  void take_shard(int shard) { shard_buffers_.take(device_, shard, buffers_.data()); }
+  void select_shard(int shard) { shard_buffers_.select(device_, shard, buffers_.data()); }
   /// Runs the last micro-batch of a shard's step and adds the sums of the shards before it.
   template <class Batch>
   void run_last(Batch const& batch, MicroStep const& step, LossSink loss_sink, nn::ReadySink ready_sink) {
@@ -347,8 +347,8 @@ class Replica {
     }
     auto const begin = device_.now();
     zero_unwritten();
-    sum_rest();
-    device_.took(Space::host_accessible ? &PhaseSeconds::backward : &PhaseSeconds::pass, begin, device_.now());
+    sum_remaining();
+    device_.add_phase(Space::host_accessible ? &PhaseSeconds::backward : &PhaseSeconds::pass, begin, device_.now());
   }
   void sum_loss() {
     device_.change_loss([this](double* totals) { shard_sum_.add_totals(stream(), totals); });
@@ -361,8 +361,8 @@ class Replica {
     sum(offset, count);
     summed_.push_back(offset);
   }
-  void sum_rest() {
-    shard_sum_.unite(gradient_data());
+  void sum_remaining() {
+    shard_sum_.unite_touched_rows(gradient_data());
     if (summed_.empty()) return sum(0, size());
     std::sort(summed_.begin(), summed_.end());
     for (auto const& entry : layout_->entries())
@@ -389,7 +389,7 @@ class Replica {
   Device device_;
   detail::Arena<Space> values_, buffers_;
   memory::Buffer<Shadow, Space> shadow_;  // of the values; empty if matrix products take float
-  bool shadow_is_old_ = true, traced_ = false;
+  bool shadow_outdated_ = true, traced_ = false;
   memory::Block gradients_;
   Context context_;
   detail::ReplicaLossScale<typename Context::Scalar, Space> loss_scale_;
@@ -397,7 +397,7 @@ class Replica {
   std::vector<Index> summed_;  // offsets of parameters that the current shard has already added
   detail::ShardBuffers<Space> shard_buffers_;
   std::vector<double> used_;
-  detail::ShardsInTurns in_turns_;
+  detail::SequentialShards sequential_shards_;
 };
 
 }}}  // namespace lockstep::parallel

@@ -26,7 +26,7 @@ inline constexpr double small_kernel_ms = 0.010;
 /// Returns the limit of a GPU whose forward and backward take most of a step.
 [[nodiscard]] DeviceLimit device_limit(StepProfile const& profile) noexcept;
 
-/// Returns the limit as a verdict's word.
+/// Returns the limit as Bottleneck::bound.
 [[nodiscard]] char const* name_of(DeviceLimit limit) noexcept;
 
 /// Returns the measurements behind a limit, as the middle of a sentence.

@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace scaling::detail {
 /// A possible change and its expected gain.
 struct Remedy {
   double gain = 0;  ///< gain in samples per second: 0.1 is 1.1 times as fast; 0: unknown
-  std::string says;
+  std::string description;
 };
 
 /// Sorts remedies, the best first.
@@ -26,7 +26,7 @@ inline void sort(std::vector<Remedy>& remedies) {
     auto const percent = rounded(100 * remedy.gain, 0);
     out += remedy.gain > 0 ? "  +" + std::string(percent.size() < 3 ? 3 - percent.size() : 0, ' ') + percent + " %  "
                            : "         ";
-    out += remedy.says + "\n";
+    out += remedy.description + "\n";
   }
   return out;
 }

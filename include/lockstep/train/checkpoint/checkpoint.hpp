@@ -25,6 +25,7 @@
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/train/detail/saved_state_reader.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/logs/observer.hpp>
 
@@ -91,54 +92,36 @@ struct Progress {
   }
   /// @throws DataError if the string is not a valid state, or has another version; `where` names its origin
   [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where) {
-    auto const value = json::parse(text, where);
-    if (auto const found = value.at("version").integer(); found != version)
-      throw DataError(where + ": the state of training has version " + std::to_string(found) +
-                      "; this library reads version " + std::to_string(version));
+    detail::SavedStateReader const in({"the state of training", "run", "resume from another checkpoint", version}, text,
+                                      where);
     Progress out;
-    out.steps = value.at("steps").integer();
-    out.effective_batch_size = value.at("effective_batch_size").integer();
-    auto const whole = [&]<class T>(T& to, char const* name) {
-      auto const number = value.at(name).integer();
-      if (!std::in_range<T>(number)) refuse(where, name, std::to_string(number));
-      to = static_cast<T>(number);
-    };
-    if (value.find("reproducible")) whole(out.reproducible, "reproducible");
-    if (auto const* scale = value.find("loss_scale")) {
-      using Scaler = optim::LossScaler;
-      auto const number = scale->number();
-      int exponent = 0;
-      if (number < Scaler::least || number > Scaler::most || std::frexp(number, &exponent) != 0.5)
-        refuse(where, "loss_scale", std::to_string(number));
-      out.loss_scale.scale = static_cast<float>(number);
-      whole(out.loss_scale.good_steps, "good_steps"), whole(out.loss_scale.skipped, "skipped_steps");
+    out.steps = in.integer("steps", 0, most_steps);
+    out.effective_batch_size = in.integer("effective_batch_size", 1, most_steps);
+    if (in.has("reproducible")) out.reproducible = in.integer<int>("reproducible", 0, most_steps);
+    if (in.has("loss_scale")) out.loss_scale = in.loss_scale(out.steps, detail::SavedStateReader::ZeroScale::refused);
+    out.timed_products = in.string_or_empty("timed_products");
+    if (in.has("steps_before")) {
+      out.before.steps = in.integer("steps_before", 0, most_steps);
+      out.before.epochs = in.integer("epochs_before", 0, most_steps);
     }
-    if (auto const* products = value.find("timed_products")) out.timed_products = products->string();
-    if (value.find("steps_before")) whole(out.before.steps, "steps_before"), whole(out.before.epochs, "epochs_before");
-    if (auto const* named = value.find("optimizer")) out.optimizer = named->string();
-    auto const& seed = value.at("seed").string();
-    auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
-    if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse(where, "seed", seed);
-    out.epoch_loss = {value.at("loss_sum").number(), value.at("loss_weight").number()};
-    out.seconds = value.at("seconds").number();
-    for (auto const& step : value.at("resumed_at").array()) out.resumed_at.push_back(step.integer());
-    auto const number = [](json::Value const& v) {
-      return v.is<double>() || v.is<std::int64_t>() ? v.number() : std::nan("");
-    };
-    for (auto const& each : value.at("evaluations").array()) {
-      EvaluationReport report{each.at("step").integer(),
-                              each.at("epoch").integer(),
-                              each.at("samples").integer(),
-                              number(each.at("loss")),
-                              {},
-                              each.at("seconds").number(),
-                              each.at("best").boolean()};
-      for (auto const& [name, metric] : each.at("metrics").object())
-        report.metrics.emplace_back(name.c_str(), number(metric));
-      out.evaluations.push_back(std::move(report));
+    out.optimizer = in.string_or_empty("optimizer");
+    out.seed = in.seed();
+    out.epoch_loss = {in.value().at("loss_sum").number(), in.non_negative("loss_weight")};
+    out.seconds = in.non_negative("seconds");
+    Index earlier = 0;
+    for (auto const& step : in.value().at("resumed_at").array()) {
+      earlier = in.within("resumed_at", step.integer(), earlier, out.steps);
+      out.resumed_at.push_back(earlier);
     }
-    out.data = data::LoaderState::from_json(value.at("data").string());
-    out.check(where);
+    earlier = 0;
+    for (auto const& each : in.value().at("evaluations").array()) {
+      out.evaluations.push_back(read_evaluation(each));
+      auto const& report = out.evaluations.back();
+      earlier = in.within("an evaluation's step", report.step, earlier, out.steps);
+      in.within("an evaluation's epoch", report.epoch, 0, out.steps);
+      in.within("an evaluation's samples", report.samples, 0, most_steps);
+    }
+    out.data = data::LoaderState::from_json(in.value().at("data").string());
     return out;
   }
 
@@ -147,36 +130,20 @@ struct Progress {
   static constexpr Index most_steps = Index{1} << 48;      ///< upper bound of any run
 
  private:
-  [[noreturn]] static void refuse(std::string const& where, std::string const& name, std::string const& value) {
-    throw DataError(where + ": in the state of training " + name + " is " + value +
-                    ", which no run writes; the file is damaged, resume from another checkpoint");
-  }
-  void check(std::string const& where) const {
-    auto const within = [&](char const* name, Index value, Index least, Index most) {
-      if (value < least || value > most) refuse(where, name, std::to_string(value));
+  [[nodiscard]] static EvaluationReport read_evaluation(json::Value const& value) {
+    auto const number_or_nan = [](json::Value const& v) {
+      return v.is<double>() || v.is<std::int64_t>() ? v.number() : std::nan("");
     };
-    auto const positive = [&](char const* name, double value) {
-      if (!(value >= 0) || !std::isfinite(value)) refuse(where, name, std::to_string(value));
-    };
-    within("steps", steps, 0, most_steps);
-    within("effective_batch_size", effective_batch_size, 1, most_steps);
-    within("reproducible", reproducible, 0, most_steps);
-    within("steps_before", before.steps, 0, most_steps);
-    within("epochs_before", before.epochs, 0, most_steps);
-    if (loss_scale) {
-      within("good_steps", loss_scale.good_steps, 0, steps);
-      within("skipped_steps", loss_scale.skipped, 0, steps);
-    }
-    positive("loss_weight", epoch_loss.weight);
-    positive("seconds", seconds);
-    Index earlier = 0;
-    for (Index const step : resumed_at) within("resumed_at", step, earlier, steps), earlier = step;
-    earlier = 0;
-    for (auto const& each : evaluations) {
-      within("an evaluation's step", each.step, earlier, steps), earlier = each.step;
-      within("an evaluation's epoch", each.epoch, 0, steps);
-      within("an evaluation's samples", each.samples, 0, most_steps);
-    }
+    EvaluationReport report{value.at("step").integer(),
+                            value.at("epoch").integer(),
+                            value.at("samples").integer(),
+                            number_or_nan(value.at("loss")),
+                            {},
+                            value.at("seconds").number(),
+                            value.at("best").boolean()};
+    for (auto const& [name, metric] : value.at("metrics").object())
+      report.metrics.emplace_back(name.c_str(), number_or_nan(metric));
+    return report;
   }
 };
 
@@ -202,7 +169,7 @@ namespace detail {
 template <class Parse>
 auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, std::string_view key, char const* remedy,
                    parallel::SessionState& state, Parse const& parse) {
-  return naming_file(path, [&] {
+  return with_file_name(path, [&] {
     SafetensorsFile const file(path);
     std::string const* text = nullptr;
     auto const all = file.metadata();
@@ -235,15 +202,15 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
 /// Returns the steps of a folder's checkpoints, ascending. Empty if the folder has none or does not exist.
 /// @throws DataError if the folder exists and cannot be read
 [[nodiscard]] inline std::vector<Index> checkpoint_steps(std::string const& folder) {
-  constexpr std::string_view before = "step_", behind = ".safetensors";
+  constexpr std::string_view prefix = "step_", suffix = ".safetensors";
   std::vector<Index> all;
   auto* const open = ::opendir(folder.c_str());
   if (!open && errno != ENOENT)
     throw DataError(folder + ": cannot look for checkpoints there: " + std::strerror(errno));
   while (auto const* entry = open ? ::readdir(open) : nullptr) {
     std::string_view const name = entry->d_name;
-    if (!name.starts_with(before) || !name.ends_with(behind)) continue;
-    auto const digits = name.substr(before.size(), name.size() - before.size() - behind.size());
+    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
+    auto const digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
     Index steps = -1;
     auto const read = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
     if (read.ec == std::errc{} && steps >= 0 && digits == std::to_string(steps)) all.push_back(steps);
@@ -281,19 +248,19 @@ inline void remove_old_checkpoints(std::string const& folder, Index step, Index 
 
 namespace detail {
 /// Returns the absolute path. An empty path stays empty.
-inline std::string absolute(std::string const& path) {
+inline std::string absolute_path(std::string const& path) {
   char here[PATH_MAX];
-  bool const is = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
-  return is ? path : here + ("/" + path);
+  bool const unchanged = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
+  return unchanged ? path : here + ("/" + path);
 }
 
 /// Returns whether a file is in a folder. Compares the folders' device and inode, not their names.
-inline bool lies_in(std::string const& path, std::string const& folder) {
+inline bool is_in_folder(std::string const& path, std::string const& folder) {
   auto const slash = path.rfind('/');
-  struct ::stat above {};
-  struct ::stat place {};
-  return ::stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &above) == 0 &&
-         ::stat(folder.c_str(), &place) == 0 && above.st_dev == place.st_dev && above.st_ino == place.st_ino;
+  struct ::stat parent {};
+  struct ::stat target {};
+  return ::stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &parent) == 0 &&
+         ::stat(folder.c_str(), &target) == 0 && parent.st_dev == target.st_dev && parent.st_ino == target.st_ino;
 }
 
 /// Removes the partial files of runs that were killed. Files that cannot be removed stay.
@@ -309,17 +276,17 @@ inline void remove_partial_checkpoints(std::string const& folder) {
 
 /// Creates a folder for checkpoints with its parents, if missing.
 /// @throws DataError with the system's reason, also if the folder is not writable
-inline void make_folder(std::string const& folder) {
+inline void create_folder(std::string const& folder) {
   auto const made = [&] { return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST; };
-  bool there = made();
-  if (auto const above = folder.find_last_of('/');
-      !there && errno == ENOENT && above != std::string::npos && above > 0) {
-    make_folder(folder.substr(0, above));
-    there = made();
+  bool exists = made();
+  if (auto const slash = folder.find_last_of('/');
+      !exists && errno == ENOENT && slash != std::string::npos && slash > 0) {
+    create_folder(folder.substr(0, slash));
+    exists = made();
   }
-  if (there && ::access((folder + "/.").c_str(), W_OK | X_OK) == 0) return;
+  if (exists && ::access((folder + "/.").c_str(), W_OK | X_OK) == 0) return;
   throw DataError(folder + ": " +
-                  (there ? "checkpoints cannot be written there: " : "cannot make the folder for checkpoints: ") +
+                  (exists ? "checkpoints cannot be written there: " : "cannot make the folder for checkpoints: ") +
                   std::strerror(errno));
 }
 }  // namespace detail
@@ -327,7 +294,7 @@ inline void make_folder(std::string const& folder) {
 /// Returns the path of the checkpoint `name`, such as "step_500", in `folder`. Creates the folder if it is missing.
 /// @throws DataError with the system's reason
 [[nodiscard]] inline std::string checkpoint_path(std::string const& folder, std::string const& name) {
-  detail::make_folder(folder);
+  detail::create_folder(folder);
   return folder + "/" + name + ".safetensors";
 }
 

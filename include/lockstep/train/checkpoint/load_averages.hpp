@@ -37,7 +37,7 @@ namespace detail {
 inline Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                               std::span<float> buffers = {}) {
   detail::check_arenas("load_averages", layout, values.size(), buffers.size());
-  return detail::naming_file(path, [&] {
+  return detail::with_file_name(path, [&] {
     detail::SafetensorsFile const file(path);
     auto const optimizer = detail::optimizer_of(file, path);
     if (!optimizer.starts_with("Averaged "))
@@ -52,13 +52,13 @@ inline Metadata load_averages(std::string const& path, nn::ParameterLayout const
     std::size_t states = 0;
     auto const& entries = layout.entries();
     while (!entries.empty() && file.header.find(name_of(states, entries[0].name))) ++states;
-    std::vector<float> ahead(values.size());
+    std::vector<float> lag(values.size());
     for (auto const& entry : entries)
       file.read_tensor(
           path, name_of(std::max<std::size_t>(states, 1) - 1, entry.name), entry,
-          std::span(ahead).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
+          std::span(lag).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
     file.read(path, layout, values.data(), buffers.data(), {});
-    for (std::size_t i = 0; i < ahead.size(); ++i) values[i] -= ahead[i];
+    for (std::size_t i = 0; i < lag.size(); ++i) values[i] -= lag[i];
     return file.texts();
   });
 }

@@ -24,7 +24,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 class [[nodiscard]] AtomicFile {
  public:
   /// @throws DataError if the path cannot be written to; the message names the path and the system's reason
-  explicit AtomicFile(std::string path) : path_(target_of(std::move(path))), temporary_(path_ + beside()) {
+  explicit AtomicFile(std::string path) : path_(target_of(std::move(path))), temporary_(path_ + temporary_suffix()) {
     if (path_.empty()) throw DataError("the path of a file to write is empty; name one");
     struct ::stat found {};
     bool const exists = ::stat(path_.c_str(), &found) == 0;
@@ -66,9 +66,9 @@ class [[nodiscard]] AtomicFile {
     ::close(std::exchange(file_, -1));
     auto const slash = path_.rfind('/');  // the folder is synchronized too, if the file system supports that
     auto const folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    if (int const place = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); place >= 0) {
-      ::fsync(place);
-      ::close(place);
+    if (int const descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); descriptor >= 0) {
+      ::fsync(descriptor);
+      ::close(descriptor);
     }
   }
 
@@ -86,7 +86,7 @@ class [[nodiscard]] AtomicFile {
     return path;
   }
   /// Returns a suffix that no other process and no other file of this process uses.
-  static std::string beside() {
+  static std::string temporary_suffix() {
     static std::atomic<unsigned> written{0};
     return "." + std::to_string(::getpid()) + "-" + std::to_string(written++) + ".partial";
   }

@@ -71,7 +71,7 @@ void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buff
 }
 
 /// Returns whether a metadata key is reserved by Lockstep.
-inline bool is_ours(std::string_view key) noexcept { return key.starts_with("lockstep."); }
+inline bool is_reserved(std::string_view key) noexcept { return key.starts_with("lockstep."); }
 
 /// Metadata key of a JSON object that has each tensor's checksum by its name in the file.
 inline constexpr std::string_view checksums_key = "lockstep.checksums";
@@ -80,20 +80,20 @@ inline constexpr std::string_view checksums_key = "lockstep.checksums";
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 inline void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
                               float const* buffers, Moments<float const> const& moments, Metadata const& metadata) {
-  Moments<float const> const unread{
+  Moments<float const> const placeholder{
       moments.count, [](void* any, std::size_t) { return static_cast<float const*>(any); }, const_cast<float*>(values)};
   std::vector<Checksum> sums(layout.entries().size() * (1 + moments.count) + layout.buffers().size());
   auto const header = [&] {
     json::Writer out, checksums;
     checksums.begin_object();
     auto sum = sums.begin();
-    for_tensors(layout, values, buffers, unread,
+    for_tensors(layout, values, buffers, placeholder,
                 [&](std::string const& name, auto const&, float const*) { checksums.member(name, to_string(*sum++)); });
     out.begin_object().key("__metadata__").begin_object();
     for (auto const& [name, text] : metadata) out.member(name, text);
     out.member(checksums_key, checksums.end_object().text()).end_object();
     std::size_t begin = 0;
-    for_tensors(layout, values, buffers, unread, [&](std::string const& name, auto const& entry, float const*) {
+    for_tensors(layout, values, buffers, placeholder, [&](std::string const& name, auto const& entry, float const*) {
       auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
       out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
       out.member("data_offsets", std::array{begin, end}).end_object();
@@ -150,7 +150,7 @@ namespace detail {
 
 /// Returns f(). Adds the path to DataErrors that lack it.
 template <class F>
-auto naming_file(std::string const& path, F const& f) {
+auto with_file_name(std::string const& path, F const& f) {
   try {
     return f();
   } catch (DataError const& error) {
@@ -160,11 +160,11 @@ auto naming_file(std::string const& path, F const& f) {
 }
 
 /// JSON object with fast lookup of many members.
-struct ManyMembers {
+struct IndexedObject {
   json::Value value;
   NameTable table = {};
 
-  explicit ManyMembers(json::Value object) : value(std::move(object)) {
+  explicit IndexedObject(json::Value object) : value(std::move(object)) {
     for (std::size_t i = 0; i < value.object().size(); ++i) table.add(*this);
   }
   [[nodiscard]] std::string_view operator()(std::size_t i) const { return value.object()[i].first; }
@@ -177,8 +177,8 @@ struct ManyMembers {
 /// Safetensors file: its header, and access to its tensors with checked offsets.
 struct SafetensorsFile {
   std::unique_ptr<std::FILE, CloseFile> file;
-  ManyMembers header{json::Object{}};
-  ManyMembers checksums{json::Object{}};  // empty for files of other programs
+  IndexedObject header{json::Object{}};
+  IndexedObject checksums{json::Object{}};  // empty for files of other programs
   Index data_begin = 0, data_bytes = 0;
 
   explicit SafetensorsFile(std::string const& path) : file(std::fopen(path.c_str(), "rbe")) {
@@ -202,9 +202,9 @@ struct SafetensorsFile {
     if (!take(text.data(), text.size())) throw DataError(path + ": cannot be read to its end");
     data_begin = static_cast<Index>(sizeof length + length);
     data_bytes = static_cast<Index>(size) - data_begin;
-    header = ManyMembers(json::parse(text, path));
+    header = IndexedObject(json::parse(text, path));
     for (auto const& [name, value] : metadata())
-      if (name == checksums_key) checksums = ManyMembers(json::parse(value, path + ": " + name));
+      if (name == checksums_key) checksums = IndexedObject(json::parse(value, path + ": " + name));
   }
 
   [[nodiscard]] Metadata metadata() const {
@@ -217,7 +217,7 @@ struct SafetensorsFile {
   /// Returns the metadata without the keys that Lockstep reserves.
   [[nodiscard]] Metadata texts() const {
     auto out = metadata();
-    std::erase_if(out, [](auto const& text) { return is_ours(text.first); });
+    std::erase_if(out, [](auto const& text) { return is_reserved(text.first); });
     return out;
   }
 
@@ -346,7 +346,7 @@ struct SafetensorsFile {
 inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                                 std::span<float> buffers, NamesInFile const& names) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
-  return detail::naming_file(path, [&] {
+  return detail::with_file_name(path, [&] {
     detail::SafetensorsFile const file(path);
     file.read(path, layout, values.data(), buffers.data(), {}, names);
     return file.texts();
@@ -355,10 +355,10 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
 
 inline std::string load_text(std::string const& path, std::string_view name) {
   std::string names;
-  auto const texts = detail::naming_file(path, [&] { return detail::SafetensorsFile(path).metadata(); });
+  auto const texts = detail::with_file_name(path, [&] { return detail::SafetensorsFile(path).metadata(); });
   for (auto const& [each, text] : texts) {
     if (each == name) return text;
-    if (!detail::is_ours(each)) names += (names.empty() ? "" : ", ") + each;
+    if (!detail::is_reserved(each)) names += (names.empty() ? "" : ", ") + each;
   }
   throw DataError(path + ": no string \"" + std::string(name) + "\" was saved with the parameters; " +
                   (names.empty() ? "none was" : "there are: " + names));

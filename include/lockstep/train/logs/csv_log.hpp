@@ -11,7 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/train/detail/csv_quoted.hpp>
 #include <lockstep/train/detail/log_columns.hpp>
-#include <lockstep/train/detail/one_fit.hpp>
+#include <lockstep/train/detail/single_fit_guard.hpp>
 #include <lockstep/train/logs/detail/line_file.hpp>
 #include <lockstep/train/logs/observer.hpp>
 
@@ -31,12 +31,12 @@ class CsvLog final : public Observer {
 
   /// Removes rows of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override {
-    one_fit_.start("CsvLog", file_.path(), report.resumed);
+    fit_guard_.start("CsvLog", file_.path(), report.resumed);
     metrics_ = report.metrics;
     std::string header;
     for (auto const* name : detail::log_columns) header += (header.empty() ? "" : ",") + std::string(name);
     for (auto const& name : metrics_) header += "," + detail::csv_cell(name);
-    auto const kept = file_.keep(report.resumed, [&](std::string const& line, Index row) {
+    auto const kept = file_.truncate_after(report.resumed, [&](std::string const& line, Index row) {
       if (row > 1) return step_of(line, row);
       if (line == header) return Index{0};
       throw DataError(file_.path() + ": its columns are \"" + line + "\", but the resumed run has \"" + header +
@@ -53,20 +53,20 @@ class CsvLog final : public Observer {
     if (report.loss_scale > 0)
       add(report.loss_scale), add(report.skipped_steps);
     else
-      leave(2);
-    report.gradient_norm > 0 ? add(report.gradient_norm) : leave(1);
-    leave(metrics_.size());
+      add_empty(2);
+    report.gradient_norm > 0 ? add(report.gradient_norm) : add_empty(1);
+    add_empty(metrics_.size());
     file_.write(line_);
   }
 
   void evaluation(EvaluationReport const& report) override {
     line_ = "evaluation";
-    add(report.step), add(report.epoch), add(report.loss), leave(1);
-    add(report.samples), leave(1), add(report.seconds), leave(3);
+    add(report.step), add(report.epoch), add(report.loss), add_empty(1);
+    add(report.samples), add_empty(1), add(report.seconds), add_empty(3);
     for (auto const& name : metrics_) {
       auto const found = std::find_if(report.metrics.begin(), report.metrics.end(),
                                       [&](auto const& metric) { return metric.first == name; });
-      found == report.metrics.end() ? leave(1) : add(found->second);
+      found == report.metrics.end() ? add_empty(1) : add(found->second);
     }
     file_.write(line_);
   }
@@ -79,7 +79,7 @@ class CsvLog final : public Observer {
     line_.append(text, std::to_chars(text, text + sizeof text, value).ptr);
   }
   /// Adds empty cells.
-  void leave(std::size_t cells) { line_.append(cells, ','); }
+  void add_empty(std::size_t cells) { line_.append(cells, ','); }
 
   [[nodiscard]] Index step_of(std::string const& line, Index row) const {
     Index step = 0;
@@ -91,7 +91,7 @@ class CsvLog final : public Observer {
   }
 
   detail::LineFile file_;
-  detail::OneFit one_fit_;
+  detail::SingleFitGuard fit_guard_;
   std::vector<std::string> metrics_;
   std::string line_;
 };

@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
-#include <lockstep/train/detail/one_fit.hpp>
+#include <lockstep/train/detail/single_fit_guard.hpp>
 #include <lockstep/train/logs/detail/line_file.hpp>
 #include <lockstep/train/logs/observer.hpp>
 
@@ -24,8 +24,8 @@ class MetricsLog final : public Observer {
 
   /// Removes lines of steps after the checkpoint that the run resumes from.
   void start(StartReport const& report) override {
-    one_fit_.start("MetricsLog", file_.path(), report.resumed);
-    file_.keep(report.resumed, [this](std::string const& line, Index number) {
+    fit_guard_.start("MetricsLog", file_.path(), report.resumed);
+    file_.truncate_after(report.resumed, [this](std::string const& line, Index number) {
       try {
         return json::parse(line, file_.path()).at("step").integer();
       } catch (DataError const&) {
@@ -60,7 +60,7 @@ class MetricsLog final : public Observer {
 
  private:
   detail::LineFile file_;
-  detail::OneFit one_fit_;
+  detail::SingleFitGuard fit_guard_;
   json::Writer line_;
 };
 

@@ -17,9 +17,9 @@ struct StartReport {
   Index steps = 0;  ///< optimizer steps of the whole run
   Index epochs = 0;
   Index resumed = 0;  ///< step of the checkpoint that the run resumes from; 0 for a new run
-  Index best = 0;     ///< step of the best evaluation so far, by the current judge_by; 0 if there was none
+  Index best = 0;     ///< step of the best evaluation so far, by the current best_by; 0 if there was none
   std::vector<std::string> metrics{};  ///< names of the values of evaluations, in order
-  std::string judge_by = "loss";       ///< loss or metric that decides which evaluation is best
+  std::string best_by = "loss";        ///< loss or metric that decides which evaluation is best
 };
 
 /// Report of one optimizer step.
@@ -53,7 +53,7 @@ struct EvaluationProgress {
 };
 
 /// Progress callback: f(done, all). May be empty.
-using StepsMade = std::function<void(Index done, Index all)>;
+using ProgressCallback = std::function<void(Index done, Index all)>;
 
 /// Result of one evaluation: means over all evaluation samples.
 struct EvaluationReport {
@@ -63,7 +63,7 @@ struct EvaluationReport {
   double loss = 0;
   std::vector<std::pair<std::string, double>> metrics = {};
   double seconds = 0;  ///< since the start of the run
-  bool best = false;   ///< best so far, by FitOptions::judge_by
+  bool best = false;   ///< best so far, by FitOptions::best_by
 };
 
 /// Receives the events of a trainer, on the thread that trains. Override the functions you need. An exception of an

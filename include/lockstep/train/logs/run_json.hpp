@@ -20,7 +20,7 @@ struct RunLabels {
   std::string example = {};               ///< name of the program
   std::string backend = "host";           ///< "host" or "cuda"
   std::string parameters_sha256 = {};     ///< of the final parameters
-  std::string bound = {}, says = {};      ///< verdict: the bottleneck of the run, as a word and as a sentence
+  std::string bound = {}, summary = {};   ///< the bottleneck of the run, as a word and as a sentence
   std::string precision = "fp32";         ///< of activations: "fp32", "bf16" or "fp16"
   std::vector<std::string> command = {};  ///< command line of the run, by word
   std::vector<std::pair<std::string, std::string>> settings = {};  ///< settings such as {"lr", "0.001"}
@@ -47,7 +47,7 @@ inline void write_setting(json::Writer& out, std::string_view text) {
 }
 
 inline void write_phases(json::Writer& out, RunRecord const& record) {
-  auto const member = [&](char const* name, double seconds) { out.member(name, record.milliseconds_of_step(seconds)); };
+  auto const member = [&](char const* name, double seconds) { out.member(name, record.ms_per_step(seconds)); };
   out.key("phases_ms").begin_object();
   member("data_wait", record.data_wait_seconds);
   if (record.phases.pass > 0) {
@@ -71,10 +71,10 @@ inline void write_gpu(json::Writer& out, parallel::DeviceStep const& step) {
 inline void write_ranks(json::Writer& out, RunRecord const& record) {
   out.key("ranks_ms").begin_array();
   for (auto const& rank : record.ranks) {
-    out.begin_object().member("data_wait", record.milliseconds_of_step(rank.data_wait));
-    out.member("compute", record.milliseconds_of_step(rank.compute));
-    out.member("communication_exposed", record.milliseconds_of_step(rank.communication));
-    out.member("optimizer", record.milliseconds_of_step(rank.optimizer)).end_object();
+    out.begin_object().member("data_wait", record.ms_per_step(rank.data_wait));
+    out.member("compute", record.ms_per_step(rank.compute));
+    out.member("communication_exposed", record.ms_per_step(rank.communication));
+    out.member("optimizer", record.ms_per_step(rank.optimizer)).end_object();
   }
   out.end_array();
 }
@@ -151,7 +151,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   if (auto const scale = record.loss_scale)
     out.member("loss_scale", static_cast<double>(scale.scale)).member("skipped_steps", scale.skipped);
   out.member("parameters_sha256", labels.parameters_sha256);
-  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.says).end_object();
+  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.summary).end_object();
   out.end_object();
   return out.text();
 }

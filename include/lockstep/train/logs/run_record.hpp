@@ -88,7 +88,7 @@ struct RunRecord {
     auto const seconds = training_seconds - startup().seconds;
     return seconds > 0 ? static_cast<double>(samples - samples_before) / seconds : 0;
   }
-  [[nodiscard]] double milliseconds_of_step(double seconds) const noexcept {
+  [[nodiscard]] double ms_per_step(double seconds) const noexcept {
     return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());
   }
   /// Returns the work of an average step on a GPU; zeros on the CPU.

@@ -16,7 +16,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/train/detail/close_file.hpp>
-#include <lockstep/train/detail/one_fit.hpp>
+#include <lockstep/train/detail/single_fit_guard.hpp>
 #include <lockstep/train/logs/detail/event_protozero.hpp>
 #include <lockstep/train/logs/observer.hpp>
 
@@ -36,7 +36,7 @@ class TensorBoard final : public Observer {
   explicit TensorBoard(std::string const& directory) : path_(directory + "/" + file_name()) {}
 
   void start(StartReport const& report) override {
-    one_fit_.start("TensorBoard", path_, report.resumed);
+    fit_guard_.start("TensorBoard", path_, report.resumed);
     std::error_code failed;  // ignored: fopen reports the reason
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
     file_.reset(std::fopen(path_.c_str(), "wbe"));
@@ -80,7 +80,7 @@ class TensorBoard final : public Observer {
 
   std::string path_;
   std::unique_ptr<std::FILE, detail::CloseFile> file_;
-  detail::OneFit one_fit_;
+  detail::SingleFitGuard fit_guard_;
 };
 
 #else

@@ -37,32 +37,32 @@ class Auc {
       });
       auto const logit = static_cast<float>(logits[0]);
       expect<DataError>(!std::isnan(logit), [] { return std::string("Auc: the model predicts a logit that is nan"); });
-      ++totals_[2 * place_of(logit) + (label == decltype(label){} ? 0 : 1)];
+      ++totals_[2 * bin_of(logit) + (label == decltype(label){} ? 0 : 1)];
     });
   }
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
   [[nodiscard]] double value() const noexcept {
     double zeros = 0, others = 0, right = 0;
-    for (std::size_t place = 0; place < places; ++place) {
-      auto const zeros_here = totals_[2 * place], others_here = totals_[2 * place + 1];
-      right += others_here * (zeros + zeros_here / 2);
-      zeros += zeros_here, others += others_here;
+    for (std::size_t bin = 0; bin < bins; ++bin) {
+      auto const zeros_in_bin = totals_[2 * bin], others_in_bin = totals_[2 * bin + 1];
+      right += others_in_bin * (zeros + zeros_in_bin / 2);
+      zeros += zeros_in_bin, others += others_in_bin;
     }
     return zeros > 0 && others > 0 ? right / (zeros * others) : 0;
   }
   [[nodiscard]] static constexpr char const* name() noexcept { return "auc"; }
 
  private:
-  static constexpr std::size_t places = 65536;
+  static constexpr std::size_t bins = 65536;
 
   /// Returns the rank of a number among all bfloat16 values in ascending order. 0 and -0 share a rank.
-  [[nodiscard]] static std::size_t place_of(float logit) noexcept {
+  [[nodiscard]] static std::size_t bin_of(float logit) noexcept {
     auto const bits = static_cast<unsigned>(bfloat16(logit + 0.0f).bits);
     return (bits & 0x8000u) != 0 ? 0xffffu - bits : 0x8000u + bits;
   }
 
   Label Sample::*label_;
-  std::vector<double> totals_ = std::vector<double>(2 * places);  // for each bfloat16 value: labels of 0, other labels
+  std::vector<double> totals_ = std::vector<double>(2 * bins);  // for each bfloat16 value: labels of 0, other labels
 };
 
 }}}  // namespace lockstep::train

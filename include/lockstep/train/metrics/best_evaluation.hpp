@@ -16,36 +16,36 @@ enum class BestValue { largest, smallest };
 /// equal values wins. NaN is worse than any number.
 class BestEvaluation {
  public:
-  /// @param judge_by "loss", or the name of a metric
+  /// @param best_by "loss", or the name of a metric
   /// @param of_metric the metric's best value; ignored for the loss, whose best value is the smallest
-  explicit BestEvaluation(std::string judge_by, BestValue of_metric = BestValue::largest)
-      : judge_by_(std::move(judge_by)), sign_(of_metric == BestValue::largest ? 1 : -1) {}
+  explicit BestEvaluation(std::string best_by, BestValue of_metric = BestValue::largest)
+      : best_by_(std::move(best_by)), sign_(of_metric == BestValue::largest ? 1 : -1) {}
 
   /// Records an evaluation. Returns whether it is better than all before it.
   /// @pre the report has a metric of that name
-  bool take(EvaluationReport const& report) {
+  bool add(EvaluationReport const& report) {
     auto const value = value_of(report);
     bool const better = !any_ || (std::isnan(best_) ? !std::isnan(value) : value > best_);
-    since_ = better ? 0 : since_ + 1;
+    since_best_ = better ? 0 : since_best_ + 1;
     if (better) best_ = value;
     any_ = true;
     return better;
   }
   /// Returns the number of evaluations after the best one.
-  [[nodiscard]] Index since() const noexcept { return since_; }
+  [[nodiscard]] Index evaluations_since_best() const noexcept { return since_best_; }
 
  private:
   /// Returns the value to compare by. Larger is better.
   [[nodiscard]] double value_of(EvaluationReport const& report) const {
     for (auto const& [name, value] : report.metrics)
-      if (name == judge_by_) return sign_ * value;
+      if (name == best_by_) return sign_ * value;
     return -report.loss;
   }
 
-  std::string judge_by_;
+  std::string best_by_;
   double sign_;
   double best_ = 0;
-  Index since_ = 0;
+  Index since_best_ = 0;
   bool any_ = false;
 };
 

@@ -49,10 +49,10 @@ class CtcErrorRate {
     });
     auto const layout = nn::layout_of<HostSpace>(column, prediction.layout.positions);
     for (Index row = 0; row < layout.rows; ++row) {
-      auto const read = nn::ctc_best_path(prediction, row, blank_);
+      auto const decoded = nn::ctc_best_path(prediction, row, blank_);
       auto const count = layout.tokens(row);
       totals_[0] += static_cast<double>(
-          distance(read, std::span(column.values.data + layout.start(row), static_cast<std::size_t>(count))));
+          distance(decoded, std::span(column.values.data + layout.start(row), static_cast<std::size_t>(count))));
       totals_[1] += static_cast<double>(count);
     }
   }
@@ -62,15 +62,15 @@ class CtcErrorRate {
 
  private:
   /// Returns the number of insertions, deletions and changes that turn one sequence of labels into the other.
-  template <class Wanted>
-  [[nodiscard]] static Index distance(std::vector<std::int32_t> const& read, Wanted const& wanted) {
-    std::vector<Index> row(wanted.size() + 1);  // distances to each prefix of `wanted`
+  template <class Expected>
+  [[nodiscard]] static Index distance(std::vector<std::int32_t> const& decoded, Expected const& expected) {
+    std::vector<Index> row(expected.size() + 1);  // distances to each prefix of `expected`
     std::iota(row.begin(), row.end(), Index{0});
-    for (auto const label : read) {
+    for (auto const label : decoded) {
       auto diagonal = row[0]++;
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
+      for (std::size_t i = 0; i < expected.size(); ++i) {
         auto const above = row[i + 1];
-        row[i + 1] = std::min({diagonal + (static_cast<Index>(wanted[i]) == label ? 0 : 1), above + 1, row[i] + 1});
+        row[i + 1] = std::min({diagonal + (static_cast<Index>(expected[i]) == label ? 0 : 1), above + 1, row[i] + 1});
         diagonal = above;
       }
     }

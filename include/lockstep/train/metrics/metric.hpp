@@ -9,7 +9,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 
 namespace detail {
-struct TakesValue {
+struct ValueCallback {
   void operator()(std::string const&, double) const {}
 };
 template <class M>
@@ -18,7 +18,7 @@ concept HasValue = requires(M const& metric) {
 };
 template <class M>
 concept HasValues = requires(M const& metric) {
-  metric.values(TakesValue{});
+  metric.values(ValueCallback{});
 };
 
 /// Calls f(name, value) for each value of a metric.

@@ -63,26 +63,26 @@ inline void append_from_bytes(std::vector<Generated>& all, std::string_view byte
 /// @param predictor has the parameters, equal on all ranks: Predictor{model, trainer.values()}
 /// @param loader returns prompts: batches of sequences of equal length
 /// @param next like the parameter of `beam_search`
-/// @param made called as made(batch, batches) after each of this rank's batches, such as Progress::steps
+/// @param on_progress called as on_progress(batch, batches) after each of this rank's batches, such as Progress::steps
 /// @collective with DistributedDataParallel
 /// @throws ConfigError if the loader's tail is not exact, and all that beam_search throws
 template <class Trainer, class Model, class Loader, class Next>
 [[nodiscard]] std::vector<Generated> generate(Trainer& trainer, Predictor<Model>& predictor, Loader& loader,
                                               BeamSearchOptions const& options, Next const& next,
-                                              StepsMade const& made = {}) {
+                                              ProgressCallback const& on_progress = {}) {
   if (loader.options().tail != data::Tail::exact)
     throw ConfigError("generate: the loader's tail must be exact, so that each sample is decoded once; leave it so");
   data::Split const split{.first = trainer.rank(), .count = 1, .all = trainer.ranks()};
-  std::vector<Generated> here, all;
+  std::vector<Generated> own, all;
   loader.start(split, 0, 0, 1);
   for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
     auto const held = loader.next();
     auto const samples = held.samples(0);
     auto hypotheses = beam_search(predictor, held.batches()[0], options, next);
-    if (made) made(step + 1, steps);
-    for (std::size_t k = 0; k < samples.size(); ++k) here.push_back({samples[k], std::move(hypotheses[k])});
+    if (on_progress) on_progress(step + 1, steps);
+    for (std::size_t k = 0; k < samples.size(); ++k) own.push_back({samples[k], std::move(hypotheses[k])});
   }
-  auto const bytes = detail::to_bytes(here);
+  auto const bytes = detail::to_bytes(own);
   for (int rank = 0; rank < trainer.ranks(); ++rank)
     detail::append_from_bytes(all, trainer.broadcast(rank == trainer.rank() ? bytes : std::string(), rank));
   std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.sample < b.sample; });

@@ -19,8 +19,8 @@
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/nn/module/initialize.hpp>
 #include <lockstep/train/checkpoint/load_averages.hpp>
-#include <lockstep/train/detail/one_thread.hpp>
-#include <lockstep/train/detail/take_parameters.hpp>
+#include <lockstep/train/detail/copy_parameters.hpp>
+#include <lockstep/train/detail/single_thread_guard.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -73,7 +73,7 @@ class Predictor {
   }
 
   /// Copies by name from a trainer whose model contains this one, like `set`.
-  template <detail::HasNamedNumbers Other>
+  template <detail::HasNamedTensors Other>
   Predictor(Model model, Other const& other, std::string_view in_other = {}, int threads = 1)
       : Predictor(std::move(model), threads) {
     set(other, in_other);
@@ -93,10 +93,10 @@ class Predictor {
   /// Replaces the parameters by name from a trainer whose model may have more. Names there have the prefix `in_other`:
   /// use set(trainer, "encoder.") for an encoder that was trained as a part of a model.
   /// @throws ConfigError if the other model lacks a name, ShapeError if two shapes differ
-  template <detail::HasNamedNumbers Other>
+  template <detail::HasNamedTensors Other>
   void set(Other const& other, std::string_view in_other = {}) {
     auto const turn = call();
-    detail::take_parameters({other.layout(), other.values(), other.buffers()},
+    detail::copy_parameters({other.layout(), other.values(), other.buffers()},
                             {layout_, values_.span(), buffers_.span()}, {}, in_other, 1);
     tokens_ = 0;
   }
@@ -123,7 +123,7 @@ class Predictor {
   template <class Batch>
   [[nodiscard]] auto begin(Batch const& batch) {
     auto const turn = call();
-    return go_on(batch, 0);
+    return continue_sequences(batch, 0);
   }
   /// Predicts one more token for each sequence, without recomputing the earlier tokens. The result equals the last
   /// tokens of `predict` on the whole sequences; bits are equal except with a BLAS. Calls of `predict` in between
@@ -138,7 +138,7 @@ class Predictor {
       return "Predictor: next continues the sequences of begin, but there are none; call begin first, and again "
              "after an error";
     });
-    return go_on(batch, tokens_);
+    return continue_sequences(batch, tokens_);
   }
 
   /// Reorders, repeats or drops sequences, as a beam search needs. Sequence r of the next call of `next` continues
@@ -161,13 +161,13 @@ class Predictor {
 
  private:
   /// Marks the predictor as in use until the end of a call: predictions are in its memory.
-  [[nodiscard]] detail::OneThread::Call call() {
-    return {user_, "Predictor", "make one for each thread, or hold a lock until the prediction is read"};
+  [[nodiscard]] detail::SingleThreadGuard::Call call() {
+    return {guard_, "Predictor", "make one for each thread, or hold a lock until the prediction is read"};
   }
 
   /// Runs a batch that follows `earlier` tokens of each sequence.
   template <class Batch>
-  [[nodiscard]] auto go_on(Batch const& batch, Index earlier) {
+  [[nodiscard]] auto continue_sequences(Batch const& batch, Index earlier) {
     tokens_ = 0;  // restored if this pass succeeds
     context_.keep_tokens(earlier);
     auto prediction = run(batch);
@@ -217,7 +217,7 @@ class Predictor {
   memory::Buffer<float> values_, buffers_;
   Context context_;
   Metadata metadata_;
-  detail::OneThread user_;
+  detail::SingleThreadGuard guard_;
   Index tokens_ = 0;  // per sequence, that `next` continues
   std::uint64_t seed_ = 0, passes_ = 0;
 };

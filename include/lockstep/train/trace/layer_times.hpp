@@ -38,7 +38,7 @@ struct LayerTime {
   auto const& spans = trace.device(0);
   auto const names = detail::named_spans(spans, layout);
   auto const per_step = 1 / static_cast<double>(trace.steps());
-  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  std::map<std::pair<std::string, std::string>, std::size_t> indices;
   std::vector<Span const*> inner;  // spans that no later span contains so far, the latest last
   double all = 0;
   for (std::size_t i = 0; i < spans.size(); ++i) {
@@ -48,14 +48,14 @@ struct LayerTime {
       seconds -= inner.back()->end - inner.back()->begin;
     inner.push_back(&span);
     if (names[i].operation.empty()) continue;
-    auto const [place, is_new] = places.try_emplace({names[i].layer, names[i].operation}, times.size());
+    auto const [entry, is_new] = indices.try_emplace({names[i].layer, names[i].operation}, times.size());
     if (is_new) {
       times.push_back({.layer = names[i].layer, .operation = names[i].operation});
       for (int p = span.first; p >= 0 && p <= span.last; ++p)
         times.back().parameter_bytes +=
             static_cast<std::size_t>(layout.entries()[static_cast<std::size_t>(p)].size) * sizeof(float);
     }
-    auto& time = times[place->second];
+    auto& time = times[entry->second];
     auto const ms = 1e3 * seconds * per_step;
     (span.kind == Span::Kind::forward ? time.forward_ms : time.backward_ms) += ms;
     all += ms;

@@ -14,15 +14,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
 /// Returns the difference between the time of day and Clock, in seconds.
-[[nodiscard]] inline double clock_behind_day() noexcept {
+[[nodiscard]] inline double clock_offset_to_realtime() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - Clock::seconds();
 }
 /// Returns the difference between two clocks from their differences to the time of day. Ranks on one host share a
 /// clock.
-[[nodiscard]] inline double clock_ahead(double behind, double other_behind) noexcept {
-  return std::abs(behind - other_behind) < 0.01 ? 0 : other_behind - behind;
+[[nodiscard]] inline double clock_difference(double offset, double other_offset) noexcept {
+  return std::abs(offset - other_offset) < 0.01 ? 0 : other_offset - offset;
 }
 
 }  // namespace detail
@@ -34,9 +34,9 @@ namespace detail {
 /// @throws DataError if the file cannot be written
 template <class Trainer>
 void write_trace(std::string const& path, Trainer& trainer, Trace const& trace) {
-  auto const behind = detail::clock_behind_day();
-  auto const of_first = std::stod(trainer.broadcast(std::to_string(behind), 0));
-  detail::TraceEvents events(trainer.rank(), detail::clock_ahead(of_first, behind));
+  auto const offset = detail::clock_offset_to_realtime();
+  auto const of_first = std::stod(trainer.broadcast(std::to_string(offset), 0));
+  detail::TraceEvents events(trainer.rank(), detail::clock_difference(of_first, offset));
   events.add(trace, trainer.layout());
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   for (int rank = 0; rank < trainer.ranks(); ++rank) {

@@ -58,8 +58,8 @@ class BatchFeed {
         error_ = std::current_exception();
         return;
       }
-      session_->each([&](int shard, auto& replica) {
-        if (shard % replica.shards() == 0) replica.send(sent_->batches()[static_cast<std::size_t>(shard)]);
+      session_->for_each_shard([&](int shard, auto& replica) {
+        if (shard % replica.shards() == 0) replica.prefetch(sent_->batches()[static_cast<std::size_t>(shard)]);
       });
     }
   }
@@ -68,7 +68,7 @@ class BatchFeed {
   void forget() noexcept {
     if constexpr (sends) {
       try {
-        if (sent_) session_->each([](int, auto& replica) { replica.forget_sent(); });
+        if (sent_) session_->for_each_shard([](int, auto& replica) { replica.cancel_prefetch(); });
       } catch (Error const&) {  // the session reports a failed device to its caller
       }
     }

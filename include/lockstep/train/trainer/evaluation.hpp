@@ -14,10 +14,10 @@ namespace detail {
 
 /// Whether a metric has no higher_is_better, or a readable one.
 template <class M>
-inline constexpr bool says_what_is_better = true;
+inline constexpr bool has_valid_direction = true;
 template <class M>
 requires requires { M::higher_is_better; }
-inline constexpr bool says_what_is_better<M> = requires { typename std::bool_constant<M::higher_is_better>; };
+inline constexpr bool has_valid_direction<M> = requires { typename std::bool_constant<M::higher_is_better>; };
 
 /// Stands for an argument of Evaluation that is no metric, so that the message is the only error.
 struct NoMetric {
@@ -60,7 +60,7 @@ struct Evaluation {
   static_assert((Metric<Metrics> && ...),
                 "Lockstep: an argument of Evaluation is no metric: it lacks totals() -> std::span<double>, value() -> "
                 "double (or values(each)) or name() -> char const*; see docs/reference/trainer.md");
-  static_assert((detail::says_what_is_better<Metrics> && ...),
+  static_assert((detail::has_valid_direction<Metrics> && ...),
                 "Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false` (or true), "
                 "public; see docs/reference/trainer.md");
 

@@ -29,7 +29,7 @@ struct FitOptions {
                                      ///< applies
   Index patience = 0;                ///< evaluations in a row without improvement that stop the run; 0 disables
   optim::Plateau plateau{};          ///< learning-rate reduction if evaluations stop improving
-  std::string judge_by = "loss";     ///< "loss", or the metric that decides which evaluation is best
+  std::string best_by = "loss";      ///< "loss", or the metric that decides which evaluation is best
   train::Checkpoints checkpoints{};  ///< where the run saves and resumes
   std::stop_token stop{};            ///< if any rank requests a stop, all ranks save and stop after the same step
   std::vector<train::Observer*> observers{};
@@ -40,7 +40,7 @@ struct FitOptions {
   train::Trace* trace = nullptr;  ///< receives the trace of some steps; set it on all ranks or on none
   /// Further settings that must be equal on all ranks, such as {"dropout", "0.1"}. Use them for settings that change
   /// the computation but not the model's shapes.
-  std::vector<std::pair<std::string, std::string>> alike{};
+  std::vector<std::pair<std::string, std::string>> equal_on_all_ranks{};
 };
 
 /// Options of one Trainer::step, equal on all ranks.

@@ -11,7 +11,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/optim/global_norm.hpp>
-#include <lockstep/train/trainer/detail/trainer_parts.hpp>
+#include <lockstep/train/trainer/detail/trainer_access.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -23,7 +23,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// @throws ConfigError if ranks share the optimizer (`shard_optimizer`), as no rank then has all gradients
 template <class Model, class Optimizer, class Policy>
 [[nodiscard]] std::vector<std::pair<std::string, double>> gradient_norms(Trainer<Model, Optimizer, Policy>& trainer) {
-  auto& session = detail::TrainerParts::session(trainer);
+  auto& session = detail::TrainerAccess::session(trainer);
   using Replica = typename std::remove_reference_t<decltype(session)>::DeviceReplica;
   using Space = typename Replica::Space;
   static_assert(!Replica::scales_loss,
@@ -35,8 +35,8 @@ template <class Model, class Optimizer, class Policy>
           "gradient_norms: with shard_optimizer each rank has only its part of the gradients; leave it out, or let "
           "clip_norm measure the global norm");
   std::vector<std::pair<std::string, double>> norms;
-  auto const weight = detail::TrainerParts::weight(trainer);
-  session.each([&](int shard, Replica& replica) {
+  auto const weight = detail::TrainerAccess::weight(trainer);
+  session.for_each_shard([&](int shard, Replica& replica) {
     if (shard != 0) return;
     for (auto const& entry : trainer.layout().entries()) {
       TensorView<float const, 1, Space> const gradient{replica.gradient_data() + entry.offset, {entry.size}};

@@ -19,8 +19,8 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
-#include <lockstep/train/detail/one_thread.hpp>
-#include <lockstep/train/detail/take_parameters.hpp>
+#include <lockstep/train/detail/copy_parameters.hpp>
+#include <lockstep/train/detail/single_thread_guard.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/run_record.hpp>
@@ -28,20 +28,20 @@
 #include <lockstep/train/trainer/detail/agreement_of.hpp>
 #include <lockstep/train/trainer/detail/any_loader.hpp>
 #include <lockstep/train/trainer/detail/any_session.hpp>
+#include <lockstep/train/trainer/detail/averaged_parameters.hpp>
 #include <lockstep/train/trainer/detail/batches_of.hpp>
+#include <lockstep/train/trainer/detail/can_fit.hpp>
 #include <lockstep/train/trainer/detail/check_evaluation.hpp>
 #include <lockstep/train/trainer/detail/check_learning.hpp>
 #include <lockstep/train/trainer/detail/check_options.hpp>
 #include <lockstep/train/trainer/detail/compare_replicas.hpp>
 #include <lockstep/train/trainer/detail/evaluate.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
-#include <lockstep/train/trainer/detail/fits.hpp>
-#include <lockstep/train/trainer/detail/naming_samples.hpp>
 #include <lockstep/train/trainer/detail/record_of.hpp>
 #include <lockstep/train/trainer/detail/running_fit.hpp>
-#include <lockstep/train/trainer/detail/trainer_parts.hpp>
+#include <lockstep/train/trainer/detail/trainer_access.hpp>
 #include <lockstep/train/trainer/detail/where_not_finite.hpp>
-#include <lockstep/train/trainer/detail/with_averages.hpp>
+#include <lockstep/train/trainer/detail/with_sample_name.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
 #include <lockstep/train/trainer/fit_options.hpp>
 
@@ -83,8 +83,8 @@ class Trainer {
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values(seed)),
         seed_(seed) {
-    if constexpr (train::detail::agrees<Session>)
-      session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
+    if constexpr (train::detail::ChecksAgreement<Session>)
+      session_.check_agreement(train::detail::agreement_of(optimizer_, layout_, seed));
   }
   // Not copyable: the session refers to model, policy and layout.
   Trainer(Trainer const&) = delete;
@@ -99,10 +99,10 @@ class Trainer {
   /// @throws ConfigError if nothing of the model is selected, or within an evaluation by averages
   train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
     auto const turn = call();
-    std::array<double, 1> here{};
-    session_.all_reduce(here);  // barrier: completes a save by the first rank
+    std::array<double, 1> barrier{};
+    session_.all_reduce(barrier);  // barrier: completes a save by the first rank
     train::Metadata metadata;
-    change_numbers("load", [&](std::span<float> values, std::span<float> buffers) {
+    replace_parameters("load", [&](std::span<float> values, std::span<float> buffers) {
       metadata = train::load_parameters(path, layout_, values, buffers, names);
     });
     if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
@@ -120,8 +120,8 @@ class Trainer {
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
             double share = 1) {
-    change_numbers("take", [&](std::span<float> values, std::span<float> buffers) {
-      train::detail::take_parameters({other.layout(), other.values(), other.buffers()}, {layout_, values, buffers},
+    replace_parameters("take", [&](std::span<float> values, std::span<float> buffers) {
+      train::detail::copy_parameters({other.layout(), other.values(), other.buffers()}, {layout_, values, buffers},
                                      prefix, in_other, share);
     });
   }
@@ -143,14 +143,14 @@ class Trainer {
   /// @collective with DistributedDataParallel
   /// @throws ConfigError if an option or a setting of the optimizer is out of range, or both loaders are the same
   /// object
-  /// @throws ConfigError if `judge_by` is unknown, an option or observer needs evaluations that there are none of, or
+  /// @throws ConfigError if `best_by` is unknown, an option or observer needs evaluations that there are none of, or
   /// the warm-up is longer than the fit
   /// @throws DataError if the checkpoint folder cannot be created, or an evaluation has weight 0
   /// @throws Error if the loss or a gradient to be clipped is not finite, no parameter gets a gradient, or the weight
   /// is 0
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
-    if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
+    if constexpr (train::detail::can_fit<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
       auto const turn = call();
       return train(loader, evaluation, options);
     } else {
@@ -176,7 +176,7 @@ class Trainer {
   nn::Loss<HostSpace> step(Batches const& batches, StepOptions const& options = {}) {
     auto const all = train::detail::batches_of(batches);
     using Batch = typename decltype(all)::value_type;
-    if constexpr (train::detail::learns_from<Model, typename Session::DeviceReplica, Batch>()) {
+    if constexpr (train::detail::can_learn_from<Model, typename Session::DeviceReplica, Batch>()) {
       auto const turn = call();
       train::detail::check_step(options, optimizer_, all.size(), policy_.shards());
       train::detail::check_split(batches, split());
@@ -190,22 +190,25 @@ class Trainer {
   [[nodiscard]] double gradient_norm() { return session_.gradient_norm(); }
   /// Compares parameters and optimizer state of all ranks bit by bit, for your own training loop.
   /// @collective with DistributedDataParallel   @throws CollectiveMismatch if they differ; names the first difference
-  void check_replicas() { train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, done_.steps); }
+  void check_replicas() {
+    train::detail::compare_replicas(session_, train::detail::ComparisonTime::after_update, done_.steps);
+  }
 
   /// Returns the mean loss and the metrics over all samples of the evaluation's loader, each counted once, in
   /// evaluation mode. Uses the averages of an optim::Averaged. Several evaluations are made in order, for one report.
-  /// @param made called after each batch with the number of evaluated batches of this process, and their total
+  /// @param on_progress called after each batch with the number of evaluated batches of this process, and their total
   /// @collective with DistributedDataParallel
   /// @throws DataError if there are no samples or their weight is 0, CollectiveMismatch if ranks have different
   /// samples, ConfigError if two results have one name
   template <class Evaluation>
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
-      evaluate(Evaluation const& evaluation, train::StepsMade const& made = {}) {
+      evaluate(Evaluation const& evaluation, train::ProgressCallback const& on_progress = {}) {
     auto const turn = call();
-    train::detail::check_names(train::detail::Counted(evaluation), "evaluate");
-    if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
-    train::detail::WithAverages const averaged(any_session_, averages_in_place_);
-    return evaluate_all(evaluation, made);
+    train::detail::check_names(train::detail::MetricNames(evaluation), "evaluate");
+    if constexpr (train::detail::ChecksAgreement<Session>)
+      session_.check_agreement(train::detail::agreement_of(evaluation));
+    train::detail::AveragedParameters const averaged(any_session_, averages_in_place_);
+    return evaluate_all(evaluation, on_progress);
   }
 
   /// Returns the parameters on the host. For a GPU it is a copy, valid until the next call.
@@ -226,28 +229,28 @@ class Trainer {
   }
 
  private:
-  friend struct train::detail::TrainerParts;
+  friend struct train::detail::TrainerAccess;
   [[nodiscard]] std::vector<float> initial_values(std::uint64_t seed) {
     parallel::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
     return nn::initial_values(layout_, seed, policy_.threads_each());
   }
-  [[nodiscard]] train::detail::OneThread::Call call() const {
-    return {user_, "Trainer", "make all calls from one thread, or use a lock"};
+  [[nodiscard]] train::detail::SingleThreadGuard::Call call() const {
+    return {guard_, "Trainer", "make all calls from one thread, or use a lock"};
   }
   template <class Evaluation>
-  train::EvaluationReport evaluate_all(Evaluation const& evaluation, train::StepsMade const& made) {
-    return train::detail::joined(evaluation, [&](std::string const& prefix, auto const& each) {
-      return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()), made);
+  train::EvaluationReport evaluate_all(Evaluation const& evaluation, train::ProgressCallback const& on_progress) {
+    return train::detail::combined_report(evaluation, [&](std::string const& prefix, auto const& each) {
+      return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()), on_progress);
     });
   }
   /// Evaluates the first `steps` steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
-                                   Index steps, train::StepsMade const& made = {}) {
-    if constexpr (train::detail::learns_from<Model, typename Session::DeviceReplica, typename Loader::Batch>()) {
-      session_.share_buffers();
+                                   Index steps, train::ProgressCallback const& on_progress = {}) {
+    if constexpr (train::detail::can_learn_from<Model, typename Session::DeviceReplica, typename Loader::Batch>()) {
+      session_.synchronize_buffers();
       start(evaluation.loader, 0, 0, 1);
-      return train::detail::evaluate(session_, split(), prefix, evaluation, steps, made);
+      return train::detail::evaluate(session_, split(), prefix, evaluation, steps, on_progress);
     } else {
       return {};
     }
@@ -255,13 +258,13 @@ class Trainer {
 
   /// Calls f(values, buffers) with copies, which all replicas then take.
   template <class F>
-  void change_numbers(char const* what, F const& f) {
+  void replace_parameters(char const* what, F const& f) {
     auto const turn = call();
-    train::detail::TrainerParts::expect_values(*this, what);
+    train::detail::TrainerAccess::expect_values(*this, what);
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
     auto values = copy(session_.values()), buffers = copy(session_.buffers());
     f(std::span<float>(values), std::span<float>(buffers));
-    train::detail::set_numbers(any_session_, layout_, values, buffers);
+    train::detail::set_values_and_buffers(any_session_, layout_, values, buffers);
   }
   /// Starts a loader at a micro-step. For a GPU, batches use pinned memory.
   template <class Loader>
@@ -276,36 +279,37 @@ class Trainer {
     constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
     train::detail::check_options(options);
     if constexpr (requires { optimizer_.check(); }) optimizer_.check();
-    train::detail::Counted const counted(evaluation);
+    train::detail::MetricNames const metric_names(evaluation);
     train::detail::check_loaders(loader, evaluation, split());
-    train::detail::check_evaluation(counted, evaluates, options);
+    train::detail::check_evaluation(metric_names, evaluates, options);
     Index const batch_size = loader.options().batch_size;
     auto record = train::detail::record_of(any_session_, policy_, layout_, batch_size, options);
-    if constexpr (train::detail::agrees<Session>)
-      session_.agree(train::detail::agreement_of(options, loader, evaluation, counted, record.batch_size));
+    if constexpr (train::detail::ChecksAgreement<Session>)
+      session_.check_agreement(
+          train::detail::agreement_of(options, loader, evaluation, metric_names, record.batch_size));
     auto const fit_plan =
         train::detail::plan_of(loader.samples(), loader.steps(split()), batch_size * split().all, record, options);
-    train::detail::SomeLoader<Loader> any_loader(loader);
-    train::detail::RunningFit fit(any_session_, layout_, seed_, any_loader, fit_plan, counted.best(options.judge_by),
-                                  split(), options, done_, std::move(record));
-    if (fit.was_over()) return std::move(fit.record());
+    train::detail::LoaderAdapter<Loader> any_loader(loader);
+    train::detail::RunningFit fit(any_session_, layout_, seed_, any_loader, fit_plan,
+                                  metric_names.best(options.best_by), split(), options, done_, std::move(record));
+    if (fit.was_complete()) return std::move(fit.record());
     if (options.dry_run) {
-      rehearse(loader, evaluation, options, fit.plan(), fit.record());
+      run_dry(loader, evaluation, options, fit.plan(), fit.record());
       return std::move(fit.record());
     }
-    fit.begin(counted.names());
+    fit.begin(metric_names.names());
     auto const& plan = fit.plan();
     auto const steps = fit.record().steps;
     start(loader, plan.trainer_epoch(steps), plan.begin(steps), plan.before.epochs + plan.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(steps));
-    while (!fit.over() && !fit.record().stopped) {
+    while (!fit.is_complete() && !fit.record().stopped) {
       make_step(fit, feed, options);
       if constexpr (evaluates)
         if (fit.evaluates()) {
-          train::detail::WithAverages const averaged(any_session_, averages_in_place_);
-          fit.take(evaluate_all(evaluation, fit.evaluating()));
+          train::detail::AveragedParameters const averaged(any_session_, averages_in_place_);
+          fit.add_evaluation(evaluate_all(evaluation, fit.evaluating()));
         }
-      fit.leave_step();
+      fit.end_step();
     }
     return fit.finish();
   }
@@ -320,13 +324,13 @@ class Trainer {
       micro_step(feed, plan.trainer_epoch(before), micro == begin, micro + 1 == end, options, fit.record(),
                  [&](auto... moments) { fit.after_micro_step(moments...); });
     auto const rate = optimizer_.learning_rate * fit.rate_factor();
-    bool const compares = fit.compares();
-    if (compares) train::detail::compare_replicas(session_, train::detail::Updates::make_alike, before);
+    bool const compares = fit.compares_replicas();
+    if (compares) train::detail::compare_replicas(session_, train::detail::ComparisonTime::before_update, before);
     auto const updating = Clock::seconds();
     auto const loss = session_.update(
         optimizer_, {plan.trainer_steps(before + 1).steps, rate, options.clip_norm, options.loss_scaler});
     weight_ = loss.weight;
-    if (compares) train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, before + 1);
+    if (compares) train::detail::compare_replicas(session_, train::detail::ComparisonTime::after_update, before + 1);
     fit.after_step(loss, rate, updating);
   }
 
@@ -338,7 +342,7 @@ class Trainer {
     }
     auto const step = done_.steps + 1;
     auto const shards = static_cast<std::size_t>(policy_.shards());
-    train::detail::naming_samples(from, [&] {
+    train::detail::with_sample_name(from, [&] {
       for (std::size_t at = 0; at < batches.size(); at += shards)
         session_.micro_step(batches.subspan(at, shards), {mix(~seed_, static_cast<std::uint64_t>(step), at), at == 0,
                                                           at + shards == batches.size(), false});
@@ -355,8 +359,8 @@ class Trainer {
 
   /// Computes forward and backward of one batch, without a reduction of gradients, and evaluates one batch.
   template <class Loader, class Evaluation>
-  void rehearse(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
-                train::detail::FitPlan const& plan, train::RunRecord& record) {
+  void run_dry(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
+               train::detail::FitPlan const& plan, train::RunRecord& record) {
     auto const epoch = plan.trainer_epoch(record.steps);
     start(loader, epoch, plan.begin(record.steps), epoch + 1);
     train::BatchFeed feed(loader, session_, 1);
@@ -366,14 +370,14 @@ class Trainer {
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
   }
 
-  template <class Feed, class Hears>
+  template <class Feed, class RecordTimes>
   void micro_step(Feed& feed, Index epoch, bool first, bool last, FitOptions const& options, train::RunRecord& record,
-                  Hears const& hears) {
+                  RecordTimes const& record_times) {
     auto const asked = Clock::seconds();
     auto const batches = feed.next();
     auto const began = Clock::seconds();
     if (first) record.pass_began = began;
-    train::detail::naming_samples(feed.held(), [&] {
+    train::detail::with_sample_name(feed.held(), [&] {
       session_.micro_step(batches,
                           {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
     });
@@ -381,7 +385,7 @@ class Trainer {
     feed.send_next();
     auto const sent = Clock::seconds();
     record.data_wait_seconds += (began - asked) + (sent - queued);
-    hears(asked, began, queued, sent);
+    record_times(asked, began, queued, sent);
   }
 
   Model model_;
@@ -389,13 +393,13 @@ class Trainer {
   Policy policy_;
   nn::ParameterLayout layout_;
   Session session_;
-  train::detail::SomeSession<Optimizer, Session> any_session_{session_};
+  train::detail::SessionAdapter<Optimizer, Session> any_session_{session_};
   std::uint64_t seed_;
   train::TrainerSteps done_;  // steps include steps that were skipped since the loss scale was set
   bool stepped_ = false;
   double weight_ = 0;               // of the last step's loss
   bool averages_in_place_ = false;  // instead of the parameters
-  mutable train::detail::OneThread user_;
+  mutable train::detail::SingleThreadGuard guard_;
 };
 
 }}  // namespace lockstep

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <string>
-#include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
+#include <lockstep/train/detail/saved_state_reader.hpp>
 #include <lockstep/train/files/safetensors.hpp>
 #include <lockstep/train/trainer/detail/any_session.hpp>
-#include <lockstep/train/trainer/detail/trainer_parts.hpp>
+#include <lockstep/train/trainer/detail/trainer_access.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -41,33 +37,13 @@ struct TrainerState {
     return std::move(out).text();
   }
   [[nodiscard]] static TrainerState from_json(std::string const& text, std::string const& where) {
-    auto const value = json::parse(text, where);
-    if (value.at("version").integer() != 1)
-      throw DataError(where + ": the state of the trainer has version " +
-                      std::to_string(value.at("version").integer()) + "; this library reads version 1");
-    auto const refuse = [&](char const* name, std::string const& found) {
-      throw DataError(where + ": in the state of the trainer " + name + " is " + found +
-                      ", which no trainer writes; the file is damaged, use another");
-    };
-    auto const whole = [&](auto& to, char const* name, Index most) {
-      auto const number = value.at(name).integer();
-      if (number < 0 || number > most) refuse(name, std::to_string(number));
-      to = static_cast<std::remove_reference_t<decltype(to)>>(number);
-    };
+    SavedStateReader const in({"the state of the trainer", "trainer", "use another", 1}, text, where);
     TrainerState out;
-    whole(out.done.steps, "steps", Progress::most_steps), whole(out.done.epochs, "epochs", Progress::most_steps);
-    whole(out.loss_scale.good_steps, "good_steps", out.done.steps);
-    whole(out.loss_scale.skipped, "skipped_steps", out.done.steps);
-    auto const scale = value.at("loss_scale").number();
-    int exponent = 0;
-    if (scale != 0 &&
-        !(scale >= optim::LossScaler::least && scale <= optim::LossScaler::most && std::frexp(scale, &exponent) == 0.5))
-      refuse("loss_scale", std::to_string(scale));
-    out.loss_scale.scale = static_cast<float>(scale);
-    auto const& seed = value.at("seed").string();
-    auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
-    if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse("seed", seed);
-    out.optimizer = value.at("optimizer").string();
+    out.done.steps = in.integer("steps", 0, Progress::most_steps);
+    out.done.epochs = in.integer("epochs", 0, Progress::most_steps);
+    out.loss_scale = in.loss_scale(out.done.steps, SavedStateReader::ZeroScale::unscaled);
+    out.seed = in.seed();
+    out.optimizer = in.value().at("optimizer").string();
     return out;
   }
 };
@@ -126,7 +102,7 @@ inline TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& l
 /// optim::Averaged
 template <class Model, class Optimizer, class Policy>
 void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata const& metadata = {}) {
-  using Parts = detail::TrainerParts;
+  using Parts = detail::TrainerAccess;
   Parts::expect_values(trainer, "save_state");
   detail::save_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0, Parts::done(trainer),
                      Parts::seed(trainer), path, metadata);
@@ -139,7 +115,7 @@ void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
 /// ConfigError if the seed or the optimizer differs
 template <class Model, class Optimizer, class Policy>
 void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path) {
-  using Parts = detail::TrainerParts;
+  using Parts = detail::TrainerAccess;
   Parts::expect_values(trainer, "load_state");
   Parts::done(trainer) = detail::load_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0,
                                             Parts::seed(trainer), path);

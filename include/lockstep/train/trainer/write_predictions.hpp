@@ -15,11 +15,11 @@
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/prediction/predictor.hpp>
 #include <lockstep/train/trainer/detail/agreement_of.hpp>
-#include <lockstep/train/trainer/detail/naming_samples.hpp>
+#include <lockstep/train/trainer/detail/averaged_parameters.hpp>
 #include <lockstep/train/trainer/detail/sorted_rows.hpp>
 #include <lockstep/train/trainer/detail/table_rows.hpp>
-#include <lockstep/train/trainer/detail/trainer_parts.hpp>
-#include <lockstep/train/trainer/detail/with_averages.hpp>
+#include <lockstep/train/trainer/detail/trainer_access.hpp>
+#include <lockstep/train/trainer/detail/with_sample_name.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
@@ -27,16 +27,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 /// Receives the prediction for one batch, like a metric.
 template <class F>
-struct SeesPrediction {
-  static constexpr bool wants_no_loss = true;
-  F see;
+struct PredictionReceiver {
+  static constexpr bool ignores_loss = true;
+  F receive;
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    see(prediction, batch);
+    receive(prediction, batch);
   }
 };
 template <class F>
-SeesPrediction(F) -> SeesPrediction<F>;
+PredictionReceiver(F) -> PredictionReceiver<F>;
 
 template <class Loader>
 void expect_all_samples(Loader const& loader) {
@@ -54,43 +54,44 @@ void expect_all_samples(Loader const& loader) {
 /// row(prediction, batch, k) returns the cells of row k of a batch: a number, a string, or a std::tuple, std::array or
 /// std::vector of these. It runs on the host, concurrently if there are several devices. The model predicts as in an
 /// evaluation, with the averages of an optim::Averaged. It computes no loss, so labels may be anything.
-/// @param made called after each batch with the number of finished batches of this process, and their total
+/// @param on_progress called after each batch with the number of finished batches of this process, and their total
 /// @collective with DistributedDataParallel: each rank predicts its part
 /// @throws DataError, on the first rank, if the file cannot be written; ConfigError if a row's number of cells differs
 /// from the number of columns, or the loader's tail is drop; all that the model throws
 template <class Model, class Optimizer, class Policy, class Loader, class Row>
 void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer, Loader& loader,
-                       std::vector<std::string> const& columns, Row const& row, StepsMade const& made = {}) {
+                       std::vector<std::string> const& columns, Row const& row,
+                       ProgressCallback const& on_progress = {}) {
   detail::expect_all_samples(loader);
-  auto& session = detail::TrainerParts::session(trainer);
+  auto& session = detail::TrainerAccess::session(trainer);
   using Session = std::remove_reference_t<decltype(session)>;
   using Replica = typename Session::DeviceReplica;
   static_assert(
-      nn::HasPredict<Model, typename Replica::Context, typename Replica::template Brought<typename Loader::Batch>>,
+      nn::HasPredict<Model, typename Replica::Context, typename Replica::template DeviceBatch<typename Loader::Batch>>,
       "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
-  if constexpr (detail::agrees<Session>) session.agree(detail::agreement_of(Evaluation{loader}));
+  if constexpr (detail::ChecksAgreement<Session>) session.check_agreement(detail::agreement_of(Evaluation{loader}));
   std::optional<AtomicFile> file;
   if (trainer.rank() == 0) file.emplace(path);
   detail::SortedRows table(path);
   auto const split = trainer.split();
   std::vector<detail::TableRows> by_shard(static_cast<std::size_t>(split.count), detail::TableRows(columns));
   {
-    detail::WithAverages const averaged(detail::TrainerParts::any_session(trainer),
-                                        detail::TrainerParts::averages_in_place(trainer));
-    detail::TrainerParts::start(trainer, loader);
+    detail::AveragedParameters const averaged(detail::TrainerAccess::any_session(trainer),
+                                              detail::TrainerAccess::averages_in_place(trainer));
+    detail::TrainerAccess::start(trainer, loader);
     Index part = 1, steps_of_part = 0;
     for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
       auto const held = loader.next();
-      detail::naming_samples(held, [&] {
-        session.each([&](int number, auto& replica) {
+      detail::with_sample_name(held, [&] {
+        session.for_each_shard([&](int number, auto& replica) {
           auto const shard = static_cast<std::size_t>(number);
-          detail::SeesPrediction rows{[&](auto const& prediction, auto const& batch) {
+          detail::PredictionReceiver rows{[&](auto const& prediction, auto const& batch) {
             by_shard[shard].add(held.samples(shard), prediction, batch, row);
           }};
           static_cast<void>(replica.evaluate(held.batches()[shard], rows));
         });
       });
-      if (made) made(step + 1, steps);
+      if (on_progress) on_progress(step + 1, steps);
       if (++steps_of_part < part && step + 1 < steps) continue;
       std::string here;
       for (auto& rows : by_shard) here += rows.take();
@@ -122,7 +123,7 @@ void write_predictions(std::string const& path, Predictor<Model>& predictor, Loa
   for (Index step = 0, steps = loader.steps(); step < steps; ++step) {
     auto const held = loader.next();
     auto const& batch = held.batches()[0];
-    detail::naming_samples(held, [&] { rows.add(held.samples(0), predictor.predict(batch), batch, row); });
+    detail::with_sample_name(held, [&] { rows.add(held.samples(0), predictor.predict(batch), batch, row); });
     table.add(rows.take());
   }
   file.write(detail::TableRows::header(columns) + "\n");

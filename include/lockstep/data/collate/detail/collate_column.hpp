@@ -7,13 +7,15 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <lockstep/data/collate/collate.hpp>
+#include <lockstep/data/collate/detail/collate_options.hpp>
 #include <lockstep/data/collate/detail/collate_padded.hpp>
 #include <lockstep/data/collate/detail/collate_ragged.hpp>
-#include <lockstep/data/collate/detail/collate_rules.hpp>
 #include <lockstep/data/collate/slab.hpp>
 #include <lockstep/data/columns.hpp>
+#include <lockstep/data/detail/stream_copy.hpp>
 #include <lockstep/data/row.hpp>
 
 // Functions of a collate for each kind of column. `lay_out` takes its memory, `pad` fills the part of a row that its
@@ -21,95 +23,105 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 template <Number T, class Sample>
-void lay_out(NumberColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateRules const&) {
+void lay_out(NumberColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateOptions const&) {
   column.values = {slab.take_elements<T>(rows), {rows}};
 }
 template <Number T, std::size_t N, class Sample>
-void lay_out(ArrayColumn<T, N, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateRules const&) {
+void lay_out(ArrayColumn<T, N, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab, CollateOptions const&) {
   auto const width = static_cast<Index>(N);
   column.values = {slab.take_elements<T>(rows * width), {rows, width}};
 }
 template <Number T, class Sample>
 void lay_out(OptionalColumn<T, HostSpace>& column, Index rows, Lengths<Sample>&, Slab& slab,
-             CollateRules const& rules) {
-  static_cast<void>(padding_as<T>(rules));  // throws here, before any row is written
+             CollateOptions const& options) {
+  static_cast<void>(padding_as<T>(options));  // throws here, before any row is written
   column.values = {slab.take_elements<T>(rows), {rows}};
   column.present = {slab.take_elements<bool>(rows), {rows}};
 }
 template <class Sample>
 void lay_out(TextColumn<HostSpace>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
-             CollateRules const& rules) {
+             CollateOptions const& options) {
   auto* const offsets = slab.take_elements<Index>(rows + 1);
   offsets[0] = 0;
-  lengths.take(rules, [&](Index row, Index length) { offsets[row + 1] = offsets[row] + length; });
+  lengths.take(options, [&](Index row, Index length) { offsets[row + 1] = offsets[row] + length; });
   column.offsets = {offsets, {rows + 1}};
   column.characters = {slab.take_elements<char>(offsets[rows]), {offsets[rows]}};
 }
 template <class Nested, Sequences sequences, class Sample>
 void lay_out(Columns<Nested, HostSpace, sequences>& columns, Index rows, Lengths<Sample>& lengths, Slab& slab,
-             CollateRules const& rules) {
-  std::apply([&](auto&... column) { (lay_out(column, rows, lengths, slab, rules), ...); }, columns.columns());
+             CollateOptions const& options) {
+  std::apply([&](auto&... column) { (lay_out(column, rows, lengths, slab, options), ...); }, columns.columns());
 }
 
 template <class Column>
-void pad(Column const&, Index, CollateRules const&) noexcept {}  // the sample covers the whole row
+void pad(Column const&, Index, CollateOptions const&) noexcept {}  // the sample covers the whole row
 template <Number T>
-void pad(OptionalColumn<T, HostSpace> const& column, Index row, CollateRules const& rules) {
-  cell(column, row).value = padding_as<T>(rules);
+void pad(OptionalColumn<T, HostSpace> const& column, Index row, CollateOptions const& options) {
+  cell(column, row).value = padding_as<T>(options);
   cell(column, row).present = false;
 }
 template <class Nested, Sequences sequences>
-void pad(Columns<Nested, HostSpace, sequences> const& columns, Index row, CollateRules const& rules) {
-  std::apply([&](auto const&... column) { (pad(column, row, rules), ...); }, columns.columns());
+void pad(Columns<Nested, HostSpace, sequences> const& columns, Index row, CollateOptions const& options) {
+  std::apply([&](auto const&... column) { (pad(column, row, options), ...); }, columns.columns());
 }
 
 template <Number T>
-void put(NumberColumn<T, HostSpace> const& column, Index row, T const& value, CollateRules const&) noexcept {
+void put(NumberColumn<T, HostSpace> const& column, Index row, T const& value, CollateOptions const&) noexcept {
   cell(column, row) = value;
 }
 template <Number T, std::size_t N>
 void put(ArrayColumn<T, N, HostSpace> const& column, Index row, std::array<T, N> const& values,
-         CollateRules const&) noexcept {
+         CollateOptions const&) noexcept {
   std::copy(values.begin(), values.end(), cell(column, row).begin());
 }
 template <Number T>
 void put(OptionalColumn<T, HostSpace> const& column, Index row, std::optional<T> const& value,
-         CollateRules const&) noexcept {
+         CollateOptions const&) noexcept {
   if (!value) return;  // `pad` has written it
   cell(column, row).value = *value;
   cell(column, row).present = true;
 }
-inline void put(TextColumn<HostSpace> const& column, Index row, std::string const& text, CollateRules const& rules) {
+/// Copies a sequence into its row, padded or ragged.
+template <template <class, class, std::size_t> class SequenceColumn, Number T, std::size_t N, class Element>
+void put(SequenceColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
+         CollateOptions const& options) {
+  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
   auto const to = cell(column, row);
-  check_length(rules, text.size(), to.size(), row);
+  check_length(options, values.size(), to.size() / element_width<N>, row);
+  stream_copy(to.data(), values.data(), to.size_bytes());
+}
+inline void put(TextColumn<HostSpace> const& column, Index row, std::string const& text,
+                CollateOptions const& options) {
+  auto const to = cell(column, row);
+  check_length(options, text.size(), to.size(), row);
   std::copy(text.begin(), text.end(), to.begin());
 }
 template <class Nested, Sequences sequences>
 void put(Columns<Nested, HostSpace, sequences> const& columns, Index row, Nested const& sample,
-         CollateRules const& rules) {
+         CollateOptions const& options) {
   auto const values = members(sample);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (put(std::get<I>(columns.columns()), row, std::get<I>(values), rules), ...);
+    (put(std::get<I>(columns.columns()), row, std::get<I>(values), options), ...);
   }
   (std::make_index_sequence<std::tuple_size_v<typename Columns<Nested, HostSpace, sequences>::Tuple>>{});
 }
 
 template <class Column>
-void finish(Column&, Slab&, CollateRules const&) noexcept {}
+void finish(Column&, Slab&, CollateOptions const&) noexcept {}
 template <class Nested, Sequences sequences>
-void finish(Columns<Nested, HostSpace, sequences>& columns, Slab& slab, CollateRules const& rules) {
-  std::apply([&](auto&... column) { (finish(column, slab, rules), ...); }, columns.columns());
+void finish(Columns<Nested, HostSpace, sequences>& columns, Slab& slab, CollateOptions const& options) {
+  std::apply([&](auto&... column) { (finish(column, slab, options), ...); }, columns.columns());
 }
 
 /// Lays out a batch for both collates: all columns are in the slab.
 template <Sequences sequences, class Sample>
 Columns<Sample, HostSpace, sequences> plan_columns(BatchPlan<Sample> const& plan, Slab& slab,
-                                                   CollateRules const& rules) {
+                                                   CollateOptions const& options) {
   auto const rows = static_cast<Index>(plan.positions.size());
   Columns<Sample, HostSpace, sequences> batch(rows, {plan.positions.data(), {rows}}, plan.epoch);
   slab.rewind();
   Lengths<Sample> lengths{plan.extents};
-  lay_out(batch, rows, lengths, slab, rules);
+  lay_out(batch, rows, lengths, slab, options);
   return batch;
 }
 

@@ -7,13 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/data/collate/detail/collate_rules.hpp>
+#include <lockstep/data/collate/detail/collate_options.hpp>
 #include <lockstep/data/collate/slab.hpp>
 #include <lockstep/data/detail/stream_copy.hpp>
-#include <lockstep/data/detail/zeros.hpp>
+#include <lockstep/data/detail/zero_runs.hpp>
 #include <lockstep/data/row.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
@@ -27,19 +26,19 @@ inline Index bucket_of(Index longest) noexcept {
 }
 
 /// Returns the length that rows are padded to. @throws DataError if a sample is longer than the fixed length
-inline Index padded_length(CollateRules const& rules, Index longest, Index longest_row) {
-  if (rules.length == 0) {
-    auto const length = std::max(longest, std::min(bucket_of(longest), rules.largest_bucket));
-    return (length + rules.multiple - 1) / rules.multiple * rules.multiple;
+inline Index padded_length(CollateOptions const& options, Index longest, Index longest_row) {
+  if (options.length == 0) {
+    auto const length = std::max(longest, std::min(bucket_of(longest), options.largest_bucket));
+    return (length + options.multiple - 1) / options.multiple * options.multiple;
   }
-  if (longest <= rules.length) return rules.length;
-  throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(longest_row) + " has length " +
-                  std::to_string(longest) + ", and rows are padded to " + std::to_string(rules.length) +
-                  "; shorten the samples or raise `length`");
+  if (longest <= options.length) return options.length;
+  throw DataError(std::string(options.collate_name) + ": the sample in row " + std::to_string(longest_row) +
+                  " has length " + std::to_string(longest) + ", and rows are padded to " +
+                  std::to_string(options.length) + "; shorten the samples or raise `length`");
 }
 
 /// Rows of at least this size are worth tracking which of their bytes are already zero.
-inline constexpr Index worth_knowing_bytes = Index{1} << 12;
+inline constexpr Index min_tracked_row_bytes = Index{1} << 12;
 
 template <Number T>
 bool all_bytes_zero(T value) noexcept {
@@ -49,41 +48,44 @@ bool all_bytes_zero(T value) noexcept {
 
 template <Number T, std::size_t N, class Sample>
 void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
-             CollateRules const& rules) {
-  auto const value = padding_as<T>(rules);  // throws here, before any row is written
+             CollateOptions const& options) {
+  auto const value = padding_as<T>(options);  // throws here, before any row is written
   auto* const out = slab.template take_elements<std::int32_t>(rows);
   Index longest = 0, longest_row = 0;
-  lengths.take(rules, [&](Index row, Index length) {
+  lengths.take(options, [&](Index row, Index length) {
     out[row] = static_cast<std::int32_t>(length);
-    if (length > longest) longest = length, longest_row = row;
+    if (length > longest) {
+      longest = length;
+      longest_row = row;
+    }
   });
-  auto const length = padded_length(rules, longest, longest_row);
+  auto const length = padded_length(options, longest, longest_row);
   column.lengths = {out, {rows}};
-  column.side = rules.side;
+  column.side = options.side;
   column.values.extent[0] = rows;
   column.values.extent[1] = length;
   if constexpr (N != 0) column.values.extent[2] = static_cast<Index>(N);
   column.values.data = slab.template take_elements<T>(column.values.size());
-  column.zeros = nullptr;
-  if (all_bytes_zero(value) && length * element_width<N> * static_cast<Index>(sizeof(T)) >= worth_knowing_bytes) {
-    column.zeros = &slab.zeros();
-    column.first_run = slab.zeros().reserve(rows);
+  column.zero_runs = nullptr;
+  if (all_bytes_zero(value) && length * element_width<N> * static_cast<Index>(sizeof(T)) >= min_tracked_row_bytes) {
+    column.zero_runs = &slab.zero_runs();
+    column.first_run = slab.zero_runs().reserve(rows);
   }
-  if (rules.mask == Mask::build) column.mask = {slab.template take_elements<bool>(rows * length), {rows, length}};
+  if (options.mask == Mask::build) column.mask = {slab.template take_elements<bool>(rows * length), {rows, length}};
 }
 
 template <Number T, std::size_t N>
-void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateRules const& rules) {
+void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateOptions const& options) {
   auto const used = cell(column, row);
   auto const length = column.values.extent[1];
   auto* const begin = writable(column.values) + row * length * element_width<N>;
   auto* const end = begin + length * element_width<N>;
-  if (column.zeros != nullptr) {
+  if (column.zero_runs != nullptr) {
     auto const run = column.first_run + row;
-    column.side == Side::end ? column.zeros->fill(run, used.data() + used.size(), end)
-                             : column.zeros->fill(run, begin, used.data());
+    column.side == Side::end ? column.zero_runs->fill(run, used.data() + used.size(), end)
+                             : column.zero_runs->fill(run, begin, used.data());
   } else {
-    auto const value = padding_as<T>(rules);
+    auto const value = padding_as<T>(options);
     stream_fill(begin, used.data(), value);
     stream_fill(used.data() + used.size(), end, value);
   }
@@ -95,19 +97,10 @@ void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateRules co
   std::fill(mask + first + count, mask + length, false);
 }
 
-template <Number T, std::size_t N, class Element>
-void put(PaddedColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
-         CollateRules const& rules) {
-  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
-  auto const to = cell(column, row);
-  check_length(rules, values.size(), to.size() / element_width<N>, row);
-  stream_copy(to.data(), values.data(), to.size_bytes());
-}
-
 template <Number T, std::size_t N>
-void finish(PaddedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules const& rules) {
+void finish(PaddedColumn<T, HostSpace, N>& column, Slab& slab, CollateOptions const& options) {
   if constexpr (std::same_as<T, std::int32_t> && N == 0) {
-    if (rules.segment_plans == SegmentPlans::none) return;
+    if (options.segment_plans == SegmentPlans::none) return;
     auto const slots = column.values.size();
     auto* const ids = slab.template take_elements<std::int32_t>(slots);
     std::fill_n(ids, slots, -1);  // a plan leaves out negative ids

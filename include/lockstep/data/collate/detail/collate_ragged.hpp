@@ -4,21 +4,19 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include <lockstep/data/collate/detail/collate_rules.hpp>
+#include <lockstep/data/collate/detail/collate_options.hpp>
 #include <lockstep/data/collate/slab.hpp>
-#include <lockstep/data/detail/stream_copy.hpp>
 #include <lockstep/data/row.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
 template <Number T, std::size_t N, class Sample>
 void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
-             CollateRules const& rules) {
+             CollateOptions const& options) {
   auto* const offsets = slab.template take_elements<Index>(rows + 1);
   offsets[0] = 0;
-  lengths.take(rules, [&](Index row, Index length) {
+  lengths.take(options, [&](Index row, Index length) {
     offsets[row + 1] = offsets[row] + length;
     column.longest = std::max(column.longest, length);
   });
@@ -28,19 +26,10 @@ void lay_out(RaggedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>&
   column.values.data = slab.template take_elements<T>(column.values.size());
 }
 
-template <Number T, std::size_t N, class Element>
-void put(RaggedColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
-         CollateRules const& rules) {
-  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
-  auto const to = cell(column, row);
-  check_length(rules, values.size(), to.size() / element_width<N>, row);
-  stream_copy(to.data(), values.data(), to.size_bytes());
-}
-
 template <Number T, std::size_t N>
-void finish(RaggedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules const& rules) {
+void finish(RaggedColumn<T, HostSpace, N>& column, Slab& slab, CollateOptions const& options) {
   if constexpr (std::same_as<T, std::int32_t> && N == 0) {
-    if (rules.segment_plans == SegmentPlans::none) return;
+    if (options.segment_plans == SegmentPlans::none) return;
     auto& plan = slab.take_segment_plan();
     plan.build(column.values.span());
     column.plan = &plan;

@@ -45,27 +45,27 @@ struct BatchMaker {
         phase == Phase::plan ? shard.plan(collate, job.slot->epoch, batch) : shard.finish(collate, batch);
         return true;
       }
-      if (phase == Phase::read && shard.restarts == 0) choose(job);
-      if (Shard::at_hand && row < end) say(worker, shard, row);
+      if (phase == Phase::read && shard.restarts == 0) choose_samples(job);
+      if (Shard::is_in_memory && row < end) record_current_sample(worker, shard, row);
       for (; row < end; ++row) {
         if (generation.load(std::memory_order_relaxed) != was) return false;
-        if constexpr (!Shard::at_hand) say(worker, shard, row);
+        if constexpr (!Shard::is_in_memory) record_current_sample(worker, shard, row);
         try {
           if (phase == Phase::read) {
             if (read(job, row, worker)) continue;
             job.failed.push_back(row);
-            ++job.absent;
+            ++job.missing;
           } else {
             shard.write(worker.reader, collate, batch, row);
           }
         } catch (std::bad_alloc const&) {
           throw;  // not the sample's fault
         } catch (...) {
-          if (reads_forward && phase == Phase::read && options.on_failure == OnFailure::raise) {
+          if (sequential && phase == Phase::read && options.on_failure == OnFailure::raise) {
             job.failure.merge({std::current_exception(), row});  // and continue: other threads' samples follow
             continue;
           }
-          if (!can_mend(job)) throw;
+          if (!can_handle_failure(job)) throw;
           job.last_failure = failure_of(shard, row, std::current_exception());
           job.failed.push_back(row);
         }
@@ -76,55 +76,55 @@ struct BatchMaker {
     return true;
   }
   /// Removes the failed rows of a batch, or replaces their samples; returns the number of failed rows.
-  Index mend(Job& job) const {
+  Index handle_failed_rows(Job& job) const {
     auto& shard = *job.shard;
-    auto const count = static_cast<Index>(shard.failed.size()) - shard.absent;
-    if (reads_forward || options.on_failure == OnFailure::skip) {
+    auto const count = static_cast<Index>(shard.failed.size()) - shard.missing;
+    if (sequential || options.on_failure == OnFailure::skip) {
       shard.remove_failed();
       if (job.phase == Phase::read) {
         shard.advance();  // the batch is planned for the remaining rows
         return count;
       }
     } else {
-      for (auto const row : shard.failed) substitute(job, row, most_substitutes);
+      for (auto const row : shard.failed) substitute(job, row, max_substitutes);
     }
     shard.restart();
     return count;
   }
 
  private:
-  static constexpr bool reads_forward = ReadsForward<D>;
-  static constexpr int most_substitutes = 16;  // attempts for one sample
+  static constexpr bool sequential = SequentialAccess<D>;
+  static constexpr int max_substitutes = 16;  // attempts for one sample
 
   /// Records the sample that the worker is processing, for messages of a waiting thread.
-  static void say(Worker& worker, Shard const& shard, Index row) noexcept {
+  static void record_current_sample(Worker& worker, Shard const& shard, Index row) noexcept {
     worker.index.store(shard.indices[static_cast<std::size_t>(row)], std::memory_order_relaxed);
     worker.position.store(shard.positions[static_cast<std::size_t>(row)], std::memory_order_relaxed);
   }
   /// Whether a failed row is handled after the phase. Samples that cannot be read are substituted in `read` already.
-  [[nodiscard]] bool can_mend(Job const& job) const noexcept {
-    if (reads_forward && job.phase != Phase::read) return false;  // a stream's sample cannot be read again
+  [[nodiscard]] bool can_handle_failure(Job const& job) const noexcept {
+    if (sequential && job.phase != Phase::read) return false;  // a stream's sample cannot be read again
     return options.on_failure == OnFailure::skip ||
            (options.on_failure == OnFailure::substitute && job.phase == Phase::write &&
-            job.shard->restarts < most_substitutes);
+            job.shard->restarts < max_substitutes);
   }
   [[nodiscard]] std::string failure_of(Shard const& shard, Index row, std::exception_ptr const& error) const {
-    return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + what_of(error);
+    return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + message_of(error);
   }
 
   /// Chooses the samples of the job's rows.
-  void choose(Job& job) const {
+  void choose_samples(Job& job) const {
     auto& shard = *job.shard;
     auto const begin = static_cast<std::size_t>(job.begin), end = static_cast<std::size_t>(job.end);
     auto const size = static_cast<Index>(order.size());
     auto index_at = order.in(job.slot->epoch);
     auto const layout = job.slot->layout;
     auto const first = layout.position(job.slot->step, shard.shard, 0);
-    auto const apart = layout.position(job.slot->step, shard.shard, 1) - first;
+    auto const stride = layout.position(job.slot->step, shard.shard, 1) - first;
     auto* const positions = shard.positions.data();
     auto* const chosen = shard.indices.data();
     for (auto k = begin; k < end; ++k) {
-      auto const position = first + static_cast<Index>(k) * apart;
+      auto const position = first + static_cast<Index>(k) * stride;
       positions[k] = position;
       chosen[k] = position < size ? position : position % size;
     }
@@ -134,7 +134,7 @@ struct BatchMaker {
     } else {
       for (auto& each : indices) each = index_at(each);
     }
-    if constexpr (!reads_forward)
+    if constexpr (!sequential)
       for (std::size_t k = 0; k < indices.size(); ++k) check_index(indices[k], job.slot->epoch, positions[begin + k]);
   }
   /// @throws DataError if the order returns an index that the dataset does not have
@@ -158,7 +158,7 @@ struct BatchMaker {
       } catch (std::bad_alloc const&) {
         throw;
       } catch (...) {
-        if (options.on_failure != OnFailure::substitute || attempt == most_substitutes) throw;
+        if (options.on_failure != OnFailure::substitute || attempt == max_substitutes) throw;
         job.last_failure = failure_of(*job.shard, row, std::current_exception());
       }
       substitute(job, row, attempt);
@@ -168,15 +168,18 @@ struct BatchMaker {
   /// batch, because the sampler has limited the cost of that batch.
   void substitute(Job& job, Index row, int attempt) const {
     auto const k = static_cast<std::size_t>(row);
-    auto const draw = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),
-                          static_cast<std::uint64_t>(job.shard->positions[k]),
-                          static_cast<std::uint64_t>(Index{job.shard->restarts} * (most_substitutes + 1) + attempt));
-    auto const below = [draw](Index bound) { return static_cast<Index>(draw % static_cast<std::uint64_t>(bound)); };
+    auto const random = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),
+                            static_cast<std::uint64_t>(job.shard->positions[k]),
+                            static_cast<std::uint64_t>(Index{job.shard->restarts} * (max_substitutes + 1) + attempt));
+    auto const random_below = [random](Index bound) {
+      return static_cast<Index>(random % static_cast<std::uint64_t>(bound));
+    };
     auto const epoch = job.slot->epoch;
-    auto position = below(order.size());
+    auto position = random_below(order.size());
     if constexpr (BatchOrder<O>) {
       auto const batch = job.shard->positions[k] / order.max_rows();
-      if (auto const rows = order.rows(epoch, batch); rows > 1) position = batch * order.max_rows() + below(rows);
+      if (auto const rows = order.rows(epoch, batch); rows > 1)
+        position = batch * order.max_rows() + random_below(rows);
     }
     auto const index = order.in(epoch)(position);
     if (index >= 0 && index < dataset.size()) job.shard->indices[k] = index;

@@ -19,7 +19,7 @@
 #include <lockstep/data/loader/data_loader_options.hpp>
 #include <lockstep/data/loader/detail/batch_layout.hpp>
 #include <lockstep/data/loader/detail/batch_maker.hpp>
-#include <lockstep/data/loader/detail/late_batch.hpp>
+#include <lockstep/data/loader/detail/deadline_message.hpp>
 #include <lockstep/data/loader/detail/loader_job.hpp>
 #include <lockstep/data/loader/detail/loader_slot.hpp>
 #include <lockstep/data/loader/detail/loader_spans.hpp>
@@ -80,14 +80,14 @@ class LoaderCore {
       // The slot that the user still holds is replaced, not reused.
       bool const fits = slot && slot->shards.size() == static_cast<std::size_t>(split.count) && slot->memory == memory_;
       if (!fits || slot->held) slot = std::make_shared<Slot>(max_rows(), split.count, memory_);
-      slot->whole = false;
+      slot->is_complete = false;
       slot->expected_bytes = 0;
       free_.push_back(slot.get());
     }
     split_ = split;
     replay_ = replay;
     layout_ = layout(split, epoch, first);
-    if constexpr (ReadsForward<D>) dataset().rewind(epoch, layout_.begin(step));
+    if constexpr (SequentialAccess<D>) dataset().rewind(epoch, layout_.begin(step));
     epoch_ = epoch;
     step_ = step;
     last_epoch_ = layout(split, epoch).steps() == 0 ? epoch : last_epoch;
@@ -111,7 +111,7 @@ class LoaderCore {
     if (!deliverable()) {
       auto const begin = Clock::seconds();
       if (!threads_.empty()) {
-        if (static_cast<int>(threads_.size()) < options().max_workers && all_busy()) add_worker_if_possible();
+        if (static_cast<int>(threads_.size()) < options().max_workers && all_busy()) try_add_worker();
         wait_ready(lock);
       } else {
         while (!deliverable()) run_one(lock, *workers_.front());
@@ -125,10 +125,10 @@ class LoaderCore {
         LoaderCore& core;
         Slot* slot;
         ~Recycle() { core.recycle(slot); }
-      } after_the_throw{*this, slot};
+      } recycle_after_throw{*this, slot};
       slot->rethrow(dataset(), *shard);
     }
-    slot->held = slot->whole = true;
+    slot->held = slot->is_complete = true;
     ++stats_.delivered;
     for (auto const& shard : slot->shards) stats_.samples += shard.rows;
     return *owner(slot);
@@ -184,7 +184,7 @@ class LoaderCore {
       throw;
     }
   }
-  void add_worker_if_possible() {
+  void try_add_worker() {
     try {
       add_worker();
     } catch (ConfigError const&) {  // the existing workers suffice
@@ -236,8 +236,8 @@ class LoaderCore {
 
   Job claim() noexcept {
     for (auto* slot : queue_) {
-      for (; slot->open != slot->shards.size(); ++slot->open) {
-        auto& shard = slot->shards[slot->open];
+      for (; slot->first_claimable != slot->shards.size(); ++slot->first_claimable) {
+        auto& shard = slot->shards[slot->first_claimable];
         auto const total = shard.total();
         if (shard.claimed == total) continue;
         auto const begin = shard.claimed;
@@ -263,7 +263,7 @@ class LoaderCore {
     auto& shard = *job.shard;
     shard.failure.merge(job.failure);
     shard.failed.insert(shard.failed.end(), job.failed.begin(), job.failed.end());
-    shard.absent += job.absent;
+    shard.missing += job.missing;
     stats_.substituted += job.substituted;
     if (!job.last_failure.empty()) stats_.last_failure = std::move(job.last_failure);
     shard.finished += job.end - job.begin;
@@ -272,7 +272,7 @@ class LoaderCore {
     if (shard.failed.empty() || shard.failure.error) {
       shard.advance();
     } else {
-      (options().on_failure == OnFailure::skip ? stats_.skipped : stats_.substituted) += maker_.mend(job);
+      (options().on_failure == OnFailure::skip ? stats_.skipped : stats_.substituted) += maker_.handle_failed_rows(job);
     }
     job.slot->reopen(shard);
     if (shard.phase == Phase::write || shard.restarts > 0) work_.notify_all();
@@ -297,7 +297,7 @@ class LoaderCore {
     if (seconds == 0 || seconds >= 1e9) return ready_.wait(lock, is_ready);  // beyond, clocks overflow
     auto const limit = std::chrono::duration<double>(seconds);
     if (!ready_.wait_for(lock, limit, is_ready))
-      throw DataError(late_batch(dataset(), workers_, threads_.size(), *queue_.front(), seconds));
+      throw DataError(deadline_message(dataset(), workers_, threads_.size(), *queue_.front(), seconds));
   }
   /// Queues the next micro-steps until `most` are queued, no slot is free, or the ring would exceed its budget.
   void assign(std::size_t most) noexcept {
@@ -324,7 +324,7 @@ class LoaderCore {
         shard.bytes = 0;
       }
       slot->bytes = 0;
-      slot->whole = false;
+      slot->is_complete = false;
     }
     free_.push_back(slot);
     if (threads_.empty()) return;

@@ -19,7 +19,7 @@ struct LoaderJob {
   Index begin = 0, end = 0;
   RowFailure failure{};
   std::vector<Index> failed{};  // rows to skip or to substitute
-  Index absent = 0;             // failed rows whose samples do not exist
+  Index missing = 0;            // failed rows whose samples do not exist
   Index substituted = 0;
   std::string last_failure{};
 };

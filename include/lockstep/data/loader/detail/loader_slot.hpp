@@ -36,7 +36,7 @@ struct RowFailure {
 };
 
 /// Returns the message of an exception.
-inline std::string what_of(std::exception_ptr const& error) {
+inline std::string message_of(std::exception_ptr const& error) {
   try {
     std::rethrow_exception(error);
   } catch (std::exception const& known) {
@@ -55,24 +55,24 @@ struct LoaderShard {
   static constexpr bool reads_into_rows = ReadsIntoRows<D, C> && !DrawsSamples<D>;
   static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<D const&>().get(Index{}))>;
   /// Samples are in memory already, so no sample can delay the batch.
-  static constexpr bool at_hand = by_reference&& noexcept(std::declval<D const&>().get(Index{}));
-  using Kept = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
+  static constexpr bool is_in_memory = by_reference&& noexcept(std::declval<D const&>().get(Index{}));
+  using HeldSample = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
 
   Slab slab;
   memory::Block position_memory;  // from the slab's memory resource
   std::span<Index> positions;
   std::vector<Index> indices;
   std::vector<SampleExtent<Sample>> extents;
-  std::vector<Kept> samples;  // between reading and writing
+  std::vector<HeldSample> samples;  // between reading and writing
 
   int shard = 0;
   Index rows = 0;
-  Index begun = 0;  // planned number of rows
+  Index planned_rows = 0;
   Phase phase = Phase::done;
   Index claimed = 0, finished = 0;
   RowFailure failure;
   std::vector<Index> failed;  // rows to skip or to substitute
-  Index absent = 0;           // failed rows whose samples do not exist
+  Index missing = 0;          // failed rows whose samples do not exist
   Index bytes = 0;            // of the slab when last counted
   int restarts = 0;           // of this batch; from the first restart on, the indices are kept
 
@@ -86,10 +86,10 @@ struct LoaderShard {
 
   void begin(int number, Index row_count) noexcept {
     shard = number;
-    rows = begun = row_count;
+    rows = planned_rows = row_count;
     failure = {};
     failed.clear();
-    absent = 0;
+    missing = 0;
     restarts = 0;
     enter(rows == 0 ? Phase::plan : Phase::read);
   }
@@ -140,7 +140,7 @@ struct LoaderShard {
   /// Returns false if there is no such sample because a stream has ended.
   bool read(Reader& reader, Index row, SampleKey const& key) {
     auto const k = static_cast<std::size_t>(row);
-    if constexpr (ReadsForward<D>) {
+    if constexpr (SequentialAccess<D>) {
       samples[k] = reader.take(key);
       if (!samples[k]) return false;
       extents[k] = extent_of(*samples[k]);
@@ -187,12 +187,12 @@ struct LoaderSlot {
   Layout layout;
   Split split;
   Index epoch = 0, step = 0;
-  Index bytes = 0;           // used by the slabs so far
-  Index expected_bytes = 0;  // while it is queued: estimate from other slots
-  int unfinished = 0;        // shards
-  std::size_t open = 0;      // shards before this one have nothing to claim
+  Index bytes = 0;                  // used by the slabs so far
+  Index expected_bytes = 0;         // while it is queued: estimate from other slots
+  int unfinished = 0;               // shards
+  std::size_t first_claimable = 0;  // shards before this one have nothing to claim
   bool held = false;
-  bool whole = false;  // was delivered, and can be again
+  bool is_complete = false;  // was delivered, and can be again
 
   LoaderSlot(Index batch_size, int count, memory::AnyHostResource slab_memory)
       : batches(static_cast<std::size_t>(count)), memory(slab_memory) {
@@ -205,23 +205,23 @@ struct LoaderSlot {
     epoch = at_epoch;
     step = at_step;
     layout = of_epoch;
-    if (again && whole) return;
-    whole = false;
+    if (again && is_complete) return;
+    is_complete = false;
     unfinished = split.count;
-    open = 0;
+    first_claimable = 0;
     for (int i = 0; i < split.count; ++i) {
       shards[static_cast<std::size_t>(i)].begin(split.first + i, layout.rows(step, split.first + i));
     }
   }
   /// Marks that the shard may have rows to claim again.
   void reopen(LoaderShard<D, C> const& shard) noexcept {
-    open = std::min(open, static_cast<std::size_t>(&shard - shards.data()));
+    first_claimable = std::min(first_claimable, static_cast<std::size_t>(&shard - shards.data()));
   }
   [[nodiscard]] bool ready() const noexcept { return unfinished == 0; }
   /// Returns the number of rows whose samples exist, including failed samples.
-  [[nodiscard]] Index found() const noexcept {
+  [[nodiscard]] Index existing_rows() const noexcept {
     Index out = 0;
-    for (auto const& shard : shards) out += shard.begun - shard.absent;
+    for (auto const& shard : shards) out += shard.planned_rows - shard.missing;
     return out;
   }
 
@@ -241,7 +241,7 @@ struct LoaderSlot {
     auto const who = row < 0 ? "DataLoader: the batch of " + at
                              : "DataLoader: " + name_of(dataset, shard.indices[k]) + " (position " +
                                    std::to_string(shard.positions[k]) + " of " + at + ")";
-    auto const why = what_of(shard.failure.error);
+    auto const why = message_of(shard.failure.error);
     try {
       std::rethrow_exception(shard.failure.error);
     } catch (...) {

@@ -61,7 +61,8 @@ class FileSearch {
   }
   void visit(std::string const& path, std::size_t level) {
     struct ::stat status {};
-    if (::stat(path.c_str(), &status) != 0) return refuse_closed(path);  // else a dangling link, or deleted meanwhile
+    if (::stat(path.c_str(), &status) != 0)
+      return throw_if_forbidden(path);  // else a dangling link, or deleted meanwhile
     if (level + 1 < parts_.size()) {
       if (S_ISDIR(status.st_mode)) descend(path + "/", level + 1);
     } else if (S_ISREG(status.st_mode)) {
@@ -69,7 +70,7 @@ class FileSearch {
     }
   }
   /// Throws for missing permissions, which would silently leave out files.
-  static void refuse_closed(std::string const& path) {
+  static void throw_if_forbidden(std::string const& path) {
     if (errno == EACCES)
       throw DataError(path + ": cannot be searched: " + system_message(errno) + "; check its permissions");
   }
@@ -78,7 +79,7 @@ class FileSearch {
     auto const close = [](DIR* open) { ::closedir(open); };
     std::unique_ptr<DIR, decltype(close)> const open(::opendir(folder.empty() ? "." : folder.c_str()), close);
     if (!open) {
-      refuse_closed(folder);
+      throw_if_forbidden(folder);
       return out;
     }
     while (auto const* entry = ::readdir(open.get())) {
@@ -103,12 +104,12 @@ inline std::vector<FoundFile> find_files(std::string_view pattern) {
 }
 
 /// As `find_files`, but at least one file.
-/// @param whose the caller and its pattern, for the message
+/// @param caller the caller and its pattern, for the message
 /// @throws DataError if no file matches
-inline std::vector<FoundFile> find_some_files(std::string_view pattern, std::string const& whose) {
+inline std::vector<FoundFile> find_at_least_one_file(std::string_view pattern, std::string const& caller) {
   auto found = find_files(pattern);
   if (found.empty())
-    throw DataError(whose +
+    throw DataError(caller +
                     " matches no file; check the path, and quote the pattern so that the shell leaves it alone");
   return found;
 }

@@ -48,8 +48,8 @@ inline void read_zip64(DataFile const& file, std::string_view extra, std::uint64
 inline std::vector<ZipEntry> read_zip_directory(DataFile const& file) {
   std::string text;
   auto end = std::string::npos;
-  for (std::uint64_t const most : {22U + 1024, 22U + 65535}) {  // the end record, with no comment or the longest
-    auto const tail = std::min<std::uint64_t>(file.size(), most);
+  for (std::uint64_t const limit : {22U + 1024, 22U + 65535}) {  // the end record, with no comment or the longest
+    auto const tail = std::min<std::uint64_t>(file.size(), limit);
     text = file.read_text(file.size() - tail, tail, "the end of the archive");
     end = text.rfind("PK\x05\x06");
     if ((end != std::string::npos && end >= 20) || tail == file.size()) break;  // a Zip64 locator has 20 bytes
@@ -95,7 +95,7 @@ inline std::uint64_t zip_data_offset(DataFile const& file, ZipEntry const& entry
   auto const header = file.read_text(entry.header, 30, "the header of an archived file");
   if (!header.starts_with("PK\x03\x04")) file.fail("\"" + entry.name + "\" has a damaged header");
   auto const offset = entry.header + 30 + number_at<std::uint16_t>(header, 26) + number_at<std::uint16_t>(header, 28);
-  file.expect_room(offset, entry.bytes, "\"" + entry.name + "\"");
+  file.require_range(offset, entry.bytes, "\"" + entry.name + "\"");
   return offset;
 }
 

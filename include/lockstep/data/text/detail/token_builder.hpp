@@ -53,7 +53,7 @@ class LabelledTexts {
 struct TokenRules {
   std::string tokenizer = {};  ///< identifies the tokenizer: change the name when its behaviour changes
   Index vocabulary = 20000;    ///< ids at most, including padding and unknown
-  Index least = 2;             ///< minimum occurrences of a vocabulary word in the training texts
+  Index min_count = 2;         ///< minimum occurrences of a vocabulary word in the training texts
   Index max_length = 128;      ///< tokens of a text that are kept
 };
 
@@ -87,7 +87,7 @@ class TokenBuilder {
     auto const blocks = write_part(0, training, tokenizer, "counting words",
                                    [&](std::size_t worker) { return Counter{tables[worker]}; });
     auto const size = static_cast<std::size_t>(rules_.vocabulary - 2);
-    auto words = frequent_words(tables, size, rules_.least, pool_);
+    auto words = frequent_words(tables, size, rules_.min_count, pool_);
     tables.clear();
     to_ids(blocks, words.ids);
     WordTable known;
@@ -108,9 +108,9 @@ class TokenBuilder {
     static constexpr std::uint32_t none = WordTable::none;  // the number of a text without tokens
     WordTable& table;
     void number(std::string_view token, std::vector<std::uint32_t>& numbers, std::size_t place) const {
-      table.count_later(token, numbers, place);
+      table.count_delayed(token, numbers, place);
     }
-    void finish(std::vector<std::uint32_t>& numbers) const { table.count_rest(numbers); }
+    void finish(std::vector<std::uint32_t>& numbers) const { table.flush_delayed(numbers); }
   };
   /// Gives tokens the ids of a vocabulary.
   struct Finder {
@@ -141,7 +141,7 @@ class TokenBuilder {
     auto const count = (texts.size() + rows_of_block - 1) / rows_of_block;
     std::vector<Block> blocks(static_cast<std::size_t>(count));
     std::atomic<Index> next_block{0};
-    std::atomic<std::uint64_t> cut{0};
+    std::atomic<std::uint64_t> truncated{0};
     std::atomic<bool> failed{false};
     std::mutex failing;
     std::exception_ptr error;
@@ -157,7 +157,7 @@ class TokenBuilder {
           tokens.clear();
           records.clear();
           for (Index i = first; i < end; ++i)
-            if (add(texts.get(i), tokenizer, number, tokens, records)) ++cut;
+            if (add(texts.get(i), tokenizer, number, tokens, records)) ++truncated;
           number.finish(tokens);
           auto const begin = next_token_.fetch_add(tokens.size());
           for (auto& record : records) record.begin += begin;
@@ -175,7 +175,7 @@ class TokenBuilder {
     });
     if (error) std::rethrow_exception(error);  // all blocks before it were started earlier, and are complete
     header_.parts[part].rows = static_cast<std::uint64_t>(texts.size());
-    header_.parts[part].cut = cut;
+    header_.parts[part].truncated = truncated;
     return blocks;
   }
   /// @returns whether the text was truncated
@@ -183,18 +183,18 @@ class TokenBuilder {
   bool add(LabelledText const& text, Tokenizer const& tokenizer, Number const& number,
            std::vector<std::uint32_t>& tokens, std::vector<TokenRecord>& records) const {
     auto const begin = tokens.size(), most = begin + static_cast<std::size_t>(rules_.max_length);
-    bool cut = false;
+    bool truncated = false;
     tokenizer(text.text, [&](std::string_view token) {
       auto const place = tokens.size() < most ? tokens.size() : std::numeric_limits<std::size_t>::max();
       if (tokens.size() < most)
         tokens.push_back(0);
       else
-        cut = true;
+        truncated = true;
       number.number(token, tokens, place);
     });
     if (tokens.size() == begin) tokens.push_back(Number::none);
     records.push_back({begin, static_cast<std::uint32_t>(tokens.size() - begin), text.label});
-    return cut;
+    return truncated;
   }
   [[nodiscard]] std::uint64_t record_at(std::size_t part, Index i) const noexcept {
     return header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);

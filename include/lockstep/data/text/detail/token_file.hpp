@@ -43,18 +43,19 @@ struct TokenHeader {
                                                         ' ', 't', 'o', 'k', 'e', 'n', 's', '1'};
   static constexpr std::uint64_t body = 4096, block = std::uint64_t{1} << 20;
   struct Part {
-    std::uint64_t rows = 0, cut = 0, fingerprint = 0, records_at = 0;
+    std::uint64_t rows = 0, truncated = 0, fingerprint = 0, records_at = 0;
   };
   std::array<char, 16> magic = magic_of_format;
   TokenKey key{};
   std::array<Part, 2> parts{};
-  std::uint64_t tokens = 0, tokens_at = 0, vocabulary_at = 0, vocabulary_bytes = 0, classes_bytes = 0, sums_at = 0,
+  std::uint64_t tokens = 0, tokens_at = 0, vocabulary_at = 0, vocabulary_bytes = 0, classes_bytes = 0, checksums_at = 0,
                 file_bytes = 0;
-  Checksum texts{}, sums{}, self{};  // of vocabulary and classes, of the checksums, of all before itself
+  Checksum texts{}, checksums{},
+      header_checksum{};  // of vocabulary and classes, of the checksums, of all before itself
 
-  [[nodiscard]] std::uint64_t blocks() const noexcept { return (sums_at - body + block - 1) / block; }
-  [[nodiscard]] Checksum sum() const noexcept {
-    return checksum(std::as_bytes(std::span(this, 1)).first(offsetof(TokenHeader, self)));
+  [[nodiscard]] std::uint64_t blocks() const noexcept { return (checksums_at - body + block - 1) / block; }
+  [[nodiscard]] Checksum compute_header_checksum() const noexcept {
+    return checksum(std::as_bytes(std::span(this, 1)).first(offsetof(TokenHeader, header_checksum)));
   }
 };
 static_assert(std::is_trivially_copyable_v<TokenHeader> && sizeof(TokenHeader) <= TokenHeader::body);
@@ -66,7 +67,7 @@ void each_token_block(TokenHeader const& header, ThreadPool& pool, Progress* pro
   if (progress) progress->begin("checking prepared texts", static_cast<Index>(header.blocks()));
   pool.run(static_cast<Index>(header.blocks()), [&](Index block) {
     auto const begin = TokenHeader::body + static_cast<std::uint64_t>(block) * TokenHeader::block;
-    f(static_cast<std::size_t>(block), begin, std::min(TokenHeader::block, header.sums_at - begin));
+    f(static_cast<std::size_t>(block), begin, std::min(TokenHeader::block, header.checksums_at - begin));
     if (progress) progress->add(1);
   });
 }
@@ -78,21 +79,23 @@ class TokenFile {
   TokenFile(std::string path, TokenKey const& key) : file_(std::move(path)) {
     header_ = file_.read_number<TokenHeader>(0);
     auto const& h = header_;
-    if (h.magic != TokenHeader::magic_of_format || h.self != h.sum() || h.key != key || h.file_bytes != file_.size())
+    if (h.magic != TokenHeader::magic_of_format || h.header_checksum != h.compute_header_checksum() || h.key != key ||
+        h.file_bytes != file_.size())
       file_.fail("does not hold these prepared texts, or was damaged");
-    auto const sums = read_sums();
-    if (h.sums != checksum(std::as_bytes(std::span(sums)))) file_.fail("has damaged checksums");
+    auto const checksums = read_checksums();
+    if (h.checksums != checksum(std::as_bytes(std::span(checksums)))) file_.fail("has damaged checksums");
     texts_ = file_.read_text(h.vocabulary_at, h.vocabulary_bytes + h.classes_bytes, "the vocabulary");
     if (h.texts != checksum(std::as_bytes(std::span(texts_)))) file_.fail("has a damaged vocabulary");
   }
   /// @throws DataError if a byte of the records or tokens has changed since it was written
   void verify(ThreadPool& pool, Progress* progress) const {
-    auto const sums = read_sums();
+    auto const checksums = read_checksums();
     each_token_block(header_, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
       thread_local std::vector<std::byte> content;
       content.resize(static_cast<std::size_t>(bytes));
       file_.read(begin, content);
-      if (checksum(content) != sums[block]) file_.fail("is damaged at byte " + std::to_string(begin) + " or after");
+      if (checksum(content) != checksums[block])
+        file_.fail("is damaged at byte " + std::to_string(begin) + " or after");
     });
   }
 
@@ -117,12 +120,12 @@ class TokenFile {
   }
 
  private:
-  [[nodiscard]] std::vector<Checksum> read_sums() const {
+  [[nodiscard]] std::vector<Checksum> read_checksums() const {
     auto const bytes = header_.blocks() * sizeof(Checksum);
-    file_.expect_room(header_.sums_at, bytes, "the checksums");
-    std::vector<Checksum> sums(static_cast<std::size_t>(header_.blocks()));
-    file_.read(header_.sums_at, std::as_writable_bytes(std::span(sums)));
-    return sums;
+    file_.require_range(header_.checksums_at, bytes, "the checksums");
+    std::vector<Checksum> checksums(static_cast<std::size_t>(header_.blocks()));
+    file_.read(header_.checksums_at, std::as_writable_bytes(std::span(checksums)));
+    return checksums;
   }
 
   DataFile file_;
@@ -163,20 +166,20 @@ class TokenFileWriter {
     header.vocabulary_at = header.tokens_at + header.tokens * sizeof(std::int32_t);
     header.vocabulary_bytes = vocabulary.size();
     header.classes_bytes = classes.size();
-    header.sums_at = header.vocabulary_at + texts.size();
-    header.file_bytes = header.sums_at + header.blocks() * sizeof(Checksum);
+    header.checksums_at = header.vocabulary_at + texts.size();
+    header.file_bytes = header.checksums_at + header.blocks() * sizeof(Checksum);
     header.texts = checksum(std::as_bytes(std::span(texts)));
     write(header.vocabulary_at, std::span(texts.data(), texts.size()));
-    std::vector<Checksum> sums(static_cast<std::size_t>(header.blocks()));
+    std::vector<Checksum> checksums(static_cast<std::size_t>(header.blocks()));
     each_token_block(header, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
       thread_local std::vector<std::byte> content;
       content.resize(static_cast<std::size_t>(bytes));
       read(begin, std::span(content));
-      sums[block] = checksum(content);
+      checksums[block] = checksum(content);
     });
-    write(header.sums_at, std::span<Checksum const>(sums));
-    header.sums = checksum(std::as_bytes(std::span(sums)));
-    header.self = header.sum();
+    write(header.checksums_at, std::span<Checksum const>(checksums));
+    header.checksums = checksum(std::as_bytes(std::span(checksums)));
+    header.header_checksum = header.compute_header_checksum();
     write(0, std::span<TokenHeader const>(&header, 1));
   }
 

@@ -35,8 +35,8 @@ struct WordBytes {
       if (size < 16) {
         if (size > 8) high = load(at + size - 8, std::uint64_t{}) >> 8 * (16 - size);
       } else {
-        for (std::size_t i = 8; i + 8 < size; i += 8) high = mixed(high, load(at + i, std::uint64_t{}));
-        high = mixed(high, load(at + size - 8, std::uint64_t{}));
+        for (std::size_t i = 8; i + 8 < size; i += 8) high = mix_in(high, load(at + i, std::uint64_t{}));
+        high = mix_in(high, load(at + size - 8, std::uint64_t{}));
       }
     } else if (size >= 4) {
       low = load(at, std::uint32_t{}) | load(at + size - 4, std::uint32_t{}) << 8 * (size - 4);
@@ -46,7 +46,7 @@ struct WordBytes {
     }
     high = (high & ~(std::uint64_t{0xff} << 56)) | std::uint64_t{std::min<std::size_t>(size, 255)} << 56;
   }
-  [[nodiscard]] static WordBytes of_no_word() noexcept {
+  [[nodiscard]] static WordBytes no_word() noexcept {
     WordBytes out{std::string_view()};
     out.low = 1;
     return out;
@@ -59,7 +59,7 @@ struct WordBytes {
 
  private:
   static constexpr std::uint64_t factor = 0x9fb21c651e98df25u;
-  static std::uint64_t mixed(std::uint64_t hash, std::uint64_t next) noexcept {
+  static std::uint64_t mix_in(std::uint64_t hash, std::uint64_t next) noexcept {
     hash = (hash ^ next) * factor;
     return hash ^ hash >> 29;
   }
@@ -94,19 +94,19 @@ class WordTable {
   }
   /// Counts a word with a delay, while its table entries are prefetched. Writes its number to `numbers[place]` when it
   /// counts the word, if the place exists.
-  void count_later(std::string_view word, std::vector<std::uint32_t>& numbers, std::size_t place) {
+  void count_delayed(std::string_view word, std::vector<std::uint32_t>& numbers, std::size_t place) {
     WordBytes const bytes(word);
     auto const hash = bytes.hash();
     if (word.size() >= 16) return write(count(word, bytes, hash), numbers, place);
-    __builtin_prefetch(&recent_[hash % most_recent], 1);
+    __builtin_prefetch(&recent_[hash % recent_slots], 1);
     if (!slots_.empty()) __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
-    auto& oldest = later_[next_later_++ % most_later];
+    auto& oldest = delayed_[next_delayed_++ % max_delayed];
     if (oldest.size != none) count(oldest, numbers);
     oldest = {bytes, place, hash, static_cast<std::uint32_t>(word.size())};
   }
   /// Counts all delayed words.
-  void count_rest(std::vector<std::uint32_t>& numbers) {
-    for (auto& each : later_)
+  void flush_delayed(std::vector<std::uint32_t>& numbers) {
+    for (auto& each : delayed_)
       if (each.size != none) {
         count(each, numbers);
         each.size = none;
@@ -114,7 +114,7 @@ class WordTable {
   }
   /// Adds the count of a word of another table, which keeps the text.
   std::uint32_t count(Word const& word) {
-    make_room();
+    grow_table();
     auto const slot = slot_of(word.view(), word.hash);
     auto number = number_at(slot);
     if (number == none) number = add(slot, {word.text, word.size, word.hash, 0});
@@ -124,32 +124,32 @@ class WordTable {
 
  private:
   /// A word of up to 15 bytes whose count is delayed.
-  struct Later {
-    WordBytes bytes = WordBytes::of_no_word();
+  struct DelayedWord {
+    WordBytes bytes = WordBytes::no_word();
     std::size_t place = 0;
     std::uint32_t hash = 0, size = none;
   };
-  static constexpr std::size_t most_later = 16;
+  static constexpr std::size_t max_delayed = 16;
 
   static void write(std::uint32_t number, std::vector<std::uint32_t>& numbers, std::size_t place) {
     if (place < numbers.size()) numbers[place] = number;
   }
-  void count(Later const& later, std::vector<std::uint32_t>& numbers) {
+  void count(DelayedWord const& later, std::vector<std::uint32_t>& numbers) {
     char text[16];
     std::memcpy(text, &later.bytes.low, 8);
     std::memcpy(text + 8, &later.bytes.high, 8);
     write(count({text, later.size}, later.bytes, later.hash), numbers, later.place);
   }
   std::uint32_t count(std::string_view word, WordBytes const& bytes, std::uint32_t hash) {
-    auto& recent = recent_[hash % most_recent];
+    auto& recent = recent_[hash % recent_slots];
     if (recent.bytes == bytes && word.size() < 16) {
       ++recent.count;
       return recent.number;
     }
-    make_room();
+    grow_table();
     auto const slot = slot_of(word, hash);
     auto number = number_at(slot);
-    if (number == none) number = add(slot, {keep(word), static_cast<std::uint32_t>(word.size()), hash, 0});
+    if (number == none) number = add(slot, {store_text(word), static_cast<std::uint32_t>(word.size()), hash, 0});
     ++words_[number].count;
     if (recent.count > 0) words_[recent.number].count += recent.count;
     recent = {bytes, 0, number};
@@ -178,7 +178,7 @@ class WordTable {
     slots_[slot] = std::uint64_t{word.hash} << 32 | words_.size();
     return static_cast<std::uint32_t>(words_.size() - 1);
   }
-  void make_room() {
+  void grow_table() {
     if (4 * (words_.size() + 1) <= 3 * slots_.size()) return;
     std::vector<std::uint64_t> slots(std::max<std::size_t>(1024, 2 * slots_.size()));
     slots_.swap(slots);
@@ -189,7 +189,7 @@ class WordTable {
       slots_[slot] = std::uint64_t{words_[i].hash} << 32 | (i + 1);
     }
   }
-  char const* keep(std::string_view text) {
+  char const* store_text(std::string_view text) {
     if (text.size() > left_) {
       auto const bytes = std::max(block_bytes, text.size());
       blocks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
@@ -205,15 +205,15 @@ class WordTable {
 
   /// A recently counted word: frequent words are found here, in few cache lines.
   struct Recent {
-    WordBytes bytes = WordBytes::of_no_word();
+    WordBytes bytes = WordBytes::no_word();
     Index count = 0;  ///< that is not yet in `words_`
     std::uint32_t number = 0;
   };
-  static constexpr std::size_t most_recent = std::size_t{1} << 14;
+  static constexpr std::size_t recent_slots = std::size_t{1} << 14;
 
-  std::array<Later, most_later> later_{};
-  std::size_t next_later_ = 0;
-  std::vector<Recent> recent_ = std::vector<Recent>(most_recent);
+  std::array<DelayedWord, max_delayed> delayed_{};
+  std::size_t next_delayed_ = 0;
+  std::vector<Recent> recent_ = std::vector<Recent>(recent_slots);
   std::vector<Word> words_;
   std::vector<std::uint64_t> slots_;
   std::vector<std::unique_ptr<char[]>> blocks_;
@@ -227,9 +227,10 @@ struct FrequentWords {
   std::vector<std::vector<std::uint32_t>> ids;  ///< of each table's words, in `words`; WordTable::none for the others
 };
 
-/// Sums the counts of all tables and selects at most `most` words that were counted at least `least` times. The result
-/// depends only on the sums, not on the number of tables.
-inline FrequentWords frequent_words(std::span<WordTable> tables, std::size_t most, Index least, ThreadPool& pool) {
+/// Sums the counts of all tables and selects at most `max_words` words that were counted at least `min_count` times.
+/// The result depends only on the sums, not on the number of tables.
+inline FrequentWords frequent_words(std::span<WordTable> tables, std::size_t max_words, Index min_count,
+                                    ThreadPool& pool) {
   constexpr std::size_t parts = 16;  // by hash: each part is summed separately
   auto const part_of = [](WordTable::Word const& word) { return std::size_t{word.hash >> 28}; };
   struct Candidate {
@@ -259,7 +260,7 @@ inline FrequentWords frequent_words(std::span<WordTable> tables, std::size_t mos
     numbers.reserve(all.words().size());
     auto& found = candidates[part];
     for (auto const& word : all.words()) {
-      auto const number = word.count >= least ? static_cast<std::uint32_t>(found.size()) : WordTable::none;
+      auto const number = word.count >= min_count ? static_cast<std::uint32_t>(found.size()) : WordTable::none;
       numbers.push_back(number);
       if (number != WordTable::none)
         found.push_back({word.count, word.view(), static_cast<std::uint32_t>(part), number});
@@ -268,7 +269,7 @@ inline FrequentWords frequent_words(std::span<WordTable> tables, std::size_t mos
   });
   std::vector<Candidate> order;
   for (auto const& found : candidates) order.insert(order.end(), found.begin(), found.end());
-  auto const kept = std::min(order.size(), most);
+  auto const kept = std::min(order.size(), max_words);
   std::partial_sort(
       order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
       [](auto const& a, auto const& b) { return a.count != b.count ? a.count > b.count : a.text < b.text; });

@@ -43,15 +43,15 @@ class OptimizerShards {
         squares_(replica.size()) {
     auto const add = [this](ArenaRange const& range) {
       ranges_.push_back(range);
-      deals_ = deals_ || range.dealt;
+      is_sharded_ = is_sharded_ || range.sharded;
     };
-    cut_arena(replica.size(), bucket, tables, ranks, add, block(replica.size()));
+    split_arena(replica.size(), bucket, tables, ranks, add, block(replica.size()));
   }
   /// Returns the multiple of which parts are made, for an arena of `size` elements.
   [[nodiscard]] static Index block(Index size) noexcept { return Squares::block(size); }
 
   /// Returns whether other ranks update any part.
-  [[nodiscard]] bool deals() const noexcept { return deals_; }
+  [[nodiscard]] bool is_sharded() const noexcept { return is_sharded_; }
   /// Returns the parts that this rank updates, in order.
   [[nodiscard]] std::vector<ArenaPart> parts() const {
     std::vector<ArenaPart> parts;
@@ -76,7 +76,7 @@ class OptimizerShards {
     };
     Index begin = 0;  // start of the next range that all ranks have; rank 0 sums these
     for (auto const& range : ranges_) {
-      if (!range.dealt) continue;
+      if (!range.sharded) continue;
       auto const own = range.part(rank_, ranks_);
       if (rank_ == 0) sum(begin, range.begin);
       sum(own.begin, own.end);
@@ -90,17 +90,17 @@ class OptimizerShards {
   /// All-gathers the ranks' parts in an arena of the replica's space.   @collective
   void gather(float* arena) {
     if constexpr (in_place) {
-      ask_for_parts(arena);
+      list_operations(arena);
       start_all();
     } else {
-      ask_for_parts(exchange_.host());
-      replica_.device().make(ready_);
+      list_operations(exchange_.host());
+      replica_.device().record(ready_);
       for (std::size_t i = 0; i < pieces_.size(); ++i)
-        exchange_.bring(i, ready_, Exchange::place(arena, dealt_[i].part(rank_, ranks_)));
+        exchange_.copy_to_host(i, ready_, Exchange::slice(arena, sharded_ranges_[i].part(rank_, ranks_)));
       exchange_.run(
           communicator_, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
           [&](std::size_t i) {
-            return Exchange::place(arena, {dealt_[i].begin, dealt_[i].end});
+            return Exchange::slice(arena, {sharded_ranges_[i].begin, sharded_ranges_[i].end});
           },
           [] {});
       exchange_.end(replica_.stream());
@@ -108,18 +108,18 @@ class OptimizerShards {
   }
   /// All-gathers the ranks' parts in the exchange's memory on the host.   @collective
   void gather_on_host() {
-    ask_for_parts(exchange_.host());
+    list_operations(exchange_.host());
     start_all();
   }
 
  private:
-  void ask_for_parts(float* arena) {
+  void list_operations(float* arena) {
     pieces_.clear();
-    dealt_.clear();
+    sharded_ranges_.clear();
     for (auto const& range : ranges_) {
-      if (!range.dealt) continue;
+      if (!range.sharded) continue;
       auto const own = range.part(rank_, ranks_);
-      dealt_.push_back(range);
+      sharded_ranges_.push_back(range);
       pieces_.push_back({.data = arena + range.begin,
                          .count = own.end - own.begin,
                          .collective = comm::Collective::all_gather,
@@ -128,7 +128,7 @@ class OptimizerShards {
   }
   /// Runs the operations on memory that is ready once the replica's stream has done its work so far.
   void start_all() {
-    if constexpr (on_device) replica_.device().make(ready_);
+    if constexpr (on_device) replica_.device().record(ready_);
     for (auto& piece : pieces_) {
       if constexpr (on_device)
         communicator_.start_after(piece, ready_);
@@ -156,11 +156,11 @@ class OptimizerShards {
   DeviceReplica& replica_;
   Exchange& exchange_;
   int rank_, ranks_;
-  std::vector<ArenaRange> ranges_, dealt_;
-  bool deals_ = false;
+  std::vector<ArenaRange> ranges_, sharded_ranges_;
+  bool is_sharded_ = false;
   Squares squares_;
   std::vector<comm::Piece> pieces_;
-  typename DeviceReplica::Mark ready_;
+  typename DeviceReplica::Event ready_;
 };
 
 }}}  // namespace lockstep::parallel::detail

@@ -26,7 +26,7 @@ class ReplicaSum<Replica, CudaSpace> {
       copied_.emplace_back();
     }
     for (auto const& reader : replicas)
-      for (auto const& read : replicas) let_read(*reader, *read);
+      for (auto const& read : replicas) enable_peer_access(*reader, *read);
     first().device().enter();
   }
   ReplicaSum(ReplicaSum const&) = delete;
@@ -49,7 +49,7 @@ class ReplicaSum<Replica, CudaSpace> {
 
   /// Copies the first replica's values and loss scale to every replica, on the replica's own stream. Tables have dense
   /// gradients here.
-  void spread(bool) {
+  void broadcast(bool) {
     auto& from = first();
     record(0);
     for (std::size_t i = 1; i < replicas_.size(); ++i) {
@@ -64,7 +64,7 @@ class ReplicaSum<Replica, CudaSpace> {
 
  private:
   /// Enables direct copies between two GPUs if possible; otherwise they go through the host.
-  static void let_read(Replica& reader, Replica& read) {
+  static void enable_peer_access(Replica& reader, Replica& read) {
     if (reader.device().gpu() == read.device().gpu()) return;
     int can = 0;
     memory::check_cuda(cudaDeviceCanAccessPeer(&can, reader.device().gpu(), read.device().gpu()),
@@ -108,15 +108,15 @@ class ReplicaSum<Replica, CudaSpace> {
       record(begin + k * stride);
       to.device().enter();
       done_[begin + k * stride].block(to.stream());
-      gradients_.push_back(near(begin, from, from.gradient_data(), size));
-      losses_.push_back(near(begin, from, from.device().summed().totals, 2));
+      gradients_.push_back(readable_copy(begin, from, from.gradient_data(), size));
+      losses_.push_back(readable_copy(begin, from, from.device().summed().totals, 2));
     }
     kernel::sum_into_first<float>(to.stream(), gradients_, size);
     kernel::sum_into_first<double>(to.stream(), losses_, 2);
   }
   /// Returns another replica's numbers in memory that this replica's GPU can read.
   template <class T>
-  [[nodiscard]] T* near(std::size_t left, Replica& from, T* numbers, Index count) {
+  [[nodiscard]] T* readable_copy(std::size_t left, Replica& from, T* numbers, Index count) {
     auto& to = *replicas_[left];
     if (to.device().gpu() == from.device().gpu()) return numbers;
     auto& block = copied_[left][sizeof(T) == sizeof(double)];

@@ -10,7 +10,7 @@
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
-#include <lockstep/parallel/detail/take_union.hpp>
+#include <lockstep/parallel/detail/add_touched_rows.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
@@ -36,14 +36,14 @@ class ReplicaSum<Replica, HostSpace> {
   /// @returns the loss of all
   nn::Loss<HostSpace> gather(Index size) {
     auto const count = static_cast<int>(replicas_.size());
-    unite_rows();
+    compute_row_union();
     threads_.run([&](int device) {
       auto const at = static_cast<std::size_t>(device);
       replicas_[at]->zero_unused();
-      auto const* united = united_.data();
+      auto const* row_union = row_union_.data();
       for (auto const& table : replicas_[at]->touched()) {
-        take_union(table, united, gradients_[at]);
-        united += table.bits().size();
+        add_touched_rows(table, row_union, gradients_[at]);
+        row_union += table.bits().size();
       }
     });
     threads_.run([&](int device) {
@@ -54,15 +54,17 @@ class ReplicaSum<Replica, HostSpace> {
             tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
   }
 
-  /// Copies the first replica's values and loss scale to every replica. With `rows_stay`, skips rows that no replica
-  /// has touched, since they are equal already. The cost of large tables is then proportional to the touched rows.
-  void spread(bool rows_stay) {
+  /// Copies the first replica's values and loss scale to every replica. With `untouched_rows_equal`, skips rows that no
+  /// replica has touched, since they are equal already. The cost of large tables is then proportional to the touched
+  /// rows.
+  void broadcast(bool untouched_rows_equal) {
     threads_.run([&](int device) {
       auto &from = *replicas_[0], &to = *replicas_[static_cast<std::size_t>(device)];
       if (device == 0) return;
       auto const* const values = std::as_const(from).value_data();
       auto* const copy = to.value_data();
-      kernel::for_written(rows_stay ? from.touched() : std::span<kernel::TouchedRows const>{}, 0, from.size(),
+      kernel::for_written(untouched_rows_equal ? from.touched() : std::span<kernel::TouchedRows const>{}, 0,
+                          from.size(),
                           [&](Index begin, Index end) { std::copy(values + begin, values + end, copy + begin); });
       if constexpr (Replica::scales_loss) *to.loss_scale().data() = *from.loss_scale().data();
     });
@@ -70,14 +72,14 @@ class ReplicaSum<Replica, HostSpace> {
 
  private:
   /// Computes the union of the rows that any device has touched, for all tables.
-  void unite_rows() {
-    united_.clear();
+  void compute_row_union() {
+    row_union_.clear();
     for (std::size_t i = 0; i < replicas_[0]->touched().size(); ++i) {
-      auto const at = united_.size();
+      auto const at = row_union_.size();
       for (auto const& replica : replicas_) {
         auto const bits = replica->touched()[i].bits();
-        united_.resize(at + bits.size());
-        for (std::size_t word = 0; word < bits.size(); ++word) united_[at + word] |= bits[word];
+        row_union_.resize(at + bits.size());
+        for (std::size_t word = 0; word < bits.size(); ++word) row_union_[at + word] |= bits[word];
       }
     }
   }
@@ -85,7 +87,7 @@ class ReplicaSum<Replica, HostSpace> {
   DeviceThreads& threads_;
   std::span<std::unique_ptr<Replica> const> replicas_;
   std::vector<float*> gradients_;
-  std::vector<std::uint64_t> united_;
+  std::vector<std::uint64_t> row_union_;
 };
 
 }}}  // namespace lockstep::parallel::detail

@@ -19,11 +19,11 @@ class ShardBuffers {
   ShardBuffers(int shards, Index size) : shards_(shards), size_(size), all_(shards == 1 ? 0 : shards * size) {}
 
   /// Makes a shard's buffers current.
-  void take(Device<Space> const& device, int shard, float* at_hand) {
+  void select(Device<Space> const& device, int shard, float* current) {
     if (shard == shard_ || size_ == 0) return;
-    kernel::Move<Space>::template run<float>(device.stream(), at_hand, of(shard_), size_);
+    kernel::Move<Space>::template run<float>(device.stream(), current, of(shard_), size_);
     shard_ = shard;
-    kernel::Move<Space>::template run<float>(device.stream(), of(shard), at_hand, size_);
+    kernel::Move<Space>::template run<float>(device.stream(), of(shard), current, size_);
   }
   /// Sets the buffers of all shards.
   void set(Device<Space> const& device, std::span<float const> buffers) {

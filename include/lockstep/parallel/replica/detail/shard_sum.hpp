@@ -13,7 +13,7 @@
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
-#include <lockstep/parallel/detail/take_union.hpp>
+#include <lockstep/parallel/detail/add_touched_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
 
@@ -31,33 +31,33 @@ class ShardSum {
   /// @param tables their bits must outlive this object
   ShardSum(int shards, Index size, std::span<kernel::TouchedRows const> tables)
       : shards_(static_cast<unsigned>(shards)), size_(size), tables_(tables.begin(), tables.end()) {
-    for (unsigned n = 1; n < shards_; n *= 2) waiting_.push_back(make());
+    for (unsigned n = 1; n < shards_; n *= 2) pending_.push_back(make());
   }
 
   [[nodiscard]] int shards() const noexcept { return static_cast<int>(shards_); }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return (waiting_.size() + own_.size()) * static_cast<std::size_t>(size_) * sizeof(float);
+    return (pending_.size() + saved_.size()) * static_cast<std::size_t>(size_) * sizeof(float);
   }
 
   /// Saves a shard's gradients until its next micro-batch. `written` flags the parameters that have some.
   /// @shape gradients [size]   @shape totals [2]
-  void set_aside(Stream stream, int shard, float const* gradients, double const* totals,
-                 std::span<std::uint8_t const> written) {
-    while (own_.size() < shards_) own_.push_back(make());
-    auto& own = own_[static_cast<std::size_t>(shard)];
-    copy_rows(tables_, own.tables);
-    own.written.assign(written.begin(), written.end());
-    copy(stream, gradients, own.gradients.data());
-    kernel::Move<Space>::template run<double>(stream, totals, own.totals.data(), 2);
+  void save(Stream stream, int shard, float const* gradients, double const* totals,
+            std::span<std::uint8_t const> written) {
+    while (saved_.size() < shards_) saved_.push_back(make());
+    auto& saved = saved_[static_cast<std::size_t>(shard)];
+    copy_rows(tables_, saved.tables);
+    saved.written.assign(written.begin(), written.end());
+    copy(stream, gradients, saved.gradients.data());
+    kernel::Move<Space>::template run<double>(stream, totals, saved.totals.data(), 2);
   }
   /// Restores a shard's gradients.   @returns flags of the parameters that have some
-  [[nodiscard]] std::span<std::uint8_t const> take_up(Stream stream, int shard, float* gradients,
+  [[nodiscard]] std::span<std::uint8_t const> restore(Stream stream, int shard, float* gradients,
                                                       double* totals) const {
-    auto const& own = own_[static_cast<std::size_t>(shard)];
-    copy_rows(own.tables, tables_);
-    copy(stream, own.gradients.data(), gradients);
-    kernel::Move<Space>::template run<double>(stream, own.totals.data(), totals, 2);
-    return own.written;
+    auto const& saved = saved_[static_cast<std::size_t>(shard)];
+    copy_rows(saved.tables, tables_);
+    copy(stream, saved.gradients.data(), gradients);
+    kernel::Move<Space>::template run<double>(stream, saved.totals.data(), totals, 2);
+    return saved.written;
   }
 
   /// Selects the sums of this shard. The following calls of `add` pass all of the shard's gradients.
@@ -66,16 +66,16 @@ class ShardSum {
     terms_.clear();
     auto const before = static_cast<std::size_t>(std::popcount(k));      // pending sums
     auto const complete = static_cast<std::size_t>(std::countr_one(k));  // sums that this shard completes
-    for (std::size_t j = 1; j <= complete; ++j) terms_.push_back(&waiting_[before - j]);
-    kept_ = k + 1 < shards_ ? &waiting_[before - complete] : nullptr;
+    for (std::size_t j = 1; j <= complete; ++j) terms_.push_back(&pending_[before - j]);
+    destination_ = k + 1 < shards_ ? &pending_[before - complete] : nullptr;
   }
   /// Unites the touched rows of all operands. Call it before `add` for tables.
-  void unite(float* gradients) {
+  void unite_touched_rows(float* gradients) {
     for (std::size_t i = 0; i < tables_.size(); ++i) {
-      for (auto* term : terms_) take_union(tables_[i], term->tables[i].words, gradients);
-      for (auto* term : terms_) take_union(term->tables[i], tables_[i].words, term->gradients.data());
+      for (auto* term : terms_) add_touched_rows(tables_[i], term->tables[i].words, gradients);
+      for (auto* term : terms_) add_touched_rows(term->tables[i], tables_[i].words, term->gradients.data());
     }
-    if (kept_) copy_rows(tables_, kept_->tables);
+    if (destination_) copy_rows(tables_, destination_->tables);
   }
   /// Adds elements [begin, end) of the replica's arena, all of which are written. After the last shard they hold the
   /// sum.
@@ -124,7 +124,7 @@ class ShardSum {
     for (auto* term : terms_)
       kernel::BinaryOperation<Space>::template forward<kernel::Plus, T>(stream, {of(*term) + begin, count},
                                                                         {own, count}, {own, count});
-    if (kept_) kernel::Move<Space>::template run<T>(stream, own, of(*kept_) + begin, end - begin);
+    if (destination_) kernel::Move<Space>::template run<T>(stream, own, of(*destination_) + begin, end - begin);
   }
 
   static void copy_rows(std::vector<kernel::TouchedRows> const& from, std::vector<kernel::TouchedRows> const& to) {
@@ -135,9 +135,9 @@ class ShardSum {
   unsigned shards_;
   Index size_;
   std::vector<kernel::TouchedRows> tables_;
-  std::vector<Node> waiting_, own_;
-  std::vector<Node*> terms_;  // operands of the sum that the current shard completes, the nearest first
-  Node* kept_ = nullptr;      // destination of that sum
+  std::vector<Node> pending_, saved_;
+  std::vector<Node*> terms_;     // operands of the sum that the current shard completes, the nearest first
+  Node* destination_ = nullptr;  // destination of that sum
 };
 
 }}}  // namespace lockstep::parallel::detail

@@ -28,7 +28,7 @@ class LineFile {
   /// bytes that remain.
   /// @throws DataError if the file cannot be created
   template <class StepOf>
-  ::off_t keep(Index step, StepOf const& step_of) {
+  ::off_t truncate_after(Index step, StepOf const& step_of) {
     open();
     std::unique_ptr<std::FILE, CloseFile> const file(step == 0 ? nullptr : std::fopen(path_.c_str(), "re"));
     ::off_t end = 0;

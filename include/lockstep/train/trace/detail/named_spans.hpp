@@ -21,7 +21,7 @@ struct OperationName {
 };
 
 /// Returns the dotted prefix that two names share: "encoder" for "encoder.0" and "encoder.1".
-[[nodiscard]] inline std::string shared_part(std::string_view a, std::string_view b) {
+[[nodiscard]] inline std::string common_prefix(std::string_view a, std::string_view b) {
   std::size_t end = 0;
   for (std::size_t i = 0; i <= a.size() && i <= b.size(); ++i) {
     bool const ends_a = i == a.size() || a[i] == '.', ends_b = i == b.size() || b[i] == '.';
@@ -49,7 +49,7 @@ struct OperationName {
 
   std::vector<OperationName> names(spans.size());
   std::vector<std::size_t> pass;  // indices of the pass's forward operations, by number
-  auto const place_others = [&] {
+  auto const name_operations_without_parameters = [&] {
     std::string before;
     for (std::size_t i = 0; i < pass.size(); ++i) {
       auto const& span = spans[pass[i]];
@@ -61,12 +61,12 @@ struct OperationName {
       auto next = i;
       while (next < pass.size() && spans[pass[next]].first < 0 && *spans[pass[next]].name != '\0') ++next;
       bool const found = next < pass.size() && spans[pass[next]].first >= 0;
-      if (found && *span.name != '\0') name.layer = shared_part(before, names[pass[next]].layer);
+      if (found && *span.name != '\0') name.layer = common_prefix(before, names[pass[next]].layer);
     }
   };
   std::size_t first_backward = 0;
   auto const end_pass = [&](std::size_t end) {
-    place_others();
+    name_operations_without_parameters();
     for (auto i = first_backward; i < end; ++i)
       if (auto const number = static_cast<std::size_t>(spans[i].number);
           spans[i].kind == Span::Kind::backward && number < pass.size())
@@ -81,7 +81,7 @@ struct OperationName {
     pass.push_back(i);
     names[i].operation = operation(span);
     if (span.first >= 0)
-      names[i].layer = span.first == span.last ? layer(span.first) : shared_part(layer(span.first), layer(span.last));
+      names[i].layer = span.first == span.last ? layer(span.first) : common_prefix(layer(span.first), layer(span.last));
   }
   end_pass(spans.size());
   return names;

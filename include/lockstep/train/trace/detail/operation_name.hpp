@@ -23,7 +23,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 }
 
 /// Removes the last part of a qualified name and returns it without template arguments: "f" of "Type a::b<T>::f<U>".
-[[nodiscard]] inline std::string_view take_last(std::string_view& name) noexcept {
+[[nodiscard]] inline std::string_view take_last_part(std::string_view& name) noexcept {
   if (name.ends_with('>') && !name.ends_with("operator>")) name = name.substr(0, opening(name, '<', '>'));
   int depth = 0;
   auto at = name.size();
@@ -55,7 +55,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   for (std::string_view const qualifier : {"&", "&", " const"})
     if (name.ends_with(qualifier)) name.remove_suffix(qualifier.size());
   if (name.ends_with(')')) name = name.substr(0, opening(name, '(', ')'));
-  auto const function = take_last(name), scope = take_last(name);
+  auto const function = take_last_part(name), scope = take_last_part(name);
   bool const is_class = !scope.empty() && scope.front() >= 'A' && scope.front() <= 'Z';
   bool const tells_nothing = function == "forward" || function == "operator()";
   if (function.empty() || function.front() == '$') return "operation";  // clang's name in a function of one file

@@ -20,19 +20,19 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 class TraceEvents {
  public:
   /// Takes the seconds by which the trace's clock is ahead of this host's clock.
-  explicit TraceEvents(int rank, double ahead = 0) : rank_(rank), ahead_(ahead) {}
+  explicit TraceEvents(int rank, double clock_offset = 0) : rank_(rank), clock_offset_(clock_offset) {}
 
   [[nodiscard]] std::string const& text() const noexcept { return text_; }
 
   void add(Trace const& trace, nn::ParameterLayout const& layout) {
-    say_name("process_name", 0, "rank " + std::to_string(rank_));
-    say_name("thread_name", training_thread, "training");
+    add_name("process_name", 0, "rank " + std::to_string(rank_));
+    add_name("thread_name", training_thread, "training");
     add_phases(trace.training());
     add_buckets(trace.training());
     for (int d = 0; d < trace.devices(); ++d) {
       bool const same_thread = trace.on_host() && d == 0;
       auto const thread = same_thread ? training_thread : first_device + d;
-      if (!same_thread) say_name("thread_name", thread, "device " + std::to_string(d));
+      if (!same_thread) add_name("thread_name", thread, "device " + std::to_string(d));
       add_device(trace.device(d), layout, thread);
     }
     add_loader(trace.loading());
@@ -61,7 +61,7 @@ class TraceEvents {
       auto line = std::find_if(lines.begin(), lines.end(), [&](double free) { return free <= span.begin; });
       if (line == lines.end()) {
         line = lines.insert(line, 0);
-        say_name("thread_name", first_bucket + static_cast<int>(line - lines.begin()), "gradient buckets");
+        add_name("thread_name", first_bucket + static_cast<int>(line - lines.begin()), "gradient buckets");
       }
       *line = span.end;
       for (auto const* each : inner) {
@@ -102,7 +102,7 @@ class TraceEvents {
         continue;
       }
       for (; workers <= span.first; ++workers)
-        say_name("thread_name", first_worker + workers, "loader worker " + std::to_string(workers));
+        add_name("thread_name", first_worker + workers, "loader worker " + std::to_string(workers));
       add_complete(span.name, "loader", first_worker + span.first, span.begin, span.end);
       event_.key("args").begin_object().member("batch", span.number).member("rows", span.amount).end_object();
       end();
@@ -118,8 +118,8 @@ class TraceEvents {
     event_.begin_object().member("name", name).member("ph", what).member("pid", rank_).member("tid", thread);
     event_.member("ts", microseconds(moment));
   }
-  void say_name(char const* of, int thread, std::string const& name) {
-    begin(of, "M", thread, -ahead_);
+  void add_name(char const* of, int thread, std::string const& name) {
+    begin(of, "M", thread, -clock_offset_);
     event_.key("args").begin_object().member("name", name).end_object();
     end();
   }
@@ -129,10 +129,12 @@ class TraceEvents {
     text_ += ",\n";
   }
   /// Rounds to 1/8 µs, which every reader represents exactly: nested spans stay nested.
-  [[nodiscard]] double microseconds(double seconds) const noexcept { return std::round((seconds + ahead_) * 8e6) / 8; }
+  [[nodiscard]] double microseconds(double seconds) const noexcept {
+    return std::round((seconds + clock_offset_) * 8e6) / 8;
+  }
 
   int rank_;
-  double ahead_;
+  double clock_offset_;
   json::Writer event_;
   std::string text_;
 };

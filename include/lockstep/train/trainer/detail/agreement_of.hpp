@@ -16,8 +16,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Whether a session's replicas are on several ranks, which may have been started with different arguments.
 template <class Session>
-concept agrees = requires(Session& session, parallel::Agreement const& agreement) {
-  session.agree(agreement);
+concept ChecksAgreement = requires(Session& session, parallel::Agreement const& agreement) {
+  session.check_agreement(agreement);
 };
 
 /// Returns the settings of a rank's updates.
@@ -67,8 +67,8 @@ requires is_evaluation<Evaluation>
 }
 
 /// Adds the options of a rank's fit.
-inline void add_options(parallel::Agreement& agreement, FitOptions const& options, Counted const& counted) {
-  for (auto const& name : counted.names()) agreement.add("metric of the evaluation", name);
+inline void add_options(parallel::Agreement& agreement, FitOptions const& options, MetricNames const& metric_names) {
+  for (auto const& name : metric_names.names()) agreement.add("metric of the evaluation", name);
   agreement.add("epochs", options.epochs);
   agreement.add("largest number of steps", options.max_steps);
   agreement.add("batches in a step", options.accumulation);
@@ -87,7 +87,7 @@ inline void add_options(parallel::Agreement& agreement, FitOptions const& option
   agreement.add("timed products", Index{options.timed_products});
   agreement.add("dry run", Index{options.dry_run});
   agreement.add("trace", Index{options.trace != nullptr});
-  agreement.add("measure of the best evaluation", options.judge_by);
+  agreement.add("measure of the best evaluation", options.best_by);
   agreement.add("steps of warm-up", options.schedule.warmup_steps);
   agreement.add("steps of the schedule", options.schedule.total_steps);
   agreement.add("kind of schedule", static_cast<Index>(options.schedule.kind));
@@ -98,13 +98,14 @@ inline void add_options(parallel::Agreement& agreement, FitOptions const& option
 /// Returns the options of a fit with its data and its evaluations.
 template <class Loader, class Evaluation>
 [[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Loader const& loader,
-                                               Evaluation const& evaluation, Counted const& counted, Index batch_size) {
+                                               Evaluation const& evaluation, MetricNames const& metric_names,
+                                               Index batch_size) {
   parallel::Agreement agreement;
-  for (auto const& [name, value] : options.alike) agreement.add(name, value);
+  for (auto const& [name, value] : options.equal_on_all_ranks) agreement.add(name, value);
   add_order(agreement, "data", loader);
   agreement.add("batch size", batch_size);
   add_evaluation(agreement, evaluation);
-  add_options(agreement, options, counted);
+  add_options(agreement, options, metric_names);
   return agreement;
 }
 

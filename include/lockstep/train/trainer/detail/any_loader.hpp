@@ -28,9 +28,9 @@ class AnyLoader {
 
 /// Adapter from a loader, which must outlive it.
 template <class Loader>
-class SomeLoader final : public AnyLoader {
+class LoaderAdapter final : public AnyLoader {
  public:
-  explicit SomeLoader(Loader& loader) : loader_(loader) {}
+  explicit LoaderAdapter(Loader& loader) : loader_(loader) {}
 
   Index samples() const override { return loader_.samples(); }
   bool resumes() const noexcept override { return can_resume; }

@@ -45,7 +45,7 @@ class AnySession {
   [[nodiscard]] virtual bool shards_moments() = 0;
   virtual void restore(parallel::SessionState& state) = 0;
 
-  [[nodiscard]] virtual bool stops() = 0;
+  [[nodiscard]] virtual bool stop_requested() = 0;
   [[nodiscard]] virtual bool skipped() = 0;
   [[nodiscard]] virtual double gradient_norm() = 0;
   /// Sets the entries of devices of this process whose loss is not finite to 1.
@@ -57,9 +57,9 @@ class AnySession {
 
   /// Returns rank 0's choice of GEMM algorithms by timing, for the products of its first device so far. Empty if there
   /// is no choice.   @collective with DistributedDataParallel
-  [[nodiscard]] virtual std::string choose_products(int rank) = 0;
+  [[nodiscard]] virtual std::string choose_gemm_algorithms(int rank) = 0;
   /// Applies the choice on all devices.
-  virtual void take_products(std::string const& choices) = 0;
+  virtual void set_gemm_algorithms(std::string const& choices) = 0;
 
   /// Makes each device record into its timeline of the trace, and the session into the training thread's. A null
   /// pointer ends the recording.
@@ -79,11 +79,11 @@ class AnySession {
 
 /// Adapter from a concrete session, which must outlive it.
 template <class Optimizer, class Session>
-class SomeSession final : public AnySession {
+class SessionAdapter final : public AnySession {
   using Replica = typename Session::DeviceReplica;
 
  public:
-  explicit SomeSession(Session& session)
+  explicit SessionAdapter(Session& session)
       : AnySession({static_cast<std::size_t>(Optimizer::states), optim::name_of<Optimizer>(),
                     optim::averages<Optimizer>, Replica::scales_loss, Replica::Space::host_accessible}),
         session_(session) {}
@@ -96,13 +96,13 @@ class SomeSession final : public AnySession {
   std::span<float const> values() const override { return session_.values(); }
   std::span<float const> buffers() const override { return session_.buffers(); }
   void set_values(std::span<float const> values) override {
-    session_.each([&](int, Replica& replica) {
+    session_.for_each_shard([&](int, Replica& replica) {
       replica.device().enter();
       replica.set_values(values);
     });
   }
   void set_buffers(std::span<float const> buffers) override {
-    session_.each([&](int, Replica& replica) {
+    session_.for_each_shard([&](int, Replica& replica) {
       replica.device().enter();
       replica.set_buffers(buffers);
     });
@@ -116,11 +116,11 @@ class SomeSession final : public AnySession {
   }
   void restore(parallel::SessionState& state) override { session_.restore(state); }
 
-  bool stops() override { return session_.stops(); }
+  bool stop_requested() override { return session_.stop_requested(); }
   bool skipped() override { return session_.skipped(); }
   double gradient_norm() override { return session_.gradient_norm(); }
   void mark_not_finite(std::span<double> devices) override {
-    session_.each([&](int shard, Replica& replica) {
+    session_.for_each_shard([&](int shard, Replica& replica) {
       if (!std::isfinite(replica.read_loss().sum)) devices[static_cast<std::size_t>(shard / replica.shards())] = 1;
     });
   }
@@ -128,33 +128,34 @@ class SomeSession final : public AnySession {
   optim::LossScaler::State loss_scale() override {
     optim::LossScaler::State state;
     if constexpr (Replica::scales_loss)
-      session_.each([&](int shard, Replica& replica) {
+      session_.for_each_shard([&](int shard, Replica& replica) {
         if (shard == 0) state = replica.loss_scale().get(replica.device());
       });
     return state;
   }
   void set_loss_scale([[maybe_unused]] optim::LossScaler::State const& state) override {
     if constexpr (Replica::scales_loss)
-      session_.each([&](int, Replica& replica) { replica.loss_scale().set(replica.device(), state); });
+      session_.for_each_shard([&](int, Replica& replica) { replica.loss_scale().set(replica.device(), state); });
   }
 
-  std::string choose_products([[maybe_unused]] int rank) override {
+  std::string choose_gemm_algorithms([[maybe_unused]] int rank) override {
     std::string choices;
     if constexpr (chooses) {
-      session_.each([&](int shard, Replica& replica) {
-        if (rank == 0 && shard == 0) choices = replica.device().choose_products();
+      session_.for_each_shard([&](int shard, Replica& replica) {
+        if (rank == 0 && shard == 0) choices = replica.device().choose_gemm_algorithms();
       });
       broadcast(choices, 0);
     }
     return choices;
   }
-  void take_products([[maybe_unused]] std::string const& choices) override {
+  void set_gemm_algorithms([[maybe_unused]] std::string const& choices) override {
     if constexpr (chooses)
-      if (!choices.empty()) session_.each([&](int, Replica& replica) { replica.device().take_products(choices); });
+      if (!choices.empty())
+        session_.for_each_shard([&](int, Replica& replica) { replica.device().set_gemm_algorithms(choices); });
   }
 
   void trace(Trace* trace) override {
-    session_.each([&](int shard, Replica& replica) {
+    session_.for_each_shard([&](int shard, Replica& replica) {
       replica.trace(trace ? &trace->device(shard / replica.shards()) : nullptr);
     });
     Timeline* const training = trace ? &trace->training() : nullptr;
@@ -164,7 +165,7 @@ class SomeSession final : public AnySession {
   parallel::DeviceWork take_work() override {
     parallel::DeviceWork work;
     if constexpr (!Replica::Space::host_accessible)
-      session_.each([&](int shard, Replica& replica) {
+      session_.for_each_shard([&](int shard, Replica& replica) {
         if (auto const taken = replica.take_work(); shard == 0) work = taken;
       });
     return work;
@@ -172,7 +173,7 @@ class SomeSession final : public AnySession {
   parallel::SessionReport report() override { return session_.report(); }
 
  private:
-  static constexpr bool chooses = requires(Replica & replica) { replica.device().choose_products(); };
+  static constexpr bool chooses = requires(Replica & replica) { replica.device().choose_gemm_algorithms(); };
 
   Session& session_;
 };

@@ -18,21 +18,21 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns which value of a metric is the best one.
 template <class M>
-[[nodiscard]] constexpr BestValue best_value_of() noexcept {
+[[nodiscard]] constexpr BestValue direction_of() noexcept {
   if constexpr (requires { M::higher_is_better; })
     if (!M::higher_is_better) return BestValue::smallest;
   return BestValue::largest;
 }
 
 /// Names of the values of a fit's evaluations, including the losses of all evaluations after the first.
-class Counted {
+class MetricNames {
  public:
   template <class Evaluation>
-  explicit Counted(Evaluation const& evaluations) {
+  explicit MetricNames(Evaluation const& evaluations) {
     each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
       if (!prefix.empty()) add(prefix + "loss", BestValue::smallest);
       auto const each_of = [&]<class M>(M const& metric) {
-        each_value(metric, [&](std::string const& name, double) { add(prefix + name, best_value_of<M>()); });
+        each_value(metric, [&](std::string const& name, double) { add(prefix + name, direction_of<M>()); });
       };
       std::apply([&](auto const&... metric) { (each_of(metric), ...); }, evaluation.metrics);
     });
@@ -56,7 +56,7 @@ class Counted {
 };
 
 /// Returns the name of an evaluation for messages, as " (test)"; "" for the first one.
-[[nodiscard]] inline std::string which(std::string const& prefix) {
+[[nodiscard]] inline std::string evaluation_label(std::string const& prefix) {
   return prefix.empty() ? "" : " (" + prefix.substr(0, prefix.size() - 1) + ")";
 }
 
@@ -67,7 +67,7 @@ Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& 
   auto const steps = evaluation.loader.steps(split);
   if (steps == 0)
     throw DataError(
-        "evaluate" + which(prefix) +
+        "evaluate" + evaluation_label(prefix) +
         ": there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
         " samples give no step; check which samples the dataset found, leave the loader's `tail` at exact, or pass "
         "no evaluation");
@@ -75,9 +75,9 @@ Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& 
 }
 
 /// Checks that names of results are unique, as they are logged by name.   @throws ConfigError
-inline void check_names(Counted const& counted, char const* what) {
+inline void check_names(MetricNames const& metric_names, char const* what) {
   std::vector<std::string> taken(log_columns.begin(), log_columns.end());
-  for (auto const& name : counted.names()) {
+  for (auto const& name : metric_names.names()) {
     if (std::find(taken.begin(), taken.end(), name) != taken.end())
       throw ConfigError(std::string(what) + ": a metric is called \"" + name +
                         "\", a name that another metric or logged number has; give it another name()");
@@ -96,16 +96,16 @@ void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Spl
     steps_of(prefix, each, split);
   });
 }
-/// Checks the evaluations before training starts; `there_is_one` says whether the fit has an evaluation.
-inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptions const& options) {
+/// Checks the evaluations before training starts; `has_evaluation` says whether the fit has an evaluation.
+inline void check_evaluation(MetricNames const& metric_names, bool has_evaluation, FitOptions const& options) {
   std::string known = "loss";
-  bool judges = options.judge_by == known;
-  check_names(counted, "fit");
-  for (auto const& name : counted.names()) {
-    judges = judges || name == options.judge_by;
+  bool is_known = options.best_by == known;
+  check_names(metric_names, "fit");
+  for (auto const& name : metric_names.names()) {
+    is_known = is_known || name == options.best_by;
     known += ", " + name;
   }
-  bool const evaluates = there_is_one && (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
+  bool const evaluates = has_evaluation && (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
   if (options.patience > 0 && !evaluates)
     throw ConfigError(
         "fit: patience is " + std::to_string(options.patience) +
@@ -122,8 +122,8 @@ inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptio
       throw ConfigError(
           "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass "
           "one, let evaluate_every_epochs be at least 1, or leave the observer out");
-  if (!judges)
-    throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
+  if (!is_known)
+    throw ConfigError("fit: evaluations are judged by \"" + options.best_by +
                       "\", which they do not measure; name one of " + known);
 }
 

@@ -31,39 +31,39 @@ class Checkpointing {
         loader_(loader),
         split_(split),
         plan_(plan) {
-    options_.folder = absolute(options_.folder);
+    options_.folder = absolute_path(options_.folder);
   }
 
-  /// Resumes from the checkpoint that the first rank names, if any. Call it before `leave`: all ranks learn here when
-  /// to save. The plan then has the trainer's work before the fit that saved the checkpoint.
+  /// Resumes from the checkpoint that the first rank names, if any. Call it before `save_if_due`: all ranks learn here
+  /// when to save. The plan then has the trainer's work before the fit that saved the checkpoint.
   /// @returns the loss of the epoch so far
   /// @collective   @throws DataError or ConfigError, on the first rank, if the checkpoint does not fit this run
-  nn::Loss<HostSpace> take_up(RunRecord& record) {
+  nn::Loss<HostSpace> resume(RunRecord& record) {
     parallel::SessionState state(0, 0, 0);
-    if (speaks() && options_.folder.empty() && options_.every > 0)
+    if (is_main_rank() && options_.folder.empty() && options_.every > 0)
       throw ConfigError("fit: checkpoints.every is " + std::to_string(options_.every) +
                         " and checkpoints.folder is empty, so that nothing would be saved; name a folder");
-    bool const reads = speaks() && !options_.resume.empty();
+    bool const reads = is_main_rank() && !options_.resume.empty();
     if (reads) {
-      state = room();
+      state = empty_state();
       auto const progress = load_checkpoint(options_.resume, layout_, state);
       plan_.before = progress.before;
       check(progress, record);
-      taken_up_ = progress.steps;
+      resumed_step_ = progress.steps;
       state.text = progress.to_json();
     }
-    std::array<double, 4> told{};  // zeros on the other ranks
-    if (speaks())
-      told = {reads ? 1.0 : 0.0, static_cast<double>(state.text.size()), options_.folder.empty() ? 0.0 : 1.0,
+    std::array<double, 4> sent{};  // zeros on the other ranks
+    if (is_main_rank())
+      sent = {reads ? 1.0 : 0.0, static_cast<double>(state.text.size()), options_.folder.empty() ? 0.0 : 1.0,
               static_cast<double>(options_.every)};
-    session_.all_reduce(told);
-    saves_ = told[2] != 0;
-    every_ = static_cast<Index>(told[3]);
+    session_.all_reduce(sent);
+    saves_ = sent[2] != 0;
+    every_ = static_cast<Index>(sent[3]);
     record.run_began = Clock::seconds();
-    if (told[0] == 0) return {};
+    if (sent[0] == 0) return {};
     if (!reads) {
-      state = room();
-      state.text.resize(static_cast<std::size_t>(told[1]));
+      state = empty_state();
+      state.text.resize(static_cast<std::size_t>(sent[1]));
     }
     session_.restore(state);
     auto progress = Progress::from_json(state.text, "the first rank's checkpoint");
@@ -85,8 +85,8 @@ class Checkpointing {
   /// @throws DataError, on the first rank, if the folder cannot be created; ConfigError if it has checkpoints that this
   /// run does not resume from, or later ones
   void prepare() const {
-    if (!saves_ || !speaks()) return;
-    make_folder(options_.folder);
+    if (!saves_ || !is_main_rank()) return;
+    create_folder(options_.folder);
     remove_partial_checkpoints(options_.folder);
     auto const earlier = newest_checkpoint(options_.folder);
     if (earlier.empty()) return;
@@ -94,10 +94,10 @@ class Checkpointing {
       throw ConfigError("fit: the checkpoint folder has checkpoints of an earlier run, the newest " + earlier +
                         ", but this run starts from step 0; name another folder, remove them, or resume with .resume = "
                         "train::newest_checkpoint(folder)");
-    if (!lies_in(options_.resume, options_.folder))
+    if (!is_in_folder(options_.resume, options_.folder))
       throw ConfigError("fit: the checkpoint folder has checkpoints of another run, the newest " + earlier +
                         ", but this run resumes from " + options_.resume + "; name another folder, or remove them");
-    if (checkpoint_steps(options_.folder).back() > taken_up_)
+    if (checkpoint_steps(options_.folder).back() > resumed_step_)
       throw ConfigError(
           "fit: the checkpoint folder has later checkpoints, the newest " + earlier + ", than " + options_.resume +
           ", from which this run resumes, and they would be mistaken for its own; remove them, or name another folder");
@@ -106,10 +106,10 @@ class Checkpointing {
   /// Saves the run if a checkpoint is due or the run `ends` here. The first rank writes, with the other ranks' parts of
   /// the moments.
   /// @collective if the optimizer is sharded
-  void leave(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends) const {
+  void save_if_due(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends) const {
     bool const due = ends || (every_ > 0 && record.steps % every_ == 0);
     if (!due || !saves_) return;
-    if (!speaks()) return give_moments();
+    if (!is_main_rank()) return gather_moments();
     auto const moment = [](void* session, std::size_t i) { return static_cast<AnySession*>(session)->moment(i); };
     save_checkpoint(checkpoint_path(options_.folder, step_name(record.steps)), layout_, session_.values(),
                     session_.buffers(), {session_.kind().states, moment, &session_},
@@ -121,7 +121,7 @@ class Checkpointing {
                      .seconds = Clock::seconds() - record.run_began,
                      .resumed_at = record.resumed_at,
                      .evaluations = record.evaluations,
-                     .data = place(record.steps),
+                     .data = loader_state(record.steps),
                      .loss_scale = session_.loss_scale(),
                      .timed_products = record.timed_products,
                      .before = plan_.before,
@@ -132,11 +132,11 @@ class Checkpointing {
 
  private:
   /// Returns whether this is the rank that reads and writes for all.
-  [[nodiscard]] bool speaks() const noexcept { return split_.first == 0; }
-  [[nodiscard]] parallel::SessionState room() const {
+  [[nodiscard]] bool is_main_rank() const noexcept { return split_.first == 0; }
+  [[nodiscard]] parallel::SessionState empty_state() const {
     return {layout_.size(), layout_.buffer_size(), static_cast<int>(session_.kind().states)};
   }
-  void give_moments() const {
+  void gather_moments() const {
     for (std::size_t i = 0; i < session_.kind().states && session_.shards_moments(); ++i)
       static_cast<void>(session_.moment(i));
   }
@@ -155,13 +155,13 @@ class Checkpointing {
     if (!progress.optimizer.empty() && !optimizer.empty() && progress.optimizer != optimizer)
       refuse("the optimizer", progress.optimizer, optimizer);
     if (progress.reproducible != record.reproducible)
-      throw ConfigError(options_.resume + ": was saved " + under(progress.reproducible) +
-                        ", but training would continue " + under(record.reproducible) +
+      throw ConfigError(options_.resume + ": was saved " + reproducible_text(progress.reproducible) +
+                        ", but training would continue " + reproducible_text(record.reproducible) +
                         "; make them equal, or start a new run");
     if (progress.seed != seed_) refuse("the seed", std::to_string(progress.seed), std::to_string(seed_));
     if (loader_.resumes()) {
       loader_.check(progress.data);
-      if (!(place(progress.steps) == progress.data))
+      if (!(loader_state(progress.steps) == progress.data))
         throw ConfigError(options_.resume + ": was saved at epoch " + std::to_string(progress.data.epoch) +
                           ", position " + std::to_string(progress.data.position) + ", but step " +
                           std::to_string(progress.steps) +
@@ -169,13 +169,13 @@ class Checkpointing {
     }
   }
 
-  [[nodiscard]] static std::string under(int reproducible) {
+  [[nodiscard]] static std::string reproducible_text(int reproducible) {
     return reproducible > 0 ? "under Reproducible with " + std::to_string(reproducible) + " shards"
                             : "without Reproducible";
   }
 
   /// Returns the position in the data after that number of steps.
-  [[nodiscard]] data::LoaderState place(Index steps) const {
+  [[nodiscard]] data::LoaderState loader_state(Index steps) const {
     return loader_.state_before(split_, plan_.trainer_epoch(steps), plan_.begin(steps));
   }
 
@@ -186,7 +186,7 @@ class Checkpointing {
   AnyLoader const& loader_;
   data::Split split_;
   FitPlan& plan_;
-  Index taken_up_ = 0;  // steps of the checkpoint that the first rank has read
+  Index resumed_step_ = 0;  // steps of the checkpoint that the first rank has read
   bool saves_ = false;
   Index every_ = 0;
 };

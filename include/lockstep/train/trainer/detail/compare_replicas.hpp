@@ -4,15 +4,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Effect of an update on a session's replicas: it copies the first replica's values to all, or updates each replica.
-enum class Updates { make_alike, leave_apart };
+/// Time of a comparison, relative to an update.
+enum class ComparisonTime { before_update, after_update };
 
-/// Compares the replicas of a session whose updates have this effect, if the session can compare. Sessions that copy
-/// values compare before the update, when replicas still have the values they computed with. `step` is their last step.
+/// Compares a session's replicas, if the session can compare them and this is its time. Sessions whose update copies
+/// the first replica's values to all compare before it, when replicas still have the values that they computed with.
+/// Other sessions compare after it. `step` is the last step of the compared replicas.
 template <class Session>
-void compare_replicas(Session& session, Updates updates, Index step) {
+void compare_replicas(Session& session, ComparisonTime time, Index step) {
   if constexpr (requires { session.check_replicas(step); })
-    if (updates == (Session::update_makes_alike ? Updates::make_alike : Updates::leave_apart))
+    if (time == (Session::update_copies_parameters ? ComparisonTime::before_update : ComparisonTime::after_update))
       session.check_replicas(step);
 }
 

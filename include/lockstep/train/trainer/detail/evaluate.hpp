@@ -14,14 +14,14 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/trainer/detail/check_evaluation.hpp>
-#include <lockstep/train/trainer/detail/naming_samples.hpp>
+#include <lockstep/train/trainer/detail/with_sample_name.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Totals of one shard of an evaluation.
 template <class... Metrics>
-struct EvaluationPart {
+struct ShardTotals {
   nn::Loss<HostSpace> loss;
   double samples = 0;
   std::tuple<Metrics...> metrics;
@@ -65,7 +65,7 @@ void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const
 inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
   if (loss.weight != 0) return;
   throw DataError(
-      "evaluate" + which(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
+      "evaluate" + evaluation_label(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
       " samples have the sum " + std::to_string(loss.sum) +
       " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and its "
       "weight, the number of samples or elements. If all labels are ignored, or have classes of "
@@ -73,26 +73,26 @@ inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const
 }
 
 /// Returns the mean loss and the metrics over `steps` steps of a started loader, over all shards of all ranks. Calls
-/// made(done, steps) after each step, if `made` is not empty.
+/// on_progress(done, steps) after each step, if `on_progress` is not empty.
 /// @collective with DistributedDataParallel   @throws DataError if all of the loader's steps have weight 0
 template <class Session, class Loader, class... Metrics>
 [[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split, std::string const& prefix,
                                         Evaluation<Loader, Metrics...> const& evaluation, Index steps,
-                                        StepsMade const& made = {}) {
+                                        ProgressCallback const& on_progress = {}) {
   auto const shards = split.count;
-  std::vector<EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
+  std::vector<ShardTotals<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
   auto const sizes = sizes_of(parts[0].metrics);
   for (Index step = 0; step < steps; ++step) {
     auto const held = evaluation.loader.next();
-    naming_samples(held, [&] {
-      session.each([&](int shard, auto& replica) {
+    with_sample_name(held, [&] {
+      session.for_each_shard([&](int shard, auto& replica) {
         auto& part = parts[static_cast<std::size_t>(shard)];
         auto const& batch = held.batches()[static_cast<std::size_t>(shard)];
         part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
         part.samples += static_cast<double>(batch.rows());
       });
     });
-    if (made) made(step + 1, steps);
+    if (on_progress) on_progress(step + 1, steps);
   }
 
   for (auto& part : parts) check_sizes(part.metrics, sizes);
@@ -117,7 +117,7 @@ template <class Session, class Loader, class... Metrics>
 /// Returns the report of the first evaluation by evaluate(prefix, evaluation), with the results of the others as
 /// metrics under their prefix.
 template <class Evaluation, class Evaluate>
-[[nodiscard]] EvaluationReport joined(Evaluation const& evaluations, Evaluate const& evaluate) {
+[[nodiscard]] EvaluationReport combined_report(Evaluation const& evaluations, Evaluate const& evaluate) {
   EvaluationReport all;
   each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
     auto report = evaluate(prefix, evaluation);

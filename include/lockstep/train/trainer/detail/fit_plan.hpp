@@ -55,9 +55,9 @@ struct FitPlan {
   /// Returns the samples of `step` steps, and below their micro-steps. If a sampler chooses the batches, each counts as
   /// the mean batch of an epoch.
   [[nodiscard]] Index samples(Index step) const noexcept {
-    bool const alike = (micro_steps - 1) * micro_samples < epoch_samples;
+    bool const has_equal_batches = (micro_steps - 1) * micro_samples < epoch_samples;
     return epoch(step) * epoch_samples +
-           (alike ? begin(step) * micro_samples : begin(step) * epoch_samples / micro_steps);
+           (has_equal_batches ? begin(step) * micro_samples : begin(step) * epoch_samples / micro_steps);
   }
   /// Returns the trainer's work after `step` steps, at least one.
   [[nodiscard]] TrainerSteps trainer_steps(Index step) const noexcept {
@@ -65,7 +65,7 @@ struct FitPlan {
   }
   [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
   /// Reserves memory for the seconds of the coming steps and epochs, within a limit for runs without end.
-  void make_room(RunRecord& record) const {
+  void reserve(RunRecord& record) const {
     auto const left = std::min(steps - record.steps, Index{1} << 16);
     record.step_seconds.reserve(static_cast<std::size_t>(left));
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(epochs, left)));

@@ -12,15 +12,16 @@
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/optim/plateau.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/run_record.hpp>
+#include <lockstep/train/metrics/best_evaluation.hpp>
 #include <lockstep/train/trainer/detail/any_loader.hpp>
 #include <lockstep/train/trainer/detail/any_session.hpp>
 #include <lockstep/train/trainer/detail/check_learning.hpp>
 #include <lockstep/train/trainer/detail/checkpointing.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
-#include <lockstep/train/trainer/detail/judge.hpp>
 #include <lockstep/train/trainer/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/trainer/detail/step_reports.hpp>
 #include <lockstep/train/trainer/detail/tracing.hpp>
@@ -29,13 +30,41 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
+/// Decisions that follow from a fit's evaluations. Evaluations are equal on all ranks, and so are the decisions.
+class EvaluationTracker {
+ public:
+  /// @param best the best value of `options.best_by`
+  EvaluationTracker(BestValue best, FitOptions const& options)
+      : best_(options.best_by, best), plateau_(options.plateau), patience_(options.patience) {}
+
+  /// Records an evaluation and sets its `best`.
+  void add(EvaluationReport& report) {
+    report.best = best_.add(report);
+    plateau_.take(report.best);
+    if (report.best) best_step_ = report.step;
+  }
+  /// Returns the step of the best evaluation, or 0 without any.
+  [[nodiscard]] Index best_step() const noexcept { return best_step_; }
+  /// Returns whether the run ends early, because the last evaluations did not improve.
+  [[nodiscard]] bool stops_early() const noexcept {
+    return patience_ > 0 && best_.evaluations_since_best() >= patience_;
+  }
+  /// Returns the plateau's learning-rate multiplier.
+  [[nodiscard]] double learning_rate_factor() const noexcept { return plateau_.value(); }
+
+ private:
+  BestEvaluation best_;
+  optim::PlateauFactor plateau_;
+  Index patience_, best_step_ = 0;
+};
+
 /// State of a running fit: its plan, record, decisions, observers and checkpoints. The trainer makes the steps and
 /// evaluations in between. All arguments of the constructor must outlive it.
 class RunningFit {
  public:
-  /// Resumes from a checkpoint, if the options name one. `best` is the best value of `options.judge_by`. `done` is the
+  /// Resumes from a checkpoint, if the options name one. `best` is the best value of `options.best_by`. `done` is the
   /// trainer's work so far, and is updated.
-  /// @collective   @throws all that Checkpointing::take_up throws
+  /// @collective   @throws all that Checkpointing::resume throws
   RunningFit(AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed, AnyLoader& loader,
              FitPlan const& plan, BestValue best, data::Split const& split, FitOptions const& options,
              TrainerSteps& done, RunRecord&& record)
@@ -48,31 +77,31 @@ class RunningFit {
         plan_(plan),
         done_(done),
         checkpoints_(options.checkpoints, session, layout, seed, loader, split, plan_),
-        judge_(best, options) {
+        tracker_(best, options) {
     plan_.before = {done.steps - session.loss_scale().skipped, done.epochs};
-    epoch_loss_ = checkpoints_.take_up(record_);
+    epoch_loss_ = checkpoints_.resume(record_);
     session.set_loss_scale(record_.loss_scale);
     done_ = record_.steps > 0 ? plan_.trainer_steps(record_.steps) : plan_.before;
-    session.take_products(record_.timed_products);
-    for (auto& report : record_.evaluations) judge_.take(report);  // judge_by may have changed
+    session.set_gemm_algorithms(record_.timed_products);
+    for (auto& report : record_.evaluations) tracker_.add(report);  // best_by may have changed
   }
   RunningFit(RunningFit const&) = delete;
   RunningFit& operator=(RunningFit const&) = delete;
 
   [[nodiscard]] FitPlan const& plan() const noexcept { return plan_; }
   [[nodiscard]] RunRecord& record() noexcept { return record_; }
-  [[nodiscard]] bool over() const noexcept { return record_.steps >= plan_.steps || judge_.ends_run(); }
+  [[nodiscard]] bool is_complete() const noexcept { return record_.steps >= plan_.steps || tracker_.stops_early(); }
   /// Returns whether the resumed run is already complete.
-  [[nodiscard]] bool was_over() const noexcept { return record_.resumed() > 0 && over(); }
+  [[nodiscard]] bool was_complete() const noexcept { return record_.resumed() > 0 && is_complete(); }
 
   /// Starts the fit before its first step.   @throws all that Checkpointing::prepare and observers throw
   void begin(std::vector<std::string> const& metrics) {
     checkpoints_.prepare();
     static_cast<void>(session_.take_phases());  // discards those of earlier steps
     static_cast<void>(session_.take_work());
-    plan_.make_room(record_);
+    plan_.reserve(record_);
     for (auto* observer : options_.observers)
-      observer->start({plan_.steps, plan_.epochs, record_.steps, judge_.best(), metrics, options_.judge_by});
+      observer->start({plan_.steps, plan_.epochs, record_.steps, tracker_.best_step(), metrics, options_.best_by});
     tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
   }
 
@@ -88,10 +117,10 @@ class RunningFit {
   }
   /// Returns the learning-rate multiplier of the next update.
   [[nodiscard]] double rate_factor() const {
-    return options_.schedule.factor(record_.steps + 1, plan_.steps) * judge_.factor();
+    return options_.schedule.factor(record_.steps + 1, plan_.steps) * tracker_.learning_rate_factor();
   }
   /// Returns whether replicas are compared before and after the next update.
-  [[nodiscard]] bool compares() const noexcept {
+  [[nodiscard]] bool compares_replicas() const noexcept {
     return options_.check_replicas_every > 0 && (record_.steps + 1) % options_.check_replicas_every == 0;
   }
   /// Records a step whose update began at time `updating`.
@@ -103,46 +132,49 @@ class RunningFit {
     tracing_->after_step(step, step_began_, updating, now);
     check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices);
     done_ = plan_.trainer_steps(step);
-    if (!learns_) learns_ = check_learning(session_, layout_, loss, step);
+    if (!has_learned_) has_learned_ = check_learning(session_, layout_, loss, step);
     if (began == 0) epoch_loss_ = {};
     epoch_loss_ += loss;
     record_.train_loss = epoch_loss_.mean();
     record_.add_step(now - step_began_, plan_.samples(step));
-    auto const told = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
-    for (auto* observer : options_.observers) observer->step(told);
-    if ((plan_.ends_epoch(step) || over()) && record_.resumed() == 0) check_weight(learns_, epoch_loss_, step);
+    auto const report = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
+    for (auto* observer : options_.observers) observer->step(report);
+    if ((plan_.ends_epoch(step) || is_complete()) && record_.resumed() == 0)
+      check_weight(has_learned_, epoch_loss_, step);
     step_ended_ = Clock::seconds();
     if (plan_.ends_epoch(step)) record_.epoch_seconds.push_back(step_ended_ - epoch_began_);
   }
 
-  [[nodiscard]] bool evaluates() const noexcept { return plan_.evaluates_after(record_.steps, over(), options_); }
+  [[nodiscard]] bool evaluates() const noexcept {
+    return plan_.evaluates_after(record_.steps, is_complete(), options_);
+  }
   /// Returns a callback that reports an evaluation's progress to the observers.
-  [[nodiscard]] StepsMade evaluating() const {
+  [[nodiscard]] ProgressCallback evaluating() const {
     if (options_.observers.empty()) return {};
     return [this](Index done, Index steps) {
       for (auto* observer : options_.observers) observer->evaluating({done, steps});
     };
   }
-  void take(EvaluationReport report) {
+  void add_evaluation(EvaluationReport report) {
     report.step = record_.steps, report.epoch = plan_.epoch(record_.steps - 1);
     auto const now = Clock::seconds();
     report.seconds = now - record_.run_began;
     tracing_->add("evaluation", step_ended_, now);
-    judge_.take(report);
+    tracker_.add(report);
     for (auto* observer : options_.observers) observer->evaluation(report);
     record_.evaluations.push_back(std::move(report));
   }
 
   /// Completes a step, after an evaluation that was due.   @collective
-  void leave_step() {
+  void end_step() {
     auto const now = Clock::seconds();
     epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
-    record_.stopped = session_.stops() && !over();
+    record_.stopped = session_.stop_requested() && !is_complete();
     if (!session_.kind().on_host && options_.timed_products && record_.timed_products.empty()) {
-      record_.timed_products = session_.choose_products(rank_);
-      session_.take_products(record_.timed_products);
+      record_.timed_products = session_.choose_gemm_algorithms(rank_);
+      session_.set_gemm_algorithms(record_.timed_products);
     }
-    checkpoints_.leave(record_, epoch_loss_, record_.stopped || over());
+    checkpoints_.save_if_due(record_, epoch_loss_, record_.stopped || is_complete());
   }
 
   /// @collective
@@ -168,11 +200,11 @@ class RunningFit {
   FitPlan plan_;
   TrainerSteps& done_;
   Checkpointing checkpoints_;
-  Judge judge_;
+  EvaluationTracker tracker_;
   std::optional<Tracing> tracing_;  // constructed in begin
   StepReports reports_;
   nn::Loss<HostSpace> epoch_loss_;
-  bool learns_ = false;
+  bool has_learned_ = false;
   double epoch_began_ = 0, step_began_ = 0, step_ended_ = 0;  // an epoch's seconds exclude evaluations
 };
 

@@ -38,25 +38,25 @@ class Tracing {
     if (!session_->kind().on_host) add("next batch", queued, sent);
   }
   void after_step(Index step, double began, double updating, double ended) {
-    if (!on_) return;
+    if (!recording_) return;
     add("update", updating, ended);
     add("step", began, ended, step);
     trace_->count();
   }
   void add(char const* what, double began, double ended, Index number = -1) {
-    if (on_) trace_->training().add({.name = what, .begin = began, .end = ended, .number = number});
+    if (recording_) trace_->training().add({.name = what, .begin = began, .end = ended, .number = number});
   }
 
  private:
   void start() {
     trace_->begin(first_, devices_, session_->kind().on_host);
-    on_ = true;
+    recording_ = true;
     session_->trace(trace_);
     loader_->trace(&trace_->loading());
   }
   void stop() {
-    if (!on_) return;
-    on_ = false;
+    if (!recording_) return;
+    recording_ = false;
     session_->trace(nullptr);
     loader_->trace(nullptr);
   }
@@ -66,7 +66,7 @@ class Tracing {
   AnySession* session_;
   AnyLoader* loader_;
   Index first_ = 0;
-  bool on_ = false;
+  bool recording_ = false;
 };
 
 }}}  // namespace lockstep::train::detail

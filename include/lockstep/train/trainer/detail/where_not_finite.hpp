@@ -21,18 +21,18 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
   std::vector<double> bad(static_cast<std::size_t>(devices));
   session.mark_not_finite(bad);
   if (ranks > 1) {
-    auto const here = *std::max_element(bad.begin(), bad.end());
+    auto const own = *std::max_element(bad.begin(), bad.end());
     bad.assign(static_cast<std::size_t>(ranks), 0);
-    bad[static_cast<std::size_t>(rank)] = here;
+    bad[static_cast<std::size_t>(rank)] = own;
     session.all_reduce(bad);
   }
-  auto const among = bad.size();
-  std::string places;
-  std::size_t count = 0;
-  for (std::size_t place = 0; place < among; ++place)
-    if (bad[place] != 0) places += (count++ == 0 ? "" : ", ") + std::to_string(place);
-  if (count == 0 || count == among) return "";
-  return (ranks > 1 ? " on rank" : " on device") + std::string(count == 1 ? " " : "s ") + places;
+  auto const count = bad.size();
+  std::string names;
+  std::size_t affected = 0;
+  for (std::size_t index = 0; index < count; ++index)
+    if (bad[index] != 0) names += (affected++ == 0 ? "" : ", ") + std::to_string(index);
+  if (affected == 0 || affected == count) return "";
+  return (ranks > 1 ? " on rank" : " on device") + std::string(affected == 1 ? " " : "s ") + names;
 }
 
 /// Checks a gradient that is to be clipped. A norm that is not finite skips the update. A loss scale then shrinks, but

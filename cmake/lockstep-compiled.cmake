@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# lockstep::compiled and lockstep::compiled_app: the linked way to use the library. Both define LOCKSTEP_COMPILED, with
+# which headers only declare what these static libraries contain. A program links one of them instead of
+# lockstep::lockstep or lockstep::app; a program that uses both ways does not link.
+#
+# In a checkout this file defines the libraries, in an installed package it finds them. LOCKSTEP_COMPILED_WITH lists the
+# compute libraries that they are compiled with if these are found. Programs that link them are compiled with them too.
+if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-targets.cmake")
+  if(TARGET lockstep::compiled)
+    return()
+  endif()
+  # What the libraries were compiled with is found again.
+  foreach(component blas onednn app)
+    include("${CMAKE_CURRENT_LIST_DIR}/lockstep-${component}.cmake")
+  endforeach()
+  file(GLOB lockstep_built "${CMAKE_CURRENT_LIST_DIR}/../../*lockstep_compiled.*")
+  if(lockstep_built)
+    include("${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-targets.cmake")
+  else()
+    message(STATUS "Lockstep: the libraries were not built before Lockstep was installed (LOCKSTEP_BUILD_COMPILED=ON); "
+                   "there is no target lockstep::compiled")
+  endif()
+  return()
+endif()
+
+option(LOCKSTEP_BUILD_COMPILED "Build lockstep::compiled even if no target of this project links it" ${PROJECT_IS_TOP_LEVEL})
+set(LOCKSTEP_COMPILED_WITH blas onednn CACHE STRING "Compute libraries of lockstep::compiled: blas, onednn, both or none")
+option(LOCKSTEP_COMPILED_FOR_ONE_SET "Compile lockstep::compiled for one instruction set, as tests do" OFF)
+mark_as_advanced(LOCKSTEP_COMPILED_FOR_ONE_SET)
+set(lockstep_compiled_warnings "")
+if(PROJECT_IS_TOP_LEVEL)
+  set(lockstep_compiled_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion)
+endif()
+
+# lockstep_add_compiled(name LINK targets… SOURCES files…): adds a library that is compiled from these sources.
+function(lockstep_add_compiled name)
+  cmake_parse_arguments(PARSE_ARGV 1 compiled "" "" "LINK;SOURCES")
+  add_library(${name} STATIC ${compiled_SOURCES})
+  target_compile_definitions(${name} PUBLIC LOCKSTEP_COMPILED)
+  if(LOCKSTEP_COMPILED_FOR_ONE_SET)
+    target_compile_definitions(${name} PUBLIC LOCKSTEP_ONE_INSTRUCTION_SET)
+  endif()
+  target_link_libraries(${name} PUBLIC ${compiled_LINK})
+  target_link_options(${name} INTERFACE LINKER:--as-needed) # programs without convolutions do not load oneDNN
+  target_compile_options(${name} PRIVATE ${lockstep_compiled_warnings})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                           VISIBILITY_INLINES_HIDDEN ON)
+  if(NOT LOCKSTEP_BUILD_COMPILED)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    set_target_properties(${name} PROPERTIES SYSTEM ON)
+  endif()
+endfunction()
+
+file(GLOB lockstep_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/lockstep/compiled/*.cpp")
+set(lockstep_app_sources ${lockstep_sources})
+list(FILTER lockstep_sources EXCLUDE REGEX "/app[a-z_]*[.]cpp$")
+list(FILTER lockstep_app_sources INCLUDE REGEX "/app[a-z_]*[.]cpp$")
+set(lockstep_compiled_link lockstep::lockstep)
+foreach(component IN LISTS LOCKSTEP_COMPILED_WITH)
+  if(TARGET lockstep::${component})
+    list(APPEND lockstep_compiled_link lockstep::${component})
+  endif()
+endforeach()
+
+lockstep_add_compiled(lockstep_compiled LINK ${lockstep_compiled_link} SOURCES ${lockstep_sources})
+add_library(lockstep::compiled ALIAS lockstep_compiled)
+set_target_properties(lockstep_compiled PROPERTIES EXPORT_NAME compiled)
+set(lockstep_compiled_targets lockstep_compiled)
+if(TARGET lockstep::app)
+  lockstep_add_compiled(lockstep_compiled_app LINK lockstep_compiled lockstep::app SOURCES ${lockstep_app_sources})
+  add_library(lockstep::compiled_app ALIAS lockstep_compiled_app)
+  set_target_properties(lockstep_compiled_app PROPERTIES EXPORT_NAME compiled_app)
+  list(APPEND lockstep_compiled_targets lockstep_compiled_app)
+endif()

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
+#include <lockstep/data/row.hpp>
+#include <lockstep/data/sample_extent.hpp>
+#include <lockstep/data/sample_key.hpp>
+
+// Operations that datasets made of other datasets forward to them.
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+
+/// Offers extents and reads samples directly into rows. A collate may not support this.
+template <class D>
+concept ReadsInPlace = Dataset<D> && Aggregate<SampleOf<D>> &&
+    requires(D const& dataset, Index i, Row<SampleOf<D>> row) {
+  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<D>>>;
+  dataset.read_into(i, row);
+};
+
+/// Reads a sample with the key if the dataset draws samples, or else without.
+/// @param reader a dataset, or a SampleReader of one
+template <class Reader>
+decltype(auto) get_with_key(Reader& reader, Index i, SampleKey const& key) {
+  if constexpr (requires { reader.get(i, key); }) {
+    return reader.get(i, key);
+  } else {
+    return reader.get(i);
+  }
+}
+
+template <Dataset D>
+std::string sample_name(D const& dataset, Index i) {
+  if constexpr (NamesSamples<D>) {
+    return dataset.name(i);
+  } else {
+    return "sample " + std::to_string(i) + " of its part";
+  }
+}
+
+/// Returns the name of a sample of one of several datasets.
+template <Dataset D>
+std::string sample_name_in(D const& dataset, Index i, std::size_t number) {
+  if constexpr (NamesSamples<D>) {
+    return dataset.name(i);
+  } else {
+    return "sample " + std::to_string(i) + " of dataset " + std::to_string(number);
+  }
+}
+
+/// Returns a hash of the size and, if there is one, the fingerprint.
+template <Dataset D>
+std::uint64_t size_and_fingerprint(D const& dataset) {
+  auto const size = static_cast<std::uint64_t>(dataset.size());
+  if constexpr (HasFingerprint<D>) {
+    return mix(size, dataset.fingerprint());
+  } else {
+    return mix(size);
+  }
+}
+
+/// Base of datasets that have the samples of one other dataset in its order, changed or checked. Forwards everything
+/// except how a sample is read.
+template <Dataset D>
+class DatasetAdapter {
+ public:
+  explicit DatasetAdapter(D dataset) : dataset_(std::move(dataset)) {}
+  [[nodiscard]] Index size() const { return dataset_.size(); }
+  void rewind(Index epoch, Index position) const requires SequentialAccess<D> { dataset_.rewind(epoch, position); }
+  [[nodiscard]] Index lanes() const requires SequentialAccess<D> { return dataset_.lanes(); }
+  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
+  [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<D> { return dataset_.fingerprint(); }
+  [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
+  [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
+
+ protected:
+  D dataset_;
+};
+
+/// Worker of an adapter that reads samples with `read(reader, i)` or `read(reader, i, key)`, from the dataset or from a
+/// reader of it. Valid while the adapter lives.
+template <class Adapter, Dataset D>
+class AdapterWorker {
+ public:
+  AdapterWorker(Adapter const& adapter, D const& dataset) : reader_(dataset), adapter_(&adapter) {}
+  [[nodiscard]] decltype(auto) get(Index i) { return adapter_->read(reader_, i); }
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<Adapter> {
+    return adapter_->read(reader_, i, key);
+  }
+
+ private:
+  SampleReader<D> reader_;
+  Adapter const* adapter_;
+};
+
+}}}  // namespace lockstep::data::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/detail/stream_copy.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+
+/// Records which bytes of a batch's memory are zero because they were padding in the previous batch. Most of the next
+/// batch's padding then needs no write. Each row records its own run; several threads may do so at once. Runs are
+/// reserved in the order of their addresses, because a slab of one block allocates in that order.
+class ZeroRuns {
+ public:
+  struct Run {
+    std::byte* begin = nullptr;
+    std::byte* end = nullptr;
+  };
+
+  /// Starts the next batch: the recorded runs become the known runs.
+  void advance() {
+    known_.swap(recorded_);
+    recorded_.clear();
+    std::erase_if(known_, [](Run const& run) { return run.begin == run.end; });
+  }
+  /// Forgets all runs, because the memory has changed.
+  void clear() noexcept {
+    known_.clear();
+    recorded_.clear();
+  }
+  /// Reserves runs for `rows` rows; returns the number of the first run.
+  Index reserve(Index rows) {
+    auto const first = recorded_.size();
+    recorded_.resize(first + static_cast<std::size_t>(rows));
+    return static_cast<Index>(first);
+  }
+  /// Zeroes the bytes of a range that are not known to be zero, and records the range as run `number`.
+  void fill(Index number, void* from, void* to) {
+    Run const run{static_cast<std::byte*>(from), static_cast<std::byte*>(to)};
+    auto* at = run.begin;
+    auto known = std::upper_bound(known_.begin(), known_.end(), at,
+                                  [](std::byte const* place, Run const& each) { return place < each.end; });
+    for (; known != known_.end() && known->begin < run.end; ++known) {
+      if (at < known->begin) stream_fill(at, known->begin, std::byte{});
+      at = std::max(at, known->end);
+    }
+    if (at < run.end) stream_fill(at, run.end, std::byte{});
+    recorded_[static_cast<std::size_t>(number)] = run;
+  }
+
+ private:
+  std::vector<Run> known_, recorded_;  // by address; runs do not overlap
+};
+
+}}}  // namespace lockstep::data::detail

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include <lockstep/comm/operation.hpp>
+#include <lockstep/core/clock.hpp>
+#include <lockstep/parallel/detail/device.hpp>
+#include <lockstep/parallel/detail/gradient_wire.hpp>
+#include <lockstep/parallel/gradients/gradient_buckets.hpp>
+#include <lockstep/parallel/replica/replica.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
+
+/// Sums gradients in device memory, with a communicator for that memory. A bucket is full once the kernels that fill it
+/// are queued or recorded. An event after them starts the bucket's sum, which runs on a stream of its own.
+/// No sum is started during a pass. The first launch of a kernel may wait for all work of the device. With a sum in
+/// progress it would wait for peers, and a missing peer could not be reported.
+template <class Communicator, class DeviceReplica>
+class DeviceReduction {
+  using Wire = GradientWire<typename DeviceReplica::Space>;
+
+ public:
+  /// All arguments must outlive this object.
+  DeviceReduction(Communicator& communicator, DeviceReplica& replica, GradientBuckets& buckets, Wire const& wire)
+      : communicator_(communicator), replica_(replica), buckets_(buckets), wire_(wire), events_(buckets.size() + 1) {
+    wire_.round(
+        buckets_.range_of(0));  // loads the kernel while no sum is in progress: start_remaining may use it first
+  }
+
+  /// Runs the last pass of a step, then starts the sums, which overlap with it.
+  template <class Batch>
+  void run(Batch const& batch, MicroStep const& step) {
+    replica_.run(batch, step, {[](void* self) { static_cast<DeviceReduction*>(self)->begin(); }, this},
+                 {[](void* self, Index offset, Index count) {
+                    static_cast<DeviceReduction*>(self)->gradient_queued(offset, count);
+                  },
+                  this},
+                 &ready_parameters_);
+    buckets_.begin_step();
+    for (auto const& [offset, count] : ready_parameters_)
+      fill(offset, count, [this](std::size_t i, comm::Piece& piece) { communicator_.start_after(piece, events_[i]); });
+  }
+  /// Starts the sums of buckets that no pass has filled, then of the loss. Waits for the passes.
+  void start_remaining() {
+    replica_.zero_unused();
+    for (auto i = buckets_.started(); i < buckets_.size(); ++i) wire_.round(buckets_.range_of(i));
+    replica_.device().begin_sum();
+    auto& end = events_.back();
+    replica_.device().record(end);
+    buckets_.start_remaining([&](std::size_t, comm::Piece& piece) { communicator_.start_after(piece, end); });
+    totals_ = {.type = ElementType::float64, .data = replica_.device().summed().totals, .count = 2};
+    communicator_.start_after(totals_, end);
+    replica_.device().await(end, [this] { communicator_.progress(); });
+  }
+  /// Converts complete sums to float32, where the optimizer reads them.
+  void widen() const {
+    for (std::size_t i = 0; wire_.rounds() && i < buckets_.size(); ++i) wire_.widen(buckets_.own_range_of(i));
+  }
+
+ private:
+  void begin() {
+    buckets_.begin_step();
+    ready_parameters_.clear();
+  }
+  void gradient_queued(Index offset, Index count) {
+    ready_parameters_.emplace_back(offset, count);
+    fill(offset, count, [this](std::size_t i, comm::Piece&) {
+      wire_.round(buckets_.range_of(i));
+      replica_.device().record(events_[i]);
+    });
+  }
+  template <class Start>
+  void fill(Index offset, Index count, Start const& start) {
+    buckets_.fill(offset, count, Clock::seconds(), start);
+  }
+
+  Communicator& communicator_;
+  DeviceReplica& replica_;
+  GradientBuckets& buckets_;
+  Wire const& wire_;
+  std::vector<typename DeviceReplica::Event> events_;  // one for each bucket, and one for the end of the passes
+  ReadyParameters ready_parameters_;
+  comm::Piece totals_;
+};
+
+}}}  // namespace lockstep::parallel::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/autograd/model.hpp>
+#include <lockstep/train/trainer/detail/loads_batches.hpp>
+#include <lockstep/train/trainer/evaluation.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+/// Returns whether a model can learn from batches of the type; otherwise a static_assert explains why not.
+template <class Model, class Replica, class Loaded>
+consteval bool can_learn_from() {
+  using Context = typename Replica::Context;
+  using Batch = typename Replica::template DeviceBatch<Loaded>;
+  constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
+  static_assert(has_loss || !nn::HasPredict<Model, Context, Batch>,
+                "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
+                "nn::LossOf<Context>, the sum over the batch and its weight, to compute from its result; see "
+                "docs/reference/model.md");
+  static_assert(has_loss || nn::HasPredict<Model, Context, Batch>,
+                "Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context> for the type of "
+                "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const; see "
+                "docs/reference/model.md");
+  return has_loss;
+}
+
+/// Returns whether a trainer's model can be trained with these types; otherwise a static_assert explains why not.
+template <class Model, class Replica, class Loader, class Evaluation>
+consteval bool can_fit() {
+  static_assert(LoadsBatches<Loader>,
+                "Lockstep: the first argument of fit is not a non-const data::DataLoader; put a dataset into one: "
+                "data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
+  static_assert(is_evaluation<Evaluation>,
+                "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
+                "see docs/reference/trainer.md");
+  if constexpr (LoadsBatches<Loader>)
+    return can_learn_from<Model, Replica, typename Loader::Batch>() && is_evaluation<Evaluation>;
+  else
+    return false;
+}
+
+}}}  // namespace lockstep::train::detail

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+/// Rethrows the error with the sample's name appended, or unchanged without a name.
+[[noreturn]] inline void throw_named(RowError const& error, std::string const& sample) {
+  if (sample.empty()) throw;
+  throw RowError(
+      std::string(error.what()) + "; row " + std::to_string(error.row()) + " of the loader's batch is " + sample,
+      error.row(), error.position());
+}
+
+/// Calls f() on a loader's current batches. If a layer refuses a row, the error names the sample.
+template <class Held, class F>
+void with_sample_name(Held const& held, F&& f) {
+  try {
+    f();
+  } catch (RowError const& error) {
+    std::string sample;
+    if constexpr (requires { held.name_at(Index{0}); })
+      if (error.position() >= 0) sample = held.name_at(error.position());
+    throw_named(error, sample);
+  }
+}
+
+}}}  // namespace lockstep::train::detail
