@@ -78,7 +78,7 @@ TEST_CASE("a chunk that holds all is kept, and a little more fits it") {
     scratch.rewind();
     (void)scratch.take(64);
     CHECK(allocations == 2);  // the smallest chunk, and one of 9 MiB
-    CHECK_FALSE(scratch.in_pieces());
+    CHECK_FALSE(scratch.is_fragmented());
   }
   CHECK(scratch.capacity_bytes() == 9 * mebibyte);
 }
@@ -94,7 +94,7 @@ TEST_CASE("as little is taken of the resource as the owner says, then twice as m
   static_cast<void>(scratch.take(mebibyte));
   CHECK(scratch.capacity_bytes() >= 16384 + mebibyte);
   scratch.rewind();
-  CHECK_FALSE(scratch.in_pieces());
+  CHECK_FALSE(scratch.is_fragmented());
 }
 
 TEST_CASE("rewinding hands out the same memory again") {
@@ -175,14 +175,14 @@ TEST_CASE("it tells when memory was allocated, and when it is about to move") {
   for (int round = 0; round < 3; ++round) {
     scratch.rewind();
     static_cast<void>(scratch.take(mebibyte));
-    CHECK_FALSE(scratch.in_pieces());
+    CHECK_FALSE(scratch.is_fragmented());
     CHECK(scratch.allocations() == 1);
   }
   static_cast<void>(scratch.take(1));
-  CHECK(scratch.in_pieces());
+  CHECK(scratch.is_fragmented());
   CHECK(scratch.allocations() == 2);
   scratch.rewind();
-  CHECK_FALSE(scratch.in_pieces());
+  CHECK_FALSE(scratch.is_fragmented());
   CHECK(scratch.allocations() == 3);
 }
 

@@ -139,7 +139,7 @@ class Stream<CudaSpace> {
 
   /// Call it after you replace memory that this stream's work uses: invalidates recordings of the work.
   void memory_moved() const { ++kept<Moves>().count; }
-  [[nodiscard]] std::uint64_t memory_moves() const { return kept<Moves>().count; }
+  [[nodiscard]] std::uint64_t memory_version() const { return kept<Moves>().count; }
 
   /// Returns the count of the work queued here so far, for kernels to add to. Parallel work is added by `join`.
   [[nodiscard]] QueuedWork& queued() const noexcept { return state_->queued; }

@@ -79,7 +79,7 @@ class Scratch {
   }
 
   /// Returns whether the next full `rewind` replaces the chunks by one and so releases memory that was handed out.
-  [[nodiscard]] bool in_pieces() const noexcept { return chunks_.size() > 1; }
+  [[nodiscard]] bool is_fragmented() const noexcept { return chunks_.size() > 1; }
   /// Returns the index of the chunk that contains memory taken since the last full `rewind`.
   [[nodiscard]] std::size_t chunk_of(std::byte const* data) const noexcept {
     std::size_t chunk = 0;

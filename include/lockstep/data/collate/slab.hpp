@@ -27,7 +27,7 @@ class Slab : public memory::Scratch<memory::AnyHostResource> {
 
   void rewind() {
     taken_ = 0;
-    in_pieces() ? zeros_.forget() : zeros_.advance();
+    is_fragmented() ? zeros_.forget() : zeros_.advance();
     memory::Scratch<memory::AnyHostResource>::rewind();
   }
 

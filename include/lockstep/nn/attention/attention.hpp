@@ -14,7 +14,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
@@ -107,13 +107,13 @@ class MultiHeadAttention {
     bool causal = causal_;
     auto const angles = turn(context, x, memory, query, key);
     if constexpr (Context::Space::host_accessible) {
-      bool const is_memory = context.is_memory(memory.tokens.value);
-      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_memory)
+      bool const is_cached_memory = context.is_cached_memory(memory.tokens.value);
+      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_cached_memory)
         context.expect_whole_sequences("attention");
-      if (context.keeps_tokens() && !is_memory) {
+      if (context.is_decoding() && !is_cached_memory) {
         key.value = context.append(key.value, keys), value.value = context.append(value.value, keys);
-        causal = context.earlier_tokens() == 0;  // a token that follows others attends to all of them
-        keys = SequenceLayout<HostSpace>::padded(context.earlier_tokens() + keys.length, {}, keys.positions);
+        causal = context.cached_tokens() == 0;  // a token that follows others attends to all of them
+        keys = SequenceLayout<HostSpace>::padded(context.cached_tokens() + keys.length, {}, keys.positions);
       }
     }
     check(queries.rows, keys.rows, bias.value.extent,
@@ -169,7 +169,7 @@ class MultiHeadAttention {
   /// Rejects an argument that is no Sequence at compile time.
   template <class Context, detail::NotSequence<Context> X>
   SequenceOf<Context> forward(Context&, X const& x) const {
-    return detail::require_sequence<Context>(x);
+    return detail::reject_non_sequence<Context>(x);
   }
 
  private:
@@ -186,7 +186,7 @@ class MultiHeadAttention {
              ", and the layer attends to a memory; rotary positions belong to one sequence; leave rotary_base out here";
     });
     Index first = 0;
-    if constexpr (Context::Space::host_accessible) first = context.earlier_tokens();
+    if constexpr (Context::Space::host_accessible) first = context.cached_tokens();
     auto const angles = context.template temporary<typename Context::Real>(Extents<2>{x.layout.length, head_width_});
     Kernel::template fill<typename Context::Real>(context.stream(), rotary_base_, first, angles);
     auto const turn_part = [&](Variable const& part) {
@@ -242,7 +242,7 @@ class MultiHeadAttention {
             auto const inputs = query_.inputs(), outputs = query_.outputs();
             auto const partial =
                 back.temporary(Extents<1>{3 * Kernel::partial_elements(c.stream(), x.extent(0), inputs, outputs)});
-            Kernel::template backward_each<Operand>(c.stream(), back.read(y.gradient()), back.read(c.value_of(x)),
+            Kernel::template backward_each<Operand>(c.stream(), back.read(y.gradient()), back.read(c.saved_value(x)),
                                                     each([&](Linear const& map) { return map.weight(back); }),
                                                     {dx.data, x.value.extent}, dx.write,
                                                     views(dweights, Extents<2>{outputs, inputs}), writes(dweights),
@@ -256,8 +256,9 @@ class MultiHeadAttention {
   template <class Context, class Variable>
   [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
     if constexpr (Context::Space::host_accessible)
-      if (context.is_memory(x.value))
-        return {context.made_once(x.value, map.outputs(), [&] { return map.forward(context, x).value; }), nullptr};
+      if (context.is_cached_memory(x.value))
+        return {context.cached_projection(x.value, map.outputs(), [&] { return map.forward(context, x).value; }),
+                nullptr};
     return map.forward(context, x);
   }
 

@@ -98,8 +98,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     if constexpr (Context::Space::host_accessible) {
       bool const goes_on = this->stride_.values[0] == 1 && before() == reach(0) - 1 && behind() == 0;
       if (!goes_on) context.expect_whole_sequences("a convolution that is not causal, or has a stride");
-      if (context.earlier_tokens() > 0) return next(context, x);
-      if (context.keeps_tokens()) keep_last(context, x);
+      if (context.cached_tokens() > 0) return next(context, x);
+      if (context.is_decoding()) keep_last(context, x);
     }
     expect<ShapeError>(!x.layout.is_ragged(), [&] {
       return weight_.layer("Convolution") +
@@ -154,7 +154,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// Keeps as many last tokens of each sequence as the next token reads. Zeros precede the first token.
   template <class Context>
   void keep_last(Context& context, SequenceOf<Context> const& x) const {
-    auto const kept = context.carried(x.layout, before() * inputs());
+    auto const kept = context.recurrent_state(x.layout, before() * inputs());
     for (Index row = 0; row < x.layout.rows; ++row)
       keep_last(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
                 kept.data + row * before() * inputs());
@@ -173,7 +173,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::Convolution<typename Context::Space>;
     auto const rows = x.layout.rows, past = before() * inputs(), all = past + inputs();
-    auto const kept = context.carried(x.layout, past);
+    auto const kept = context.recurrent_state(x.layout, past);
     auto const window = context.template temporary<Scalar>(Extents<2>{rows, all});
     for (Index row = 0; row < rows; ++row) {
       auto const* const token = x.tokens.value.data + row * inputs();

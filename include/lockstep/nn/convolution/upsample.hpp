@@ -10,7 +10,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/convolution/per_axis.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -58,9 +58,9 @@ class Upsample {
     return y;
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
+  template <class Context, detail::BatchTensor X>
   VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, Dims + 2>>(x);
+    return detail::reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
 
  private:

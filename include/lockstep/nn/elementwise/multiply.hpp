@@ -52,10 +52,10 @@ template <class Context>
     Staging back(c);
     auto const dz = back.read(z.gradient());
     if (auto const dx = back.gradient(x.tokens))
-      Kernel::template run<kernel::Times, Operand>(c.stream(), x.layout, dz, back.read(c.value_of(factors)),
+      Kernel::template run<kernel::Times, Operand>(c.stream(), x.layout, dz, back.read(c.saved_value(factors)),
                                                    {dx.data, z.value.extent}, dx.write);
     if (auto const dfactors = back.gradient(factors))
-      Kernel::template backward<kernel::Times, Operand>(c.stream(), x.layout, dz, back.read(c.value_of(x.tokens)),
+      Kernel::template backward<kernel::Times, Operand>(c.stream(), x.layout, dz, back.read(c.saved_value(x.tokens)),
                                                         {dfactors.data, factors.value.extent}, dfactors.write);
   });
   return x.with(z);

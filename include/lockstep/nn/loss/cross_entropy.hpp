@@ -11,7 +11,7 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/detail/expect_present.hpp>
 #include <lockstep/nn/loss/same_lengths.hpp>
 
@@ -106,10 +106,10 @@ template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Column const& labels,
                                             CrossEntropyOptions const& options = {}) {
-  static_assert(detail::OfLayer<Logits>,
+  static_assert(detail::LayerOutput<Logits>,
                 "Lockstep: cross_entropy takes logits, a Variable or a Sequence; if predict returns several in a "
                 "struct, pass one of its members; see docs/reference/model.md");
-  if constexpr (detail::OfLayer<Logits>) {
+  if constexpr (detail::LayerOutput<Logits>) {
     expect_same_lengths("cross_entropy", logits, labels);
     detail::expect_labels<typename Context::Space>(labels, options);
     return cross_entropy(context, logits, labels.values, options);

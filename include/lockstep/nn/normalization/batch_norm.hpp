@@ -13,7 +13,7 @@
 #include <lockstep/nn/autograd/replica_group.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -86,9 +86,9 @@ class BatchNorm {
     return x.with(normalize(context, x.tokens, x.layout));
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
+  template <class Context, detail::BatchTensor X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, 2>>(x);
+    return detail::reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
 
  private:
@@ -158,7 +158,7 @@ class BatchNorm {
       Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, measured.statistics);
       return measured;
     }
-    auto const momentum = context.replaying() ? 0 : options_.momentum;  // these rows are counted already
+    auto const momentum = context.recomputing() ? 0 : options_.momentum;  // these rows are counted already
     Staging work(context);
     auto* const partial = work.temporary(Extents<1>{Kernel::partial_elements(x.extent[0], channels())}).data;
     if (options_.synchronized) measured.group = context.group();

@@ -10,7 +10,7 @@
 #include <lockstep/kernel/normalization/group_norm.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -88,7 +88,7 @@ class GroupNorm {
       auto const dx = back.gradient_in_place(x, y);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
       auto const partial = back.temporary(Extents<1>{Kernel::partial_elements(shape)});
-      Kernel::template backward<Operand>(c.stream(), shape, dy.data, back.read(c.value_of(x)).data, statistics,
+      Kernel::template backward<Operand>(c.stream(), shape, dy.data, back.read(c.saved_value(x)).data, statistics,
                                          c.template value<1>(weight_).data, c.template value<1>(bias_).data,
                                          options_.activation, dx.data, dx.write, dweight.data, dweight.write,
                                          dbias.data, dbias.write, partial.data);
@@ -96,9 +96,9 @@ class GroupNorm {
     return y;
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
+  template <class Context, detail::BatchTensor X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, 2>>(x);
+    return detail::reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
 
  private:

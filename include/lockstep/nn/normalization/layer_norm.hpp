@@ -11,8 +11,8 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/by_place.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/apply_to_rows.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -56,12 +56,12 @@ class LayerNorm {
   template <class Context, int Rank>
   requires(Rank > 2)
       [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
-    return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
+    return detail::apply_to_rows(x, [&](auto const& rows) { return forward(context, rows); });
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
+  template <class Context, detail::BatchTensor X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, 2>>(x);
+    return detail::reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
 
   /// Returns norm(x + added).
@@ -117,11 +117,12 @@ class LayerNorm {
         work.write(joins ? sum : decltype(sum){}), moments, work.write(y.value));
     // A sum that was stored rounded would not give the same y again.
     if constexpr (std::is_same_v<typename Context::Scalar, Real>)
-      context.can_make_again(
-          y, [this, x, sum, joins](Context& c, auto to) { this->normalize_again(c, joins ? sum : c.value_of(x), to); });
+      context.on_recompute(y, [this, x, sum, joins](Context& c, auto to) {
+        this->normalize_again(c, joins ? sum : c.saved_value(x), to);
+      });
     context.on_backward(y, std::tie(weight_, bias_), [this, x, added, y, dropout, sum, moments](Context& c) {
       Staging back(c);
-      auto const from = back.read(added.value.data ? sum : c.value_of(x));
+      auto const from = back.read(added.value.data ? sum : c.saved_value(x));
       auto const dy = back.read(y.gradient());
       c.release(y);  // all closures that read it have run
       // x's gradient may replace y's, unless it is also the gradient of `added`.

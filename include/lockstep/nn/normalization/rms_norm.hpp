@@ -11,8 +11,8 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/by_place.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/apply_to_rows.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -52,12 +52,12 @@ class RMSNorm {
   template <class Context, int Rank>
   requires(Rank > 2)
       [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
-    return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
+    return detail::apply_to_rows(x, [&](auto const& rows) { return forward(context, rows); });
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
+  template <class Context, detail::BatchTensor X>
   VariableOf<Context, 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, 2>>(x);
+    return detail::reject_batch_tensor<VariableOf<Context, 2>>(x);
   }
 
   /// Result of `join`: the residual stream for the next addition, and its norm for the next part.
@@ -115,7 +115,7 @@ class RMSNorm {
       auto const dx = back.gradient(x), dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_);
       auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-      Kernel::template backward<Operand<Context>>(c.stream(), back.read(y.gradient()), back.read(c.value_of(sum)),
+      Kernel::template backward<Operand<Context>>(c.stream(), back.read(y.gradient()), back.read(c.saved_value(sum)),
                                                   reciprocals, beside, dropout, c.template value<1>(weight_),
                                                   {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
                                                   dadded.write, {dweight.data, {width()}}, dweight.write, partial.data);

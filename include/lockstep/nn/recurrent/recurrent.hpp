@@ -13,7 +13,7 @@
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -86,9 +86,9 @@ class Recurrent {
       auto const product = work.temporary(Extents<2>{rows, all});
       auto state = work.temporary(Extents<2>{rows, width()});
       if constexpr (Space::host_accessible)
-        if (context.keeps_tokens()) {
+        if (context.is_decoding()) {
           if (direction_ == Direction::backward) context.expect_whole_sequences(Cell::name);
-          state = context.carried(x.layout, width()), pass.earlier = context.carried(x.layout, width());
+          state = context.recurrent_state(x.layout, width()), pass.earlier = context.recurrent_state(x.layout, width());
         }
       auto const out = work.write(y.value);
       for (Index t = 0; t < x.layout.length; ++t) {
@@ -107,7 +107,7 @@ class Recurrent {
   /// Rejects an argument that is no Sequence at compile time.
   template <class Context, detail::NotSequence<Context> X>
   SequenceOf<Context> forward(Context&, X const& x) const {
-    return detail::require_sequence<Context>(x);
+    return detail::reject_non_sequence<Context>(x);
   }
 
  private:
@@ -132,7 +132,7 @@ class Recurrent {
     auto const dy = work.read(y.gradient());
     auto const weight = c.template value<2>(hidden_weight_);
     auto const before = work.temporary(Extents<2>{slots, width()});
-    Kernel::template states_before<Real>(c.stream(), pass, work.read(c.value_of(y)), before);
+    Kernel::template states_before<Real>(c.stream(), pass, work.read(c.saved_value(y)), before);
     auto const dstate = work.temporary(Extents<2>{rows, width()}), dkept = work.temporary(Extents<2>{rows, width()}),
                dproduct = work.temporary(Extents<2>{rows, all});
     auto const dparts = Cell::parts_differ ? work.temporary(Extents<2>{slots, all}) : pass.gates;
@@ -143,7 +143,7 @@ class Recurrent {
                                                      kernel::Transpose::no, Cell::passes_state ? 1 : 0, dstate);
     }
     to_parameters(c, work, dparts, before, hidden_weight_, hidden_bias_, {}, Write::overwrite);
-    to_parameters(c, work, pass.gates, work.read_real(c.value_of(x.tokens)), input_weight_, input_bias_,
+    to_parameters(c, work, pass.gates, work.read_real(c.saved_value(x.tokens)), input_weight_, input_bias_,
                   {dx.data, x.tokens.value.extent}, dx.write);
   }
 

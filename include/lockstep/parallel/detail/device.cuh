@@ -143,7 +143,7 @@ class Device<CudaSpace> {
       start.heard = heard != nullptr;
       start.written.assign(context.written().begin(), context.written().end());
       auto const* const outcome = stream().template kept<Passes<Batch>>().run(
-          stream(), start, context.memory_moves() + stream().memory_moves(), [&] {
+          stream(), start, context.memory_version() + stream().memory_version(), [&] {
             auto const before = stream().queued();
             pass();
             auto const after = std::exchange(stream().queued(), before);  // replays count it
@@ -156,7 +156,7 @@ class Device<CudaSpace> {
         if (heard) *heard = outcome->heard;
         return true;
       }
-      context.begin_micro_batch_again();  // a pass that could not be recorded has changed the context
+      context.restart_micro_batch();  // a pass that could not be recorded has changed the context
       context.set_written(start.written);
     }
     return false;

@@ -92,7 +92,7 @@ class Replica {
     context_.bind_buffers(buffers_.data());
     if constexpr (has_shadow) {
       shadow_ = memory::Buffer<Shadow, Space>(layout.size(), memory::DefaultResource<Space>{});
-      context_.bind_shadow(shadow_.data());
+      context_.bind_half_precision_values(shadow_.data());
     }
     loss_scale_.bind(device_, context_);
     context_.bind_group(&in_turns_);

@@ -31,7 +31,7 @@ class ActivationMemory {
   }
   /// Frees memory for reuse; ignores null.
   template <class T>
-  void give_back(T* data, Index count) {
+  void release(T* data, Index count) {
     auto* const bytes = reinterpret_cast<std::byte*>(data);
     if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(T), scratch_.chunk_of(bytes));
   }
@@ -45,14 +45,14 @@ class ActivationMemory {
   }
   /// Counts one producer whose backward has read the gradient. The last one frees gradient and activation.
   template <class Scalar>
-  void give_back(GradientSlot<Scalar>& slot) {
+  void finish_producer(GradientSlot<Scalar>& slot) {
     if (--slot.producers > 0) return;
-    if (!slot.passed_on) give_back(slot.data, slot.size);
-    give_back(slot.value, slot.size);
+    if (!slot.memory_reused) release(slot.data, slot.size);
+    release(slot.value, slot.size);
   }
 
   /// Returns whether the next rewind releases memory that was handed out.
-  [[nodiscard]] bool in_pieces() const noexcept { return scratch_.in_pieces(); }
+  [[nodiscard]] bool is_fragmented() const noexcept { return scratch_.is_fragmented(); }
   /// Frees everything.
   void rewind() {
     scratch_.rewind();

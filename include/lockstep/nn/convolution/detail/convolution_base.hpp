@@ -9,7 +9,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/convolution/per_axis.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
@@ -26,9 +26,9 @@ class ConvolutionBase {
   }
 
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, OfBatch X>
+  template <class Context, BatchTensor X>
   VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
-    return refuse_batch<VariableOf<Context, Dims + 2>>(x);
+    return reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
   /// Rejects a Variable of the wrong rank at compile time.
   template <class Context, int Rank>

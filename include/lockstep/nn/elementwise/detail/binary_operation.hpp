@@ -48,7 +48,7 @@ class BinaryOperation {
   void towards(Context& context, Staging<Context>& back, Vector dz, Variable const& other,
                GradientTarget<Operand<Context>> const& to) const {
     Vector second{};
-    if constexpr (Towards::reads_second) second = back.read(context.value_of(other)).reshape(flat());
+    if constexpr (Towards::reads_second) second = back.read(context.saved_value(other)).reshape(flat());
     Kernel::template backward<Towards, Operand<Context>>(context.stream(), dz, second, {to.data, flat()}, to.write);
   }
   [[nodiscard]] Extents<1> flat() const noexcept { return Extents<1>{x_.value.size()}; }

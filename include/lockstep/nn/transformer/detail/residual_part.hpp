@@ -24,12 +24,12 @@ template <class Context, class Part>
     if (!norm_first) return norm.forward_in_place(context, x, part(x), dropout);
     auto const normalized = norm.forward(context, x);
     auto const made = part(normalized);
-    context.set_aside(normalized.tokens);
+    context.release_until_backward(normalized.tokens);
     auto const y = add(context, x, made, dropout);
     context.release(made.tokens);
     return y;
   }();
-  if (reader == Reader::last) context.set_aside(x.tokens);
+  if (reader == Reader::last) context.release_until_backward(x.tokens);
   return joined;
 }
 
