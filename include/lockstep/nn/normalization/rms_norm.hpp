@@ -39,33 +39,33 @@ class RMSNorm : public detail::RowNorm<RMSNorm> {
     return normalize(context, x, x, {}, {}).normalized;
   }
 
-  /// Result of `join`: the residual stream for the next addition, and its norm for the next part.
+  /// Result of `add_and_normalize`: the residual stream for the next addition, and its norm for the next part.
   template <class Context>
-  struct Joined {
+  struct SumAndNorm {
     SequenceOf<Context> sum, normalized;
   };
 
   /// Computes sum = x + dropout(added) and the norm of sum, in one pass over memory.
   /// @throws ShapeError if the shapes differ or the width is not the layer's
   template <class Context>
-  [[nodiscard]] Joined<Context> join(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& added,
-                                     Dropout const& dropout) const {
+  [[nodiscard]] SumAndNorm<Context> add_and_normalize(Context& context, SequenceOf<Context> const& x,
+                                                      SequenceOf<Context> const& added, Dropout const& dropout) const {
     check_residual(x.tokens.value.extent, added.tokens.value.extent);
     auto const sum = context.template variable<2>(x.tokens.value.extent);
-    auto const both = normalize(context, x.tokens, sum, added.tokens, dropout.mask(context, x.layout));
-    return {x.with(both.sum), x.with(both.normalized)};
+    auto const result = normalize(context, x.tokens, sum, added.tokens, dropout.mask(context, x.layout));
+    return {x.with(result.sum), x.with(result.normalized)};
   }
 
  private:
   template <class Context>
-  struct Both {
+  struct Result {
     VariableOf<Context, 2> sum, normalized;
   };
 
   /// `sum` is x itself if nothing is added.
   template <class Context>
-  Both<Context> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> sum,
-                          VariableOf<Context, 2> added, kernel::RowDropout<typename Context::Space> dropout) const {
+  Result<Context> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> sum,
+                            VariableOf<Context, 2> added, kernel::RowDropout<typename Context::Space> dropout) const {
     using Real = typename Context::Real;
     using Kernel = kernel::RMSNorm<typename Context::Space>;
     check_width(x.value.extent);
