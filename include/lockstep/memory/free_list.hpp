@@ -21,7 +21,7 @@ class FreeList {
  public:
   /// Returns null if no part is large enough.
   [[nodiscard]] std::byte* take(std::size_t bytes) noexcept {
-    bytes = Scratch<>::whole(bytes);
+    bytes = Scratch<>::aligned_size(bytes);
     auto best = parts_.end();
     for (auto part = first(); part != parts_.end(); ++part)
       if (part->bytes >= bytes && (best == parts_.end() || part->bytes < best->bytes)) best = part;
@@ -35,7 +35,7 @@ class FreeList {
 
   /// Adds a part. Never merges parts of different chunks, even if they are adjacent.
   void give(std::byte* data, std::size_t bytes, std::size_t chunk) {
-    bytes = Scratch<>::whole(bytes);
+    bytes = Scratch<>::aligned_size(bytes);
     if (bytes == 0) return;
     auto next = first();
     while (next != parts_.end() && (next->chunk < chunk || (next->chunk == chunk && next->data < data))) ++next;
@@ -53,12 +53,13 @@ class FreeList {
     parts_.insert(next, {data, bytes, chunk});
   }
 
-  /// Hides all current parts until `leave`: `take` then uses only parts given later. `leave` forgets what is left of
-  /// those, for an arena that rewinds to a mark. Calls may be nested; pass to `leave` the result of its `enter`.
-  [[nodiscard]] std::size_t enter() noexcept { return std::exchange(hidden_, parts_.size()); }
-  void leave(std::size_t entered) noexcept {
+  /// Hides all current parts until `end_scope`: `take` then uses only parts given later. `end_scope` forgets what is
+  /// left of those, for an arena that rewinds to a mark. Calls may be nested; pass to `end_scope` the result of its
+  /// `begin_scope`.
+  [[nodiscard]] std::size_t begin_scope() noexcept { return std::exchange(hidden_, parts_.size()); }
+  void end_scope(std::size_t outer) noexcept {
     parts_.erase(first(), parts_.end());
-    hidden_ = entered;
+    hidden_ = outer;
   }
 
   void clear() noexcept {

@@ -359,6 +359,25 @@ TEST_CASE("what is released makes room, and what is set aside is made again when
   CHECK(context.gradient(over).write == Write::add);
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("old names of members call the new ones") {
+  Fixture f;
+  auto& context = f.context;
+  std::array<Index, 1> const extent{40};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const x = context.variable<1>(extent);
+  context.can_make_again(x, [](auto&, auto to) { std::fill_n(to.data, to.size(), 7.0); });
+  context.set_aside(x);
+  CHECK(x.slot->value == nullptr);
+  CHECK(context.value_of(x)(39) == 7.0);
+  CHECK(context.earlier_tokens() == 0);
+  nn::Parameter const unvisited{{1}, {}};
+  context.expect_use(unvisited);
+  context.used(unvisited);
+}
+#pragma GCC diagnostic pop
+
 TEST_CASE("what is recomputed makes room for itself only, until all of it is given back") {
   Fixture f;
   f.context.begin_micro_batch(nn::Mode::training, 1);

@@ -26,5 +26,5 @@ TEST_CASE("fewer axes are the last of three") {
   CHECK(nn::PerAxis<1>::axis_in_3d(0) == 2);
   CHECK(nn::PerAxis<2>::axis_in_3d(0) == 1);
   CHECK(nn::PerAxis<3>::axis_in_3d(2) == 2);
-  CHECK(nn::PerAxis<3>(4, 2, 3).least() == 2);
+  CHECK(nn::PerAxis<3>(4, 2, 3).min() == 2);
 }

@@ -26,6 +26,7 @@
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/detail/activation_memory.hpp>
 #include <lockstep/nn/autograd/detail/decoding_cache.hpp>
+#include <lockstep/nn/autograd/detail/deprecated_members.hpp>
 #include <lockstep/nn/autograd/detail/loss_scale.hpp>
 #include <lockstep/nn/autograd/detail/operation.hpp>
 #include <lockstep/nn/autograd/detail/staged.hpp>
@@ -59,7 +60,10 @@ enum class Mode {
 /// gradients and buffers are Real: float for 16-bit activations, otherwise Scalar. Layers compute in Real, through
 /// nn::Staging.
 template <class Scalar_, class Space_>
-class Context : public detail::LossScale<Scalar_>, public detail::DecodingCache<Scalar_>, public InReplicaGroup {
+class Context : public detail::LossScale<Scalar_>,
+                public detail::DecodingCache<Scalar_>,
+                public detail::DeprecatedMembers<Context<Scalar_, Space_>>,
+                public InReplicaGroup {
   static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> ||
                     std::is_same_v<Scalar_, bfloat16> || std::is_same_v<Scalar_, float16>,
                 "Lockstep: activations are float, double, bfloat16 or float16");

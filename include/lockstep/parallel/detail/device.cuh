@@ -20,8 +20,8 @@
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
-#include <lockstep/memory/cuda_inbox.cuh>
-#include <lockstep/memory/cuda_recordings.cuh>
+#include <lockstep/memory/cuda_graph_cache.cuh>
+#include <lockstep/memory/cuda_prefetcher.cuh>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/device_clock.cuh>
@@ -66,7 +66,7 @@ class ToHost {
 };
 
 template <class T>
-concept MovesToDevice = requires(T const& x, memory::CudaInbox::Copy const& copy) {
+concept MovesToDevice = requires(T const& x, memory::CudaPrefetcher::Copy const& copy) {
   moved(x, copy);
 };
 template <class T>
@@ -79,7 +79,7 @@ struct BroughtToDevice {
   static_assert(MovesToDevice<Batch>,
                 "Lockstep: this batch cannot be copied to a GPU: its namespace has no moved(batch, move) that "
                 "makes the same batch from the result of `move` for each TensorView; see docs/reference/cuda.md");
-  using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaInbox::Copy const&>()));
+  using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaPrefetcher::Copy const&>()));
 };
 
 /// A stream on a GPU, memory for one batch, and the loss on the device. The host waits for the loss only at the step's
@@ -119,7 +119,7 @@ class Device<CudaSpace> {
   /// Discards the batch that was sent last, and waits until it is free on the host.
   void forget_sent() noexcept {
     ++received_;
-    inbox_.wait();
+    prefetcher_.wait();
   }
   /// Returns the batch on the device for work that is queued afterwards. Copies it now unless it was sent before.
   template <class Batch>
@@ -127,11 +127,11 @@ class Device<CudaSpace> {
     auto& sent = stream().template kept<Sent<Batch>>();
     bool const is_sent = std::exchange(sent.from, nullptr) == &batch && sent.number == received_;
     auto const brought = is_sent ? *sent.brought : receive(batch);
-    inbox_.open(stream());
+    prefetcher_.activate(stream());
     return brought;
   }
   /// Waits until the host's copy of the batch is free.
-  void release() const noexcept { inbox_.wait(); }
+  void release() const noexcept { prefetcher_.wait(); }
   /// Runs a pass as a recording, from the second pass over an equal batch at the same address; needs batches that can
   /// be compared. Returns false if nothing was done. Sets `heard`, if not null, to the parameters that the pass
   /// reported during recording.
@@ -209,7 +209,7 @@ class Device<CudaSpace> {
 
   /// A point in the stream's work that other streams can wait for. In a recording it applies to each replay.
   using Mark = memory::CudaEvent;
-  [[nodiscard]] bool is_recorded() const { return memory::is_recorded(stream()); }
+  [[nodiscard]] bool is_recorded() const { return memory::is_capturing(stream()); }
   /// @throws CudaError during a recording, which then ends; the pass runs without a recording
   void expect_not_recorded(char const* what) const {
     if (is_recorded()) throw CudaError(std::string(what) + " cannot be recorded");
@@ -222,7 +222,7 @@ class Device<CudaSpace> {
   }
   void make(Mark& mark) const {
     if (is_recorded())
-      mark.record_in_recording(stream());
+      mark.record_external(stream());
     else
       mark.record(stream());
   }
@@ -311,12 +311,12 @@ class Device<CudaSpace> {
     memory::QueuedWork work;
   };
   template <class Batch>
-  using Passes = memory::CudaRecordings<PassStart<Batch>, PassOutcome>;
+  using Passes = memory::CudaGraphCache<PassStart<Batch>, PassOutcome>;
 
   template <class Batch>
   [[nodiscard]] Brought<Batch> receive(Batch const& batch) {
     ++received_;
-    return inbox_.receive([&](memory::CudaInbox::Copy const& copy) { return moved(batch, copy); });
+    return prefetcher_.prefetch([&](memory::CudaPrefetcher::Copy const& copy) { return moved(batch, copy); });
   }
   static int entered(int gpu) {
     memory::check_cuda(cudaSetDevice(gpu), ("cudaSetDevice(" + std::to_string(gpu) + ")").c_str());
@@ -332,7 +332,7 @@ class Device<CudaSpace> {
   memory::Buffer<double, CudaSpace> totals_{4, memory::CudaResource{}};  // own and summed loss, with their weights
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));
   memory::CudaStream stream_;
-  memory::CudaInbox inbox_;
+  memory::CudaPrefetcher prefetcher_;
   memory::CudaEvent read_;
   DeviceClock clock_;
   DeviceLoad load_;

@@ -40,13 +40,13 @@ class HostExchange<CudaSpace> {
   /// the numbers 0, 1, 2, ... in this order.
   void bring(std::size_t number, memory::CudaEvent const& after, Place const& from) {
     if (number == here_.size()) here_.emplace_back();
-    after.block(down_.view());
+    after.make_wait(down_.view());
     copy(host_ + from.on_host, from.data, from.count, cudaMemcpyDeviceToHost, down_);
     here_[number].record(down_.view());
   }
   /// Copies a loss to the host, together with the next part. Read it by `loss` once that part's operation starts.
   void bring_loss(memory::CudaEvent const& after, double const* totals) {
-    after.block(down_.view());
+    after.make_wait(down_.view());
     memory::check_cuda(
         cudaMemcpyAsync(loss_.data(), totals, 2 * sizeof(double), cudaMemcpyDeviceToHost, down_.view().get()),
         "cudaMemcpyAsync");
@@ -85,7 +85,7 @@ class HostExchange<CudaSpace> {
   /// Makes work that is queued on the stream from now on wait for the results.
   void end(memory::Stream<CudaSpace> stream) {
     all_back_.record(up_.view());
-    all_back_.block(stream);
+    all_back_.make_wait(stream);
   }
 
  private:

@@ -261,7 +261,7 @@ class Replica {
   /// Output of an optimizer step: the values, and their 16-bit shadow if matrix products take 16 bits.
   struct Stepped {
     float* values;
-    optim::Shadow shadow;
+    optim::HalfPrecisionCopy shadow;
   };
   [[nodiscard]] Stepped stepped() noexcept { return {values_.data(), shadow_.data()}; }
   /// Returns the loss scale, with scales_loss.

@@ -64,13 +64,13 @@ class ActivationMemory {
     typename Scratch::Mark scratch;
     std::size_t free;
   };
-  [[nodiscard]] Mark mark() noexcept { return {scratch_.mark(), free_.enter()}; }
+  [[nodiscard]] Mark mark() noexcept { return {scratch_.mark(), free_.begin_scope()}; }
   void rewind(Mark const& mark) noexcept {
     keep(mark);
     scratch_.rewind(mark.scratch);
   }
   /// Ends the mark without rewinding.
-  void keep(Mark const& mark) noexcept { free_.leave(mark.free); }
+  void keep(Mark const& mark) noexcept { free_.end_scope(mark.free); }
 
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return scratch_.capacity_bytes(); }
   [[nodiscard]] std::uint64_t allocations() const noexcept { return scratch_.allocations(); }

@@ -18,7 +18,7 @@ class Judge {
   /// Records an evaluation and sets its `best`.
   void take(EvaluationReport& report) {
     report.best = best_.take(report);
-    plateau_.take(report.best);
+    plateau_.record(report.best);
     if (report.best) best_step_ = report.step;
   }
   /// Returns the step of the best evaluation, or 0 without any.
