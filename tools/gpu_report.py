@@ -38,8 +38,8 @@ COMPONENTS = [
     ("`parallel::Reproducible`", ["equal: reproducible"]),
     ("`comm::NcclCommunicator`", ["comm/nccl/nccl_communicator", "nccl1", "nccl2", "equal: two replicas"]),
     ("bfloat16 and float16", ["nn/autograd/half_precision", "bf16"]),
-    ("prefetch to the device", ["memory/cuda_inbox"]),
-    ("CUDA graphs", ["memory/cuda_(graph|recordings)", "parallel/passes"]),
+    ("prefetch to the device", ["memory/cuda_prefetcher"]),
+    ("CUDA graphs", ["memory/cuda_graph", "parallel/passes"]),
 ]
 
 

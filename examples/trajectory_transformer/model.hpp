@@ -73,7 +73,7 @@ class TrajectoryTransformer {
                     .width = s.width,
                     .dropout = s.dropout,
                     .types = 3,
-                    .positions = nn::Counted::steps,
+                    .position_unit = nn::Counted::steps,
                     .norm = nn::Norm::layer}),
         encoder_({.layers = s.layers,
                   .width = s.width,

@@ -52,6 +52,7 @@
 #include <lockstep/kernel/sequence/strided_rows.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
-#include <lockstep/memory/cuda_inbox.cuh>
-#include <lockstep/memory/cuda_recordings.cuh>
+#include <lockstep/memory/cuda_graph_cache.cuh>
+#include <lockstep/memory/cuda_prefetcher.cuh>
+#include <lockstep/memory/deprecated.cuh>
 #include <lockstep/parallel/policy/cuda.cuh>

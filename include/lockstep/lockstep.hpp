@@ -230,6 +230,7 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/decay_rule.hpp>
+#include <lockstep/optim/deprecated.hpp>
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/loss_scaler.hpp>

@@ -35,7 +35,7 @@ struct Seen {
   std::vector<int> ranks;
   Index width = 0;
   bool directory_at_check = false;
-  std::vector<std::pair<std::string, std::string>> alike;
+  std::vector<std::pair<std::string, std::string>> equal_on_all_ranks;
   launch::WaitLimits limits;
 };
 Seen seen;
@@ -52,7 +52,7 @@ void prepare(Options const& options) {
 }
 int train(app::Training<Options>& training) {
   if (training.world().rank == 0) seen.ranks.push_back(training.world().size);
-  if (training.world().rank == 0) seen.alike = training.options().alike;
+  if (training.world().rank == 0) seen.equal_on_all_ranks = training.options().equal_on_all_ranks;
   if (training.world().rank == 0) seen.limits = training.world().limits;
   if (training.options().data == "warns") training.world().warn("rank 0: 1 barrier\nrank 1: nothing yet\n");
   if (training.options().data == "is large") throw std::bad_alloc();
@@ -85,7 +85,7 @@ std::string said(std::vector<std::string> const& arguments, int code) {
 TEST_CASE("flags are read, input is checked once, and every rank trains") {
   CHECK(run({"--width", "32"}) == 0);
   CHECK(seen.width == 32);
-  CHECK(seen.alike == std::vector<std::pair<std::string, std::string>>{{"--width", "32"}});
+  CHECK(seen.equal_on_all_ranks == std::vector<std::pair<std::string, std::string>>{{"--width", "32"}});
   CHECK(seen.checks == 1);
   CHECK(seen.ranks == std::vector{1});
 

@@ -143,7 +143,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.total_steps == 21);
   CHECK(fit.schedule.warmup_steps == 4);
   CHECK(fit.schedule.kind == optim::Schedule::Kind::linear);
-  CHECK(fit.alike.empty());
+  CHECK(fit.equal_on_all_ranks.empty());
   CHECK_FALSE(fit.timed_products);
   options.warmup_steps = 9;  // takes precedence over the epochs
   options.lr_min_factor = 0.1;
@@ -151,14 +151,14 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.warmup_steps == 9);
   CHECK(fit.schedule.min_factor == 0.1);
   options.warmup_steps = 0;
-  options.alike = {{"--width", "32"}};
+  options.equal_on_all_ranks = {{"--width", "32"}};
   options.max_steps = 2;
   options.timed_products = true;
   fit = training.fit_options(loader);
   CHECK(fit.max_steps == 2);
   CHECK(fit.schedule.total_steps == 2);
   CHECK(fit.schedule.warmup_steps == 2);
-  CHECK(fit.alike == options.alike);
+  CHECK(fit.equal_on_all_ranks == options.equal_on_all_ranks);
   CHECK(fit.timed_products);
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("work of one stream waits for an event of another") {
   memory::check_cuda(cudaMemcpyAsync(on_device.data(), from.data(), bytes, cudaMemcpyHostToDevice, first.view().get()),
                      "cudaMemcpyAsync");
   event.record(first.view());
-  event.block(second.view());
+  event.make_wait(second.view());
   memory::check_cuda(cudaMemcpyAsync(to.data(), on_device.data(), bytes, cudaMemcpyDeviceToHost, second.view().get()),
                      "cudaMemcpyAsync");
   event.record(second.view());
@@ -63,9 +63,9 @@ TEST_CASE("existing memory is page-locked temporarily, and copied concurrently w
   memory::CudaStream const stream(memory::CudaStream::Priority::highest);
   for (int times = 0; times < 2; ++times) {
     memory::PageLock const first(from.data(), bytes), second(to.data(), bytes), again(to.data(), bytes);
-    CHECK(first.holds());
-    CHECK(second.holds());
-    CHECK_FALSE(again.holds());
+    CHECK(first.locked());
+    CHECK(second.locked());
+    CHECK_FALSE(again.locked());
     CHECK(cudaPeekAtLastError() == cudaSuccess);
     std::memset(to.data(), 0, bytes);
     for (auto const& [target, source] :
@@ -78,7 +78,7 @@ TEST_CASE("existing memory is page-locked temporarily, and copied concurrently w
     stream.view().synchronize();
     CHECK(to == from);
   }
-  CHECK_FALSE(memory::PageLock(nullptr, 0).holds());
+  CHECK_FALSE(memory::PageLock(nullptr, 0).locked());
 }
 
 TEST_CASE("a stream has the requested priority") {

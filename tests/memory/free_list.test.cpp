@@ -23,7 +23,7 @@ TEST_CASE("the smallest sufficient part is returned, from its beginning") {
   list.give(arena, 1, 0);  // a whole line
   CHECK(list.take(64) == arena);
   list.give(arena, 64, 0);
-  static_cast<void>(list.enter());
+  static_cast<void>(list.begin_scope());
   list.clear();
   CHECK(list.take(64) == nullptr);
   list.give(arena, 0, 0);  // nothing
@@ -52,20 +52,20 @@ TEST_CASE("in an inner scope, only parts freed inside are used, and dropped at i
   std::byte arena[512];
   FreeList list;
   list.give(arena + 128, 128, 0);
-  auto const outer = list.enter();
+  auto const outer = list.begin_scope();
   CHECK(list.take(64) == nullptr);
   list.give(arena + 256, 64, 0);
   CHECK(list.take(64) == arena + 256);  // not merged with the part before it outside
   list.give(arena, 128, 0);
   CHECK(list.take(256) == nullptr);
-  auto const inner = list.enter();
+  auto const inner = list.begin_scope();
   CHECK(list.take(64) == nullptr);
   list.give(arena + 256, 64, 0);
-  list.leave(inner);
+  list.end_scope(inner);
   CHECK(list.take(128) == arena);
   CHECK(list.take(64) == nullptr);
   list.give(arena, 128, 0);
-  list.leave(outer);
+  list.end_scope(outer);
   CHECK(list.take(256) == nullptr);
   CHECK(list.take(128) == arena + 128);
 }

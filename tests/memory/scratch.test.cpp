@@ -78,7 +78,7 @@ TEST_CASE("a chunk that fits everything is kept, with a little room") {
     scratch.rewind();
     (void)scratch.take(64);
     CHECK(allocations == 2);  // the smallest chunk, and one of 9 MiB
-    CHECK_FALSE(scratch.in_pieces());
+    CHECK_FALSE(scratch.is_fragmented());
   }
   CHECK(scratch.capacity_bytes() == 9 * mebibyte);
 }
@@ -94,7 +94,7 @@ TEST_CASE("the resource is asked for the owner's minimum, then twice as much, an
   static_cast<void>(scratch.take(mebibyte));
   CHECK(scratch.capacity_bytes() >= 16384 + mebibyte);
   scratch.rewind();
-  CHECK_FALSE(scratch.in_pieces());
+  CHECK_FALSE(scratch.is_fragmented());
 }
 
 TEST_CASE("rewinding returns the same memory again") {
@@ -175,14 +175,14 @@ TEST_CASE("it reports allocations, and announces moves") {
   for (int round = 0; round < 3; ++round) {
     scratch.rewind();
     static_cast<void>(scratch.take(mebibyte));
-    CHECK_FALSE(scratch.in_pieces());
+    CHECK_FALSE(scratch.is_fragmented());
     CHECK(scratch.allocations() == 1);
   }
   static_cast<void>(scratch.take(1));
-  CHECK(scratch.in_pieces());
+  CHECK(scratch.is_fragmented());
   CHECK(scratch.allocations() == 2);
   scratch.rewind();
-  CHECK_FALSE(scratch.in_pieces());
+  CHECK_FALSE(scratch.is_fragmented());
   CHECK(scratch.allocations() == 3);
 }
 

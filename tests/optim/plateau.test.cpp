@@ -20,14 +20,14 @@ TEST_CASE("the rate falls after a number of evaluations without a best one, and 
                                        {true, 0.25},
                                        {false, 0.25},
                                        {false, 0.125}}) {
-    factor.take(best);
+    factor.record(best);
     CHECK(factor.value() == expected);
   }
 }
 
 TEST_CASE("it falls no further than its minimum, and not at all without patience") {
   PlateauFactor bounded({.patience = 1, .factor = 0.1, .min_factor = 0.05}), never({.patience = 0});
-  for (int i = 0; i < 3; ++i) bounded.take(false), never.take(false);
+  for (int i = 0; i < 3; ++i) bounded.record(false), never.record(false);
   CHECK(bounded.value() == 0.05);
   CHECK(never.value() == 1);
 }

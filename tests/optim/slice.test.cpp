@@ -18,12 +18,12 @@ TEST_CASE("a slice is a plain value: empty by default, with read-only gradients,
 }
 
 TEST_CASE("a shadow rounds to its own type, and is absent by default") {
-  using lockstep::bfloat16, lockstep::float16, lockstep::optim::Shadow;
-  CHECK_FALSE(Shadow());
-  CHECK_FALSE(Shadow() + 5);
+  using lockstep::bfloat16, lockstep::float16, lockstep::optim::HalfPrecisionCopy;
+  CHECK_FALSE(HalfPrecisionCopy());
+  CHECK_FALSE(HalfPrecisionCopy() + 5);
   bfloat16 low[3];
   float16 half[3];
-  Shadow const of_low(low), of_half(half);
+  HalfPrecisionCopy const of_low(low), of_half(half);
   CHECK(of_low);
   CHECK(of_half);
   constexpr float x = 1 + 0x1p-9f;

@@ -32,9 +32,9 @@ Arena<float> stepped(Optimizer const& optimizer, Arena<float> arena) {
 template <class Optimizer>
 void check(Optimizer optimizer) {
   Arena<float> const before(rows * width);
-  optimizer.untouched_rows = UntouchedRows::follow;
+  optimizer.untouched_rows = UntouchedRows::update;
   auto const followed = stepped(optimizer, before);
-  optimizer.untouched_rows = UntouchedRows::stay;
+  optimizer.untouched_rows = UntouchedRows::skip;
   auto const stayed = stepped(optimizer, before);
   for (Index row = 0; row < rows; ++row)
     for (Index j = 0; j < width; ++j) {

@@ -239,7 +239,7 @@ TEST_CASE("with an observer of gradient marks, passes are recorded with events t
     REQUIRE(listener.ready.size() == 4);  // one head is not used
     for (std::size_t i = 0; i < 4; ++i) {
       auto const [offset, count] = listener.ready[i];
-      listener.marks[i].block(other.view());
+      listener.marks[i].make_wait(other.view());
       memory::check_cuda(
           cudaMemcpyAsync(seen + offset, replica.gradient_data() + offset,
                           static_cast<std::size_t>(count) * sizeof(float), cudaMemcpyDeviceToHost, other.view().get()),

@@ -91,7 +91,7 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> settings;  ///< values of all flags, by name
   std::vector<std::string> given;                             ///< flags in the arguments or the configuration file
   /// Values of the program's own flags, except strings, by name: equal on all ranks of a run.
-  std::vector<std::pair<std::string, std::string>> alike;
+  std::vector<std::pair<std::string, std::string>> equal_on_all_ranks;
   std::vector<std::string> warnings;  ///< notes on valid options, printed at the start
 
   /// Returns the number of devices of the world.

@@ -92,7 +92,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       check_wire(options.gradient_wire, Precision::fp32);
     }
     options.program = program;
-    options.alike = command.values(common_flags);
+    options.equal_on_all_ranks = command.values(common_flags);
     options.settings = command.settings();
     options.given = command.given();
     options.command_line = command.arguments(argc, argv);

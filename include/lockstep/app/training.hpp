@@ -101,7 +101,7 @@ class Training : public detail::Additions {
             .best_by = options_.best_by.empty() ? "loss" : options_.best_by,
             .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token(),
             .timed_products = options_.timed_products,
-            .alike = options_.alike};
+            .equal_on_all_ranks = options_.equal_on_all_ranks};
   }
 
   /// Trains `model` under the policy of --parallel. Rank 0 prints the configuration and the progress. It writes

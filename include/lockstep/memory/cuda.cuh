@@ -138,16 +138,16 @@ class Stream<CudaSpace> {
   void join() const;
 
   /// Call it after you replace memory that this stream's work uses: invalidates recordings of the work.
-  void memory_moved() const { ++kept<Moves>().count; }
-  [[nodiscard]] std::uint64_t memory_moves() const { return kept<Moves>().count; }
+  void memory_moved() const { ++kept<MemoryVersion>().number; }
+  [[nodiscard]] std::uint64_t memory_version() const { return kept<MemoryVersion>().number; }
 
   /// Returns the count of the work queued here so far, for kernels to add to. Parallel work is added by `join`.
   [[nodiscard]] QueuedWork& queued() const noexcept { return state_->queued; }
 
  private:
   friend class CudaStream;
-  struct Moves {
-    std::uint64_t count = 0;
+  struct MemoryVersion {
+    std::uint64_t number = 0;
   };
   Stream(cudaStream_t stream, detail::CudaStreamState* state) noexcept : stream_(stream), state_(state) {}
 
@@ -214,11 +214,11 @@ class [[nodiscard]] CudaEvent {
   void record(Stream<CudaSpace> stream) { check_cuda(cudaEventRecord(event_, stream.get()), "cudaEventRecord"); }
   /// Marks the work of a stream that is being recorded. Each run of the recording sets the mark again. Other streams
   /// can wait for the mark as soon as the recording is queued.
-  void record_in_recording(Stream<CudaSpace> stream) {
+  void record_external(Stream<CudaSpace> stream) {
     check_cuda(cudaEventRecordWithFlags(event_, stream.get(), cudaEventRecordExternal), "cudaEventRecordWithFlags");
   }
   /// Makes work queued on `stream` from now on wait for the mark.
-  void block(Stream<CudaSpace> stream) const {
+  void make_wait(Stream<CudaSpace> stream) const {
     check_cuda(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent");
   }
   /// Returns whether the device has reached the mark; true if none was recorded. Does not wait.
@@ -230,7 +230,7 @@ class [[nodiscard]] CudaEvent {
     return true;
   }
   /// Waits until the device reaches the mark or fails; the next CUDA call reports the failure.
-  void await() const noexcept {
+  void wait() const noexcept {
     if (cudaEventSynchronize(event_) != cudaSuccess) static_cast<void>(cudaGetLastError());
   }
 
@@ -260,7 +260,7 @@ class [[nodiscard]] PageLock {
     return *this;
   }
   /// Returns whether the memory is locked.
-  [[nodiscard]] bool holds() const noexcept { return data_ != nullptr; }
+  [[nodiscard]] bool locked() const noexcept { return data_ != nullptr; }
 
  private:
   void* data_ = nullptr;
@@ -282,7 +282,7 @@ inline Stream<CudaSpace> Stream<CudaSpace>::fork() const {
   if (!branch) branch.emplace();
   branch->open = true;
   branch->forked.record(*this);
-  branch->forked.block(branch->stream.view());
+  branch->forked.make_wait(branch->stream.view());
   return branch->stream.view();
 }
 inline void Stream<CudaSpace>::join() const {
@@ -290,12 +290,12 @@ inline void Stream<CudaSpace>::join() const {
   if (!branch || !std::exchange(branch->open, false)) return;
   queued() += std::exchange(branch->stream.view().queued(), {});
   branch->joined.record(branch->stream.view());
-  branch->joined.block(*this);
+  branch->joined.make_wait(*this);
 }
 
 /// Waits until the device reaches the mark. @throws CudaError for any failure since the last check
 inline void wait_for(CudaEvent const& mark) {
-  mark.await();
+  mark.wait();
   static_cast<void>(mark.reached());
 }
 

@@ -7,7 +7,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Returns whether work queued on the stream is recorded instead of run.
-[[nodiscard]] inline bool is_recorded(Stream<CudaSpace> stream) {
+[[nodiscard]] inline bool is_capturing(Stream<CudaSpace> stream) {
   cudaStreamCaptureStatus status{};
   check_cuda(cudaStreamIsCapturing(stream.get(), &status), "cudaStreamIsCapturing");
   return status != cudaStreamCaptureStatusNone;
@@ -24,10 +24,10 @@ class [[nodiscard]] CudaGraph {
   template <class F>
   CudaGraph(Stream<CudaSpace> stream, F&& f) {
     check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    Recording recording{stream.get()};
+    Capture capture{stream.get()};
     std::forward<F>(f)();
-    check_cuda(recording.end(), "cudaStreamEndCapture");
-    check_cuda(cudaGraphInstantiate(&executable_, recording.graph, 0), "cudaGraphInstantiate");
+    check_cuda(capture.end(), "cudaStreamEndCapture");
+    check_cuda(cudaGraphInstantiate(&executable_, capture.graph, 0), "cudaGraphInstantiate");
   }
   CudaGraph(CudaGraph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
   CudaGraph& operator=(CudaGraph&& other) noexcept {
@@ -38,7 +38,7 @@ class [[nodiscard]] CudaGraph {
     if (executable_) cudaGraphExecDestroy(executable_);
   }
 
-  /// Returns whether it holds a recording.
+  /// Returns whether it holds captured work.
   [[nodiscard]] explicit operator bool() const noexcept { return executable_ != nullptr; }
   /// Queues the recorded work.
   void launch(Stream<CudaSpace> stream) const {
@@ -46,7 +46,7 @@ class [[nodiscard]] CudaGraph {
   }
 
  private:
-  struct Recording {
+  struct Capture {
     cudaStream_t stream;
     cudaGraph_t graph = nullptr;
     bool ended = false;
@@ -55,7 +55,7 @@ class [[nodiscard]] CudaGraph {
       ended = true;
       return cudaStreamEndCapture(stream, &graph);
     }
-    ~Recording() {
+    ~Capture() {
       if (!ended && end() != cudaSuccess) static_cast<void>(cudaGetLastError());
       if (graph) cudaGraphDestroy(graph);
     }

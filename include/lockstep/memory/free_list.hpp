@@ -25,10 +25,11 @@ class FreeList {
   /// Adds a part. Never merges parts of different chunks, even if they are adjacent.
   void give(std::byte* data, std::size_t bytes, std::size_t chunk);
 
-  /// Hides all current parts until `leave`: `take` then uses only parts given later. `leave` forgets what is left of
-  /// those, for an arena that rewinds to a mark. Calls may be nested; pass to `leave` the result of its `enter`.
-  [[nodiscard]] std::size_t enter() noexcept { return std::exchange(hidden_, parts_.size()); }
-  void leave(std::size_t entered) noexcept;
+  /// Hides all current parts until `end_scope`: `take` then uses only parts given later. `end_scope` forgets what is
+  /// left of those, for an arena that rewinds to a mark. Calls may be nested; pass to `end_scope` the result of its
+  /// `begin_scope`.
+  [[nodiscard]] std::size_t begin_scope() noexcept { return std::exchange(hidden_, parts_.size()); }
+  void end_scope(std::size_t outer) noexcept;
 
   void clear() noexcept;
 

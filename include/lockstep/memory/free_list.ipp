@@ -5,7 +5,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 LOCKSTEP_INLINE std::byte* FreeList::take(std::size_t bytes) noexcept {
-  bytes = Scratch<>::whole(bytes);
+  bytes = Scratch<>::aligned_size(bytes);
   auto best = parts_.end();
   for (auto part = first(); part != parts_.end(); ++part)
     if (part->bytes >= bytes && (best == parts_.end() || part->bytes < best->bytes)) best = part;
@@ -18,7 +18,7 @@ LOCKSTEP_INLINE std::byte* FreeList::take(std::size_t bytes) noexcept {
 }
 
 LOCKSTEP_INLINE void FreeList::give(std::byte* data, std::size_t bytes, std::size_t chunk) {
-  bytes = Scratch<>::whole(bytes);
+  bytes = Scratch<>::aligned_size(bytes);
   if (bytes == 0) return;
   auto next = first();
   while (next != parts_.end() && (next->chunk < chunk || (next->chunk == chunk && next->data < data))) ++next;
@@ -36,9 +36,9 @@ LOCKSTEP_INLINE void FreeList::give(std::byte* data, std::size_t bytes, std::siz
   parts_.insert(next, {data, bytes, chunk});
 }
 
-LOCKSTEP_INLINE void FreeList::leave(std::size_t entered) noexcept {
+LOCKSTEP_INLINE void FreeList::end_scope(std::size_t outer) noexcept {
   parts_.erase(first(), parts_.end());
-  hidden_ = entered;
+  hidden_ = outer;
 }
 
 LOCKSTEP_INLINE void FreeList::clear() noexcept {

@@ -21,19 +21,19 @@ class Scratch {
   static constexpr std::size_t alignment = 64;
 
   /// Returns the bytes that `take` reserves for `bytes`.
-  [[nodiscard]] static constexpr std::size_t whole(std::size_t bytes) noexcept {
+  [[nodiscard]] static constexpr std::size_t aligned_size(std::size_t bytes) noexcept {
     return (bytes + alignment - 1) / alignment * alignment;
   }
 
-  /// @param least lower bound on the bytes requested from the resource at a time. Resources zero their memory, so a
-  /// small bound makes small uses cheap.
-  explicit Scratch(Resource resource = {}, std::size_t least = std::size_t{1} << 20)
-      : resource_(std::move(resource)), least_(least) {}
+  /// @param min_chunk_bytes lower bound on the bytes requested from the resource at a time. Resources zero their
+  /// memory, so a small bound makes small uses cheap.
+  explicit Scratch(Resource resource = {}, std::size_t min_chunk_bytes = std::size_t{1} << 20)
+      : resource_(std::move(resource)), min_chunk_bytes_(min_chunk_bytes) {}
 
   /// @throws std::bad_alloc (or the resource's exception) if a chunk cannot be allocated; taken memory stays valid
   [[nodiscard]] std::byte* take(std::size_t bytes) {
-    if (bytes > most) throw std::bad_alloc();  // otherwise the sums below overflow
-    bytes = whole(bytes);
+    if (bytes > max_bytes) throw std::bad_alloc();  // otherwise the sums below overflow
+    bytes = aligned_size(bytes);
     for (; current_ < chunks_.size() && used_ + bytes > chunks_[current_].bytes(); ++current_) used_ = 0;
     if (current_ == chunks_.size()) grow(bytes);
     auto* out = chunks_[current_].data() + used_;
@@ -45,7 +45,7 @@ class Scratch {
 
   template <class T>
   [[nodiscard]] T* take_elements(Index count) {
-    if (count < 0 || static_cast<std::size_t>(count) > most / sizeof(T)) throw std::bad_alloc();
+    if (count < 0 || static_cast<std::size_t>(count) > max_bytes / sizeof(T)) throw std::bad_alloc();
     return reinterpret_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T)));
   }
 
@@ -79,7 +79,7 @@ class Scratch {
   }
 
   /// Returns whether the next full `rewind` replaces the chunks by one and so releases memory that was handed out.
-  [[nodiscard]] bool in_pieces() const noexcept { return chunks_.size() > 1; }
+  [[nodiscard]] bool is_fragmented() const noexcept { return chunks_.size() > 1; }
   /// Returns the index of the chunk that contains memory taken since the last full `rewind`.
   [[nodiscard]] std::size_t chunk_of(std::byte const* data) const noexcept {
     std::size_t chunk = 0;
@@ -95,11 +95,11 @@ class Scratch {
   [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_; }
 
  private:
-  static constexpr std::size_t most = static_cast<std::size_t>(PTRDIFF_MAX);
+  static constexpr std::size_t max_bytes = static_cast<std::size_t>(PTRDIFF_MAX);
 
   void grow(std::size_t bytes) {
     if (!chunks_.empty()) bytes += bytes / 8;  // slack for small takes that follow
-    chunks_.push_back(resource_.allocate(std::max({bytes, least_, capacity_})));
+    chunks_.push_back(resource_.allocate(std::max({bytes, min_chunk_bytes_, capacity_})));
     ++allocations_;
     capacity_ += chunks_.back().bytes();
     current_ = chunks_.size() - 1;
@@ -107,7 +107,7 @@ class Scratch {
   }
 
   Resource resource_;
-  std::size_t least_;
+  std::size_t min_chunk_bytes_;
   std::vector<Block> chunks_;
   std::size_t current_ = 0, used_ = 0, total_ = 0, peak_ = 0, capacity_ = 0;
   std::uint64_t allocations_ = 0;

@@ -3,10 +3,6 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/space.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
-struct RoundedProducts;
-}}}  // namespace lockstep::kernel::detail
-
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
 /// Queue of a space's work, in order. Cheap to copy; does not own.
@@ -15,16 +11,21 @@ class Stream {
   static_assert(sizeof(Space) == 0, "Lockstep: streams of this space need lockstep/cuda.cuh, compiled with nvcc");
 };
 
-/// The host's stream: a thread pool, and how its float matrix products may round their factors. Work is complete when
-/// the call that queued it returns.
+/// Base of the setting of a host stream's matrix products. The GEMM kernel derives the setting from it and reads it. The
+/// stream stores only a pointer, so that programs without such a setting do not compile its kernels.
+struct MatrixProductSetting {};
+
+/// The host's stream: a thread pool, and an optional setting of its matrix products. Work is complete when the call that
+/// queued it returns.
 template <>
 class Stream<HostSpace> {
  public:
-  /// @param rounded a pointer, so that only programs that name such products compile them
-  explicit Stream(ThreadPool& pool, kernel::detail::RoundedProducts const* rounded = nullptr) noexcept
-      : pool_(&pool), rounded_(rounded) {}
+  /// @param matrix_products must outlive the stream; null for full precision
+  explicit Stream(ThreadPool& pool, MatrixProductSetting const* matrix_products = nullptr) noexcept
+      : pool_(&pool), matrix_products_(matrix_products) {}
   [[nodiscard]] ThreadPool& pool() const noexcept { return *pool_; }
-  [[nodiscard]] kernel::detail::RoundedProducts const* rounded_products() const noexcept { return rounded_; }
+  /// Returns null if matrix products have full precision.
+  [[nodiscard]] MatrixProductSetting const* matrix_products() const noexcept { return matrix_products_; }
   /// Returns at once: no work is ever outstanding.
   void synchronize() const noexcept {}
   /// Returns at once: the host forks no work.
@@ -32,7 +33,7 @@ class Stream<HostSpace> {
 
  private:
   ThreadPool* pool_;
-  kernel::detail::RoundedProducts const* rounded_;
+  MatrixProductSetting const* matrix_products_;
 };
 
 }}}  // namespace lockstep::memory

@@ -20,7 +20,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 /// Until step 1 / (1 - decay), a is thus the mean of all values so far. Example:
 /// `Averaged{AdamW{.learning_rate = 1e-3}, 0.999}`. The optimizer's settings are members. The average takes one more
 /// state, x - a: checkpoints contain it, and ranks shard it if they shard the optimizer. Trainers evaluate the average,
-/// train::KeepBest saves it, and train::averages returns it. With UntouchedRows::stay, untouched rows of a table keep
+/// train::KeepBest saves it, and train::averages returns it. With UntouchedRows::skip, untouched rows of a table keep
 /// their average.
 /// @source Polyak, Juditsky: Acceleration of stochastic approximation by averaging (1992)
 template <class O>

@@ -45,16 +45,16 @@ struct LossScaler {
 
   /// @throws ConfigError naming the first number that is out of its range
   void check() const {
-    expect_power("start", start, 1, most);
-    expect_power("growth", growth, 1, most);
-    expect_power("backoff", backoff, 0x1p-64, 0.5);
+    check_power_of_two("start", start, 1, most);
+    check_power_of_two("growth", growth, 1, most);
+    check_power_of_two("backoff", backoff, 0x1p-64, 0.5);
     if (growth_interval < 1 || growth_interval > 1'000'000'000)
       throw ConfigError("LossScaler: growth_interval is " + std::to_string(growth_interval) +
                         " steps; it must be from 1 to 1000000000");
   }
 
  private:
-  static void expect_power(char const* name, double value, double from, double to) {
+  static void check_power_of_two(char const* name, double value, double from, double to) {
     bool const is_power = (std::bit_cast<std::uint64_t>(value) << 12) == 0;
     if (is_power && value >= from && value <= to) return;
     throw ConfigError("LossScaler: " + std::string(name) + " is " + std::to_string(value) +

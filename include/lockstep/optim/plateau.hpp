@@ -20,7 +20,7 @@ class PlateauFactor {
   explicit PlateauFactor(Plateau const& plateau) noexcept : plateau_(plateau) {}
 
   /// Records the next evaluation. `best` tells whether it is the best so far.
-  void take(bool best) noexcept {
+  void record(bool best) noexcept {
     since_ = best ? 0 : since_ + 1;
     if (plateau_.patience == 0 || since_ < plateau_.patience) return;
     since_ = 0;

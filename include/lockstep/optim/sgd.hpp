@@ -28,19 +28,21 @@ struct SGD {
   Momentum kind = Momentum::heavy_ball;
   DecayRule decays = DecayRule::all;  ///< parameters that weight decay applies to, with their factors
   RateRule rates = RateRule::same;    ///< factor on the rate for each parameter
-  UntouchedRows untouched_rows = UntouchedRows::follow;
+  UntouchedRows untouched_rows = UntouchedRows::update;
 
   [[nodiscard]] static constexpr char const* name() noexcept { return "SGD"; }
   /// Calls each(name, value) for the settings that must be equal on all ranks.
   void describe(auto&& each) const {
-    each("momentum", momentum), each("kind of momentum", static_cast<Index>(kind)), each("weight decay", weight_decay);
+    each("momentum", momentum);
+    each("kind of momentum", static_cast<Index>(kind));
+    each("weight decay", weight_decay);
     each("untouched rows", static_cast<Index>(untouched_rows));
   }
 
   /// @throws ConfigError for a setting out of range
   void check() const {
-    detail::expect_setting(name(), "learning_rate", learning_rate),
-        detail::expect_setting(name(), "momentum", momentum, 1);
+    detail::expect_setting(name(), "learning_rate", learning_rate);
+    detail::expect_setting(name(), "momentum", momentum, 1);
     detail::expect_setting(name(), "weight_decay", weight_decay);
   }
 

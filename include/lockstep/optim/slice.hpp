@@ -8,15 +8,17 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim {
 
 /// 16-bit copy of the values, of either type, for matrix products that read 16 bits. Null by default.
-class Shadow {
+class HalfPrecisionCopy {
  public:
-  constexpr Shadow() = default;
-  constexpr Shadow(bfloat16* data) noexcept : bfloats_(data) {}  // NOLINT(google-explicit-constructor)
-  constexpr Shadow(float16* data) noexcept : halves_(data) {}    // NOLINT(google-explicit-constructor)
+  constexpr HalfPrecisionCopy() = default;
+  constexpr HalfPrecisionCopy(bfloat16* data) noexcept : bfloats_(data) {}  // NOLINT(google-explicit-constructor)
+  constexpr HalfPrecisionCopy(float16* data) noexcept : halves_(data) {}    // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return bfloats_ || halves_; }
-  [[nodiscard]] constexpr Shadow operator+(Index elements) const noexcept {
-    return halves_ ? Shadow(halves_ + elements) : bfloats_ ? Shadow(bfloats_ + elements) : Shadow();
+  [[nodiscard]] constexpr HalfPrecisionCopy operator+(Index elements) const noexcept {
+    return halves_    ? HalfPrecisionCopy(halves_ + elements)
+           : bfloats_ ? HalfPrecisionCopy(bfloats_ + elements)
+                      : HalfPrecisionCopy();
   }
   /// Calls f(the 16-bit values) with their type.
   template <class F>
@@ -47,11 +49,11 @@ struct Slice {
   Scalar* values = nullptr;           ///< [count], updated
   Scalar const* gradients = nullptr;  ///< [count], of the loss sum, scaled by the step's scalars; read once
   Scalar* const* states = nullptr;    ///< one pointer per state, each to [count] elements, zero before step 1; updated
-  Shadow shadow = {};                 ///< [count], receives the new values; null if no product reads 16 bits
-  double rate = 1;                    ///< factor on the step's learning rate
-  double decays = 1;                  ///< factor on the weight decay; 0 for none
-  kernel::TouchedRows touched = {};   ///< if it has bits, the table that contains the range; gradients of rows outside
-                                      ///< it are zero and must not be read
+  HalfPrecisionCopy half_precision = {};  ///< [count], receives the new values; null if no product reads 16 bits
+  double rate = 1;                        ///< factor on the step's learning rate
+  double decays = 1;                      ///< factor on the weight decay; 0 for none
+  kernel::TouchedRows touched = {};  ///< if it has bits, the table that contains the range; gradients of rows outside
+                                     ///< it are zero and must not be read
 };
 
 }}}  // namespace lockstep::optim

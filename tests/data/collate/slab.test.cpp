@@ -61,7 +61,7 @@ TEST_CASE("a small batch takes little memory, and a larger one as much as it nee
   slab.rewind();
   CHECK(slab.capacity_bytes() < 120'000);
   static_cast<void>(slab.take(100'000));
-  CHECK_FALSE(slab.in_pieces());
+  CHECK_FALSE(slab.is_fragmented());
 }
 
 TEST_CASE("remembered zeros of memory freed by a rewind do not apply to its next use") {

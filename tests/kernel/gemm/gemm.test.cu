@@ -160,9 +160,9 @@ TEST_CASE(
   auto const bias = lockstep_test::values<float>(20, 4);
   for (auto const& x : cases) static_cast<void>(product(first, x));
   static_cast<void>(product(first, cases[1], &bias));
-  auto const moves = first.view().memory_moves();
+  auto const moves = first.view().memory_version();
   auto const choices = Gemm<CudaSpace>::choose_by_time(first.view());
-  CHECK(first.view().memory_moves() > moves);
+  CHECK(first.view().memory_version() > moves);
   CHECK(std::ranges::count(choices, '\n') == 1 + 5);  // the machine's line, and the kinds'
   Gemm<CudaSpace>::take_choices(second.view(), choices);
   for (auto const& x : cases) {

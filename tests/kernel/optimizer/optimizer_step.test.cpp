@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE("the shadow receives the new values, rounded to its type", Lo
   std::vector<Low> shadow(values.size());
   float* const states[] = {first.data(), second.data()};
   Slice slice{0, static_cast<Index>(values.size()), values.data(), gradients.data(), states};
-  slice.shadow = shadow.data();
+  slice.half_precision = shadow.data();
   Scalars const scalars{true};
   Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), slice, &scalars, count_visits);
   for (std::size_t i = 0; i < values.size(); ++i) {

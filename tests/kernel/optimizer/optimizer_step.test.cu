@@ -43,7 +43,7 @@ void step_host(Optimizer const& optimizer, Arenas<T>& a, int step, bool skip) {
   T* const states[] = {a.first.data(), a.second.data()};
   auto const scalars = scalars_of<HostSpace>(step, skip);
   optim::Slice<T, HostSpace> slice{0, a.n, a.x.data(), a.gradient.data(), states};
-  slice.shadow = a.shadow.data();
+  slice.half_precision = a.shadow.data();
   optimizer.step(memory::Stream<HostSpace>(pool), slice, &scalars);
 }
 
@@ -63,7 +63,7 @@ void compare(Optimizer const& optimizer) {
       OnDevice<optim::StepScalars<CudaSpace>> const scalars({scalars_of<CudaSpace>(step, skip)});
       T* const states[] = {first.view(n).data, second.view(n).data};
       optim::Slice<T, CudaSpace> slice{0, n, x.view(n).data, gradient.view(n).data, states};
-      slice.shadow = shadow.view(n).data;
+      slice.half_precision = shadow.view(n).data;
       auto const before = x.values();
       optimizer.step(stream.view(), slice, scalars.view(1).data);
       auto const after = x.values(), moments = first.values(), others = second.values();

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "malloc_count.hpp"
-#include "parallel/table_model.hpp"
 #include "nn/toy.hpp"
+#include "parallel/table_model.hpp"
 
 using namespace lockstep;
 
@@ -100,25 +100,25 @@ TEST_CASE("a pass is marked as a repetition only while recompute repeats it, als
     int replays = 0;
     f.context.begin_step();
     f.context.begin_micro_batch(nn::Mode::training, 1);
-    CHECK_FALSE(f.context.replaying());
+    CHECK_FALSE(f.context.recomputing());
     auto const made = f.context.recompute([&replays, fails](auto& c) {
-      replays += c.replaying();
-      if (c.replaying() && fails) throw DataError("a repetition that fails");
+      replays += c.recomputing();
+      if (c.recomputing() && fails) throw DataError("a repetition that fails");
       auto const y = c.template variable<1>({2});
       c.on_backward(y, std::tie(), [](auto&) {});
       return y;
     });
-    CHECK_FALSE(f.context.replaying());
+    CHECK_FALSE(f.context.recomputing());
     static_cast<void>(f.context.gradient(made));
     if (fails)
       CHECK_THROWS_AS(f.context.backward({}), DataError);
     else
       f.context.backward({});
     CHECK(replays == 1);
-    if (!fails) CHECK_FALSE(f.context.replaying());
+    if (!fails) CHECK_FALSE(f.context.recomputing());
   }
   f.context.begin_micro_batch(nn::Mode::training, 1);
-  CHECK_FALSE(f.context.replaying());
+  CHECK_FALSE(f.context.recomputing());
 }
 
 TEST_CASE("a closure without parameter names reports each parameter after its last use") {
@@ -132,12 +132,12 @@ TEST_CASE("a closure without parameter names reports each parameter after its la
   context.begin_step();
   context.begin_micro_batch(nn::Mode::training, 1);
   auto const end = context.variable<1>({1});
-  for (auto const* p : {&pair.first, &pair.first, &pair.second}) context.expect_use(*p);
+  for (auto const* p : {&pair.first, &pair.first, &pair.second}) context.add_use(*p);
   auto const write = [&heard, &pair](nn::Context<double, HostSpace>& c) {
     auto const give = [&](nn::Parameter const& p) {
       auto const to = c.gradient(p);
       *to.data = to.write == Write::add ? *to.data + 3 : 3;
-      c.used(p);
+      c.finish_use(p);
     };
     give(pair.first);
     CHECK(heard.empty());
@@ -332,32 +332,51 @@ TEST_CASE("released memory is reused, and a discarded value is recomputed for it
     auto const kept = context.variable<1>(extent), remade = context.variable<1>(extent);
     CHECK(kept.value.data == released.value.data);
     CHECK(remade.value.data != kept.value.data);
-    context.set_aside(kept);  // it is never recomputed, which only evaluation does not need
+    context.release_until_backward(kept);  // it is never recomputed, which only evaluation does not need
     CHECK((context.variable<1>(extent).value.data == kept.value.data) == (mode == nn::Mode::evaluation));
   }
 
   context.begin_micro_batch(nn::Mode::training, 1);
   auto const plain = context.variable<1>(extent), x = context.variable<1>(extent);
   int made = 0;
-  context.can_make_again(x, [&made](auto&, auto to) {
+  context.on_recompute(x, [&made](auto&, auto to) {
     ++made;
     std::fill_n(to.data, to.size(), 7.0);
   });
-  CHECK(context.value_of(x) == x.value);
-  context.set_aside(x);
+  CHECK(context.saved_value(x) == x.value);
+  context.release_until_backward(x);
   auto const over = context.variable<1>(extent);
   CHECK(over.value.data == x.value.data);
-  CHECK(context.value_of(plain) == plain.value);
+  CHECK(context.saved_value(plain) == plain.value);
   CHECK(made == 0);
-  auto const again = context.value_of(x);
+  auto const again = context.saved_value(x);
   CHECK(again.data != over.value.data);
   CHECK(again(39) == 7.0);
-  CHECK(context.value_of(x) == again);
+  CHECK(context.saved_value(x) == again);
   CHECK(made == 1);
-  auto const in_place = context.gradient_in_value(over);
+  auto const in_place = context.gradient_in_place_of_value(over);
   CHECK(in_place.data == over.value.data);
   CHECK(context.gradient(over).write == Write::add);
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("old names of members call the new ones") {
+  Fixture f;
+  auto& context = f.context;
+  std::array<Index, 1> const extent{40};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const x = context.variable<1>(extent);
+  context.can_make_again(x, [](auto&, auto to) { std::fill_n(to.data, to.size(), 7.0); });
+  context.set_aside(x);
+  CHECK(x.slot->value == nullptr);
+  CHECK(context.value_of(x)(39) == 7.0);
+  CHECK(context.earlier_tokens() == 0);
+  nn::Parameter const unvisited{{1}, {}};
+  context.expect_use(unvisited);
+  context.used(unvisited);
+}
+#pragma GCC diagnostic pop
 
 TEST_CASE("recomputation frees memory only for itself, until all of it is released") {
   Fixture f;
@@ -417,7 +436,7 @@ TEST_CASE("a restarted micro-batch, over the previous gradients, gives the bits 
       f.loss();
       if (again) {
         f.context.backward({});
-        f.context.begin_micro_batch_again();
+        f.context.restart_micro_batch();
         f.context.set_written(before);
         std::copy(gradients.begin(), gradients.end(), f.gradients.begin());
         f.model.forward(f.context, f.batch);
@@ -428,12 +447,12 @@ TEST_CASE("a restarted micro-batch, over the previous gradients, gives the bits 
   };
   CHECK(add_up(true) == add_up(false));
 
-  auto const moves = f.context.memory_moves();
+  auto const moves = f.context.memory_version();
   f.loss();
-  CHECK(f.context.memory_moves() == moves);
+  CHECK(f.context.memory_version() == moves);
   f.batch = {std::vector<double>(300'000, 0.5), std::vector<double>(300'000, 0)};
   f.loss();
-  CHECK(f.context.memory_moves() > moves);
+  CHECK(f.context.memory_version() > moves);
 }
 
 TEST_CASE("a parameter that visit does not name is refused by its shape, before it is read") {
@@ -565,13 +584,13 @@ TEST_CASE("recomputation is traced within the backward that needs it") {
   auto const again = of_kind(timeline, Span::Kind::again), backward = of_kind(timeline, Span::Kind::backward);
   CHECK(again.size() == 2);
   REQUIRE(backward.size() >= 4);
-  auto const& put_off = backward[backward.size() - 2];  // then only x's own is left
+  auto const& recomputed = backward[backward.size() - 2];  // then only x's own is left
   for (auto const& span : again) {
-    CHECK(span.begin >= put_off.begin);
-    CHECK(span.end < put_off.end);
+    CHECK(span.begin >= recomputed.begin);
+    CHECK(span.end < recomputed.end);
   }
   auto const inner = std::count_if(backward.begin(), backward.end(), [&](Span const& span) {
-    return span.begin > put_off.begin && span.end < put_off.end;
+    return span.begin > recomputed.begin && span.end < recomputed.end;
   });
   CHECK(inner == 2);
 }

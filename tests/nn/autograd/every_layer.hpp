@@ -116,7 +116,7 @@ class Everything {
     auto const projected = forwards.forward(context, number.forward(context, numbers, nn::Activation::relu));
     auto const x = embedding.forward(context, nn::interleave(projected, token.of(batch.tokens)), places);
     auto const z = attention.forward(context, x, bias.forward(context, x));
-    auto const [sum, normalized] = joined.join(context, x, z, dropout);
+    auto const [sum, normalized] = joined.add_and_normalize(context, x, z, dropout);
     auto const y = nn::add(context, sum, gated.forward(context, normalized));
     auto const excited = nn::multiply(context, y, nn::sigmoid(context, nn::mean_pool(context, y)));
     auto const words =

@@ -91,9 +91,9 @@ TEST_CASE("activations are float by default") {
 TEST_CASE("GEMM factors may be rounded only if activations are bfloat16") {
   ThreadPool pool(1);
   memory::Stream<HostSpace> const stream(pool);
-  CHECK(nn::Context<bfloat16, HostSpace>(stream).stream().rounded_products() == &kernel::bfloat16_products);
-  CHECK(nn::Context<float, HostSpace>(stream).stream().rounded_products() == nullptr);
-  CHECK(nn::Context<float16, HostSpace>(stream).stream().rounded_products() == nullptr);
+  CHECK(nn::Context<bfloat16, HostSpace>(stream).stream().matrix_products() == &kernel::bfloat16_products);
+  CHECK(nn::Context<float, HostSpace>(stream).stream().matrix_products() == nullptr);
+  CHECK(nn::Context<float16, HostSpace>(stream).stream().matrix_products() == nullptr);
 }
 
 TEST_CASE_TEMPLATE("a classifier learns in 16 bits as in float", Model, Low, Half) {

@@ -80,20 +80,20 @@ TEST_CASE_FIXTURE(Fixture, "the sink is called once per parameter, after its las
                            &heard};
   gradients.begin_step();
   gradients.begin_micro_batch();
-  gradients.expect_use(model.weight);
-  gradients.expect_use(model.weight);
+  gradients.add_use(model.weight);
+  gradients.add_use(model.weight);
   static_cast<void>(gradients.target(model.weight));
-  gradients.used(model.weight, sink);
+  gradients.finish_use(model.weight, sink);
   CHECK(heard.times == 0);
-  gradients.used(model.weight, sink);
+  gradients.finish_use(model.weight, sink);
   CHECK(heard.times == 1);
   CHECK(heard.offset == model.weight.offset);
   CHECK(heard.count == 6);
 
-  gradients.expect_use(model.table);  // used, but its output was not: nothing was written
-  gradients.used(model.table, sink);
+  gradients.add_use(model.table);  // used, but its output was not: nothing was written
+  gradients.finish_use(model.table, sink);
   nn::Parameter const absent{{1}, nn::Initializer::constant(0)};
-  gradients.expect_use(absent);
-  gradients.used(absent, sink);
+  gradients.add_use(absent);
+  gradients.finish_use(absent, sink);
   CHECK(heard.times == 1);
 }

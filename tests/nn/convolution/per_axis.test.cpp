@@ -20,11 +20,11 @@ TEST_CASE("one number applies to all axes, or each has its own") {
 }
 
 TEST_CASE("fewer axes are the last of three") {
-  CHECK(nn::PerAxis<1>(7).in_space(1) == Extents<3>{1, 1, 7});
-  CHECK(nn::PerAxis<2>(3, 4).in_space(0) == Extents<3>{0, 3, 4});
-  CHECK(nn::PerAxis<3>(2, 3, 4).in_space(9) == Extents<3>{2, 3, 4});
-  CHECK(nn::PerAxis<1>::axis_in_space(0) == 2);
-  CHECK(nn::PerAxis<2>::axis_in_space(0) == 1);
-  CHECK(nn::PerAxis<3>::axis_in_space(2) == 2);
-  CHECK(nn::PerAxis<3>(4, 2, 3).least() == 2);
+  CHECK(nn::PerAxis<1>(7).to_3d(1) == Extents<3>{1, 1, 7});
+  CHECK(nn::PerAxis<2>(3, 4).to_3d(0) == Extents<3>{0, 3, 4});
+  CHECK(nn::PerAxis<3>(2, 3, 4).to_3d(9) == Extents<3>{2, 3, 4});
+  CHECK(nn::PerAxis<1>::axis_in_3d(0) == 2);
+  CHECK(nn::PerAxis<2>::axis_in_3d(0) == 1);
+  CHECK(nn::PerAxis<3>::axis_in_3d(2) == 2);
+  CHECK(nn::PerAxis<3>(4, 2, 3).min() == 2);
 }

@@ -45,7 +45,7 @@ struct NormAndMap {
 auto const made_again = [](auto& context, NormAndMap const& layer, auto const& x) {
   auto const y = layer.norm.forward(context, x);
   auto const z = nn::multiply(context, y, layer.map.forward(context, y));
-  context.set_aside(y.tokens);
+  context.release_until_backward(y.tokens);
   return z;
 };
 }  // namespace

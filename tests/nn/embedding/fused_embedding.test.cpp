@@ -305,7 +305,7 @@ TEST_CASE("the plan of one of two columns finds its tokens among the others") {
 TEST_CASE("interleaved segments have a position for each step or for each token") {
   Ragged ragged(mixed);
   for (auto counted : {nn::Counted::tokens, nn::Counted::steps}) {
-    nn::FusedEmbedding const embedding({.vocabulary = 11, .length = 18, .width = 6, .positions = counted});
+    nn::FusedEmbedding const embedding({.vocabulary = 11, .length = 18, .width = 6, .position_unit = counted});
     Trial<Doubled, float> trial(Doubled{{embedding, &ragged.column}, true});
     trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
     auto const y = trial.model.tokens(trial.context(), mixed).value;
@@ -324,7 +324,7 @@ TEST_CASE("gradients of all inputs that can be assembled") {
                                                   .width = 6,
                                                   .dropout = dropout,
                                                   .types = 3,
-                                                  .positions = counted,
+                                                  .position_unit = counted,
                                                   .scale = 1.5,
                                                   .norm = norm};
         for (bool interleaved : {false, true}) {

@@ -74,10 +74,10 @@ TEST_CASE_TEMPLATE("a sum in the addend's memory, and a discarded norm, give equ
   auto const sparing = [](auto& context, Block const& b, auto const& x) {
     auto const y = b.norm.forward_in_place(context, x, b.linear.forward(context, x), b.dropout);
     auto const z = b.norm.forward_in_place(context, y, b.linear.forward(context, y), b.dropout);
-    context.set_aside(y.tokens);
+    context.release_until_backward(y.tokens);
     auto const normalized = b.norm.forward(context, z);
     auto const last = b.linear.forward(context, normalized);
-    context.set_aside(normalized.tokens);
+    context.release_until_backward(normalized.tokens);
     return last;
   };
   auto const keeping = [](auto& context, Block const& b, auto const& x) {

@@ -31,7 +31,7 @@ struct Block {
   }
 };
 auto const block = [](auto& context, Block const& b, auto const& x) {
-  auto const [sum, normalized] = b.norm.join(context, x, b.linear.forward(context, x), b.dropout);
+  auto const [sum, normalized] = b.norm.add_and_normalize(context, x, b.linear.forward(context, x), b.dropout);
   if (b.uses == Uses::sum) return sum;
   if (b.uses == Uses::normalized) return normalized;
   return nn::add(context, sum, normalized);
@@ -114,7 +114,7 @@ TEST_CASE("the addend may be a batch's tensor, which gets no gradient") {
     return [learned](auto& context, Block const& b, auto const& x) {
       auto added = b.linear.forward(context, x);
       if (!learned) added.tokens.slot = nullptr;
-      return b.norm.join(context, x, added, b.dropout).normalized;
+      return b.norm.add_and_normalize(context, x, added, b.dropout).normalized;
     };
   };
   Batch const batch{.rows = 2, .length = 3};

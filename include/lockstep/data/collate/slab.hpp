@@ -27,7 +27,7 @@ class Slab : public memory::Scratch<memory::AnyHostResource> {
 
   void rewind() {
     taken_ = 0;
-    if (in_pieces()) {
+    if (is_fragmented()) {
       zero_runs_.clear();
     } else {
       zero_runs_.advance();

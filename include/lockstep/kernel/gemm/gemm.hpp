@@ -77,7 +77,7 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
                                .c = c.data,
                                .c_row = c.extent[1],
                                .bias = nullptr,
-                               .rounded = stream.rounded_products()};
+                               .rounded = detail::RoundedProducts::of(stream)};
     expect<ShapeError>(block.k == rows(b, b_transpose) && c.extent[0] == block.m && c.extent[1] == block.n, [&] {
       return "Gemm: op(A) is " + to_string(Extents<2>{block.m, block.k}) + ", op(B) is " +
              to_string(Extents<2>{rows(b, b_transpose), block.n}) + " and C is " + to_string(c.extent) +

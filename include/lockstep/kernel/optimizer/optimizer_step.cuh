@@ -91,8 +91,8 @@ struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
     // and no more blocks create it than any GPU runs at a time.
     detail::launch("kernel::OptimizerStep", stream,
                    std::min((slice.count + elements_per_thread - 1) / elements_per_thread, most_threads),
-                   detail::step_elements<T, decltype(slice.shadow), Scalars, MakeRule, states_of_slice>, slice.count,
-                   slice.values, slice.gradients, states, slice.shadow, scalars, make_rule);
+                   detail::step_elements<T, decltype(slice.half_precision), Scalars, MakeRule, states_of_slice>,
+                   slice.count, slice.values, slice.gradients, states, slice.half_precision, scalars, make_rule);
   }
 
   /// Writes a step's scalars to device memory: the values that the host knows, and the weight. With a sum of squared

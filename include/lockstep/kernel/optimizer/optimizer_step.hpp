@@ -21,9 +21,9 @@ struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
   /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements of the slice. If the rule
   /// takes the vector width that it is compiled for, calls rule(vectors, n, ...). `states` is an array of pointers,
   /// each to the block's part of one state. Gradients of untouched rows are zero and not read. If
-  /// rule.leaves_untouched_rows(), such rows are skipped. If the slice has a shadow, it receives the new values. Does
-  /// nothing if the step is not active. Calls `make_rule(scalars)` once. An elementwise rule gives equal bits for any
-  /// slices of the arena.
+  /// rule.leaves_untouched_rows(), such rows are skipped. If the slice has a 16-bit copy, it receives the new values.
+  /// Does nothing if the step is not active. Calls `make_rule(scalars)` once. An elementwise rule gives equal bits for
+  /// any slices of the arena.
   /// @determinism bitwise, for any number of threads
   template <int states_count, class Slice, class Scalars, class MakeRule>
   static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
@@ -45,8 +45,8 @@ struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
             } else {
               rule(n, slice.values + at, gradients, here);
             }
-            if (slice.shadow)
-              for (Index i = at; i < at + n; ++i) slice.shadow.put(i, static_cast<float>(slice.values[i]));
+            if (slice.half_precision)
+              for (Index i = at; i < at + n; ++i) slice.half_precision.put(i, static_cast<float>(slice.values[i]));
           }
         }
       });

@@ -14,7 +14,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
@@ -44,11 +44,11 @@ class MultiHeadAttention {
   /// @throws ShapeError unless `heads` divides `width` or head_width is given, or if rotary positions have heads of an
   /// odd width
   explicit MultiHeadAttention(Options const& options)
-      : head_width_(width_of_head(options)),
-        sharers_(options.key_heads == 0 ? 1 : options.heads / options.key_heads),
+      : head_width_(head_width_of(options)),
+        queries_per_key_(options.key_heads == 0 ? 1 : options.heads / options.key_heads),
         query_(options.width, options.heads * head_width_, options.bias),
-        key_(options.width, options.heads / sharers_ * head_width_, options.bias),
-        value_(options.width, options.heads / sharers_ * head_width_, options.bias),
+        key_(options.width, options.heads / queries_per_key_ * head_width_, options.bias),
+        value_(options.width, options.heads / queries_per_key_ * head_width_, options.bias),
         output_(options.heads * head_width_, options.width, options.bias),
         heads_(options.heads),
         scale_(options.scale.value_or(1 / std::sqrt(static_cast<double>(head_width_)))),
@@ -90,30 +90,34 @@ class MultiHeadAttention {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
-    VariableOf<Context, 2> query, key, value, together;
-    if (projects_together<Context>() && x.tokens.is(memory.tokens)) {
-      together = project_together(context, x.tokens);
+    VariableOf<Context, 2> query, key, value, fused;
+    if (has_fused_projection<Context>() && x.tokens.is(memory.tokens)) {
+      fused = project_fused(context, x.tokens);
       auto const part = [&](Index i) {
-        auto const rows = x.tokens.extent(0), width = together.extent(1);
-        return VariableOf<Context, 2>{{together.value.data + i * rows * width, {rows, width}}, nullptr};
+        auto const rows = x.tokens.extent(0), width = fused.extent(1);
+        return VariableOf<Context, 2>{{fused.value.data + i * rows * width, {rows, width}}, nullptr};
       };
-      value = part(0), key = part(1), query = part(2);
+      value = part(0);
+      key = part(1);
+      query = part(2);
     } else {
       query = query_.forward(context, x.tokens);
-      key = mapped(context, key_, memory.tokens), value = mapped(context, value_, memory.tokens);
+      key = project_memory(context, key_, memory.tokens);
+      value = project_memory(context, value_, memory.tokens);
     }
     auto const queries = x.layout;
     auto keys = memory.layout;
     bool causal = causal_;
-    auto const angles = turn(context, x, memory, query, key);
+    auto const angles = apply_rotary(context, x, memory, query, key);
     if constexpr (Context::Space::host_accessible) {
-      bool const is_memory = context.is_memory(memory.tokens.value);
-      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_memory)
+      bool const is_cached_memory = context.is_cached_memory(memory.tokens.value);
+      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_cached_memory)
         context.expect_whole_sequences("attention");
-      if (context.keeps_tokens() && !is_memory) {
-        key.value = context.append(key.value, keys), value.value = context.append(value.value, keys);
-        causal = context.earlier_tokens() == 0;  // a token that follows others attends to all of them
-        keys = SequenceLayout<HostSpace>::padded(context.earlier_tokens() + keys.length, {}, keys.positions);
+      if (context.is_decoding() && !is_cached_memory) {
+        key.value = context.append(key.value, keys);
+        value.value = context.append(value.value, keys);
+        causal = context.cached_tokens() == 0;  // a token that follows others attends to all of them
+        keys = SequenceLayout<HostSpace>::padded(context.cached_tokens() + keys.length, {}, keys.positions);
       }
     }
     check(queries.rows, keys.rows, bias.value.extent,
@@ -127,20 +131,20 @@ class MultiHeadAttention {
                                                        .heads = heads_,
                                                        .scale = scale_,
                                                        .causal = causal,
-                                                       .sharers = sharers_,
+                                                       .sharers = queries_per_key_,
                                                        .bias = work.read(bias.value),
                                                        .mask = mask};
     };
-    auto const mixed = context.template variable<2>(query.value.extent);
+    auto const attended = context.template variable<2>(query.value.extent);
     auto const log_sums = context.template temporary<Real>(Extents<2>{queries.rows * heads_, queries.length});
     {
       Staging work(context);
       auto const in = inputs(work);
       Kernel::template forward<Operand>(
-          context.stream(), in, work.write(mixed.value), log_sums,
+          context.stream(), in, work.write(attended.value), log_sums,
           work.temporary(Extents<1>{Kernel::template forward_scratch<Operand>(context.stream(), in)}));
     }
-    context.on_backward(mixed, std::tuple{}, [=](Context& c) {
+    context.on_backward(attended, std::tuple{}, [=](Context& c) {
       Staging back(c);
       auto const target = [&](auto const& variable) {
         auto const gradient = back.gradient(variable);
@@ -148,37 +152,36 @@ class MultiHeadAttention {
       };
       auto const in = inputs(back);
       auto to_query = target(query), to_key = target(key), to_value = target(value);
-      if (together.value.data) {
-        to_value = to_key = to_query = target(together);
-        to_key.data += value.value.size(), to_query.data += 2 * value.value.size();
+      if (fused.value.data) {
+        to_value = to_key = to_query = target(fused);
+        to_key.data += value.value.size();
+        to_query.data += 2 * value.value.size();
       }
-      Kernel::template backward<Operand>(c.stream(), in, back.read(mixed.value), log_sums, back.read(mixed.gradient()),
-                                         {to_query, to_key, to_value, target(bias)},
+      Kernel::template backward<Operand>(c.stream(), in, back.read(attended.value), log_sums,
+                                         back.read(attended.gradient()), {to_query, to_key, to_value, target(bias)},
                                          back.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)}));
       if (!angles.data) return;
-      auto const turn_back = [&](auto const& to, auto const& of, auto const& layout) {  // sole writer
+      auto const rotate_back = [&](auto const& to, auto const& of, auto const& layout) {  // sole writer
         if (to.data)
           kernel::Rotary<typename Context::Space>::template run<Operand>(c.stream(), layout, angles, kernel::Turn::back,
                                                                          {to.data, of.value.extent});
       };
-      turn_back(to_query, query, queries);
-      turn_back(to_key, key, keys);
+      rotate_back(to_query, query, queries);
+      rotate_back(to_key, key, keys);
     });
-    return output_.forward(context, x.with(mixed));
+    return output_.forward(context, x.with(attended));
   }
   /// Rejects an argument that is no Sequence at compile time.
   template <class Context, detail::NotSequence<Context> X>
   SequenceOf<Context> forward(Context&, X const& x) const {
-    return detail::require_sequence<Context>(x);
+    return detail::reject_non_sequence<Context>(x);
   }
 
  private:
   /// Rotates queries and keys in place if positions are rotary, and returns the angles.
   template <class Context, class Sequence, class Variable>
-  [[nodiscard]] TensorView<typename Context::Real, 2, typename Context::Space> turn(Context& context, Sequence const& x,
-                                                                                    Sequence const& memory,
-                                                                                    Variable const& query,
-                                                                                    Variable const& key) const {
+  [[nodiscard]] TensorView<typename Context::Real, 2, typename Context::Space> apply_rotary(
+      Context& context, Sequence const& x, Sequence const& memory, Variable const& query, Variable const& key) const {
     using Kernel = kernel::Rotary<typename Context::Space>;
     if (rotary_base_ == 0) return {};
     expect<ConfigError>(x.tokens.value.data == memory.tokens.value.data, [&] {
@@ -186,28 +189,28 @@ class MultiHeadAttention {
              ", and the layer attends to a memory; rotary positions belong to one sequence; leave rotary_base out here";
     });
     Index first = 0;
-    if constexpr (Context::Space::host_accessible) first = context.earlier_tokens();
+    if constexpr (Context::Space::host_accessible) first = context.cached_tokens();
     auto const angles = context.template temporary<typename Context::Real>(Extents<2>{x.layout.length, head_width_});
     Kernel::template fill<typename Context::Real>(context.stream(), rotary_base_, first, angles);
-    auto const turn_part = [&](Variable const& part) {
+    auto const rotate = [&](Variable const& part) {
       Staging work(context);
       Kernel::template run<Operand<Context>>(context.stream(), x.layout, angles, kernel::Turn::forwards,
                                              work.update(part.value));
     };
-    turn_part(query);
-    turn_part(key);
+    rotate(query);
+    rotate(key);
     return angles;
   }
 
-  /// Whether queries, keys and values of one input come from one matrix product: on devices, for equal widths.
+  /// Returns whether queries, keys and values of one input come from one matrix product: on devices, for equal widths.
   template <class Context>
-  [[nodiscard]] bool projects_together() const noexcept {
-    return !Context::Space::host_accessible && sharers_ == 1;
+  [[nodiscard]] bool has_fused_projection() const noexcept {
+    return !Context::Space::host_accessible && queries_per_key_ == 1;
   }
   /// Returns values, keys and queries of x, one after the other: [3 * slots, width]. This is the order of the
   /// parameters in their arena, and that in which their gradients are added.
   template <class Context>
-  [[nodiscard]] VariableOf<Context, 2> project_together(Context& context, VariableOf<Context, 2> const& x) const {
+  [[nodiscard]] VariableOf<Context, 2> project_fused(Context& context, VariableOf<Context, 2> const& x) const {
     if constexpr (Context::Space::host_accessible) {
       return {};
     } else {
@@ -242,7 +245,7 @@ class MultiHeadAttention {
             auto const inputs = query_.inputs(), outputs = query_.outputs();
             auto const partial =
                 back.temporary(Extents<1>{3 * Kernel::partial_elements(c.stream(), x.extent(0), inputs, outputs)});
-            Kernel::template backward_each<Operand>(c.stream(), back.read(y.gradient()), back.read(c.value_of(x)),
+            Kernel::template backward_each<Operand>(c.stream(), back.read(y.gradient()), back.read(c.saved_value(x)),
                                                     each([&](Linear const& map) { return map.weight(back); }),
                                                     {dx.data, x.value.extent}, dx.write,
                                                     views(dweights, Extents<2>{outputs, inputs}), writes(dweights),
@@ -252,12 +255,13 @@ class MultiHeadAttention {
     }
   }
 
-  /// Returns map(x). For a memory during prediction token by token, returns the value from the first pass.
+  /// Returns map(x). For a memory during token-by-token prediction, returns the value from the first pass.
   template <class Context, class Variable>
-  [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
+  [[nodiscard]] static Variable project_memory(Context& context, Linear const& map, Variable const& x) {
     if constexpr (Context::Space::host_accessible)
-      if (context.is_memory(x.value))
-        return {context.made_once(x.value, map.outputs(), [&] { return map.forward(context, x).value; }), nullptr};
+      if (context.is_cached_memory(x.value))
+        return {context.cached_projection(x.value, map.outputs(), [&] { return map.forward(context, x).value; }),
+                nullptr};
     return map.forward(context, x);
   }
 
@@ -275,7 +279,7 @@ class MultiHeadAttention {
   }
   [[nodiscard]] std::string name() const { return query_.weight().layer("MultiHeadAttention", 2); }
 
-  static Index width_of_head(Options const& options) {
+  static Index head_width_of(Options const& options) {
     expect<ShapeError>(options.key_heads == 0 || (options.key_heads >= 1 && options.key_heads <= options.heads &&
                                                   options.heads % options.key_heads == 0),
                        [&] {
@@ -297,7 +301,7 @@ class MultiHeadAttention {
     return options.width / options.heads;
   }
 
-  Index head_width_, sharers_;
+  Index head_width_, queries_per_key_;
   Linear query_, key_, value_, output_;
   Index heads_;
   double scale_;

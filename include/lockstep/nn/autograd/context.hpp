@@ -25,14 +25,15 @@
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/detail/activation_memory.hpp>
-#include <lockstep/nn/autograd/detail/earlier_tokens.hpp>
+#include <lockstep/nn/autograd/detail/decoding_cache.hpp>
+#include <lockstep/nn/autograd/detail/deprecated_members.hpp>
 #include <lockstep/nn/autograd/detail/loss_scale.hpp>
-#include <lockstep/nn/autograd/detail/not_visited.hpp>
 #include <lockstep/nn/autograd/detail/operation.hpp>
-#include <lockstep/nn/autograd/detail/row_tokens.hpp>
 #include <lockstep/nn/autograd/detail/staged.hpp>
 #include <lockstep/nn/autograd/detail/tape.hpp>
+#include <lockstep/nn/autograd/detail/tokens_of.hpp>
 #include <lockstep/nn/autograd/detail/tracer.hpp>
+#include <lockstep/nn/autograd/detail/unvisited_message.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/parameter_gradients.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
@@ -53,13 +54,16 @@ enum class Mode {
 /// backward closures, mode and random key. Not thread-safe: one thread runs forward and backward; kernels use the
 /// threads of `stream`. Activations live in an arena: after the largest batch, a step allocates nothing. The arena
 /// reuses memory that is no longer read: gradients and values that backward has finished with, and values that layers
-/// `release` or `set_aside`.
+/// `release` or `release_until_backward`.
 ///
 /// Activations and their gradients are stored as Scalar: float, double, bfloat16 or float16. Parameters, their
 /// gradients and buffers are Real: float for 16-bit activations, otherwise Scalar. Layers compute in Real, through
 /// nn::Staging.
 template <class Scalar_, class Space_>
-class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<Scalar_>, public InReplicaGroup {
+class Context : public detail::LossScale<Scalar_>,
+                public detail::DecodingCache<Scalar_>,
+                public detail::DeprecatedMembers<Context<Scalar_, Space_>>,
+                public InReplicaGroup {
   static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> ||
                     std::is_same_v<Scalar_, bfloat16> || std::is_same_v<Scalar_, float16>,
                 "Lockstep: activations are float, double, bfloat16 or float16");
@@ -91,8 +95,8 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   }
 
   /// Binds a copy of the values as Scalar, for matrix products on a device (nn::Staging::factor). Without it, values
-  /// are rounded for every product.
-  void bind_shadow(Scalar const* shadow) noexcept { shadow_ = shadow; }
+  /// are rounded for every product. Only for 16-bit activations.
+  void bind_half_precision_values(Scalar const* values) noexcept { half_precision_values_ = values; }
 
   /// Binds the values of the model's buffers. Only needed for a model with buffers.
   void bind_buffers(Real* buffers) noexcept { buffers_ = buffers; }
@@ -109,7 +113,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   /// @throws ConfigError if the model's visit does not name the parameter
   template <int Rank>
   [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
-    expect<ConfigError>(p.offset >= 0, [&] { return detail::not_visited(p.shape); });
+    expect<ConfigError>(p.offset >= 0, [&] { return detail::unvisited_message(p.shape); });
     TensorView<Real const, Rank, Space> view(values_ + p.offset, {});
     std::copy_n(p.shape.begin(), Rank, view.extent.begin());
     return view;
@@ -118,7 +122,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   /// @throws ConfigError if the model's visit does not name the buffer
   template <int Rank>
   [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
-    expect<ConfigError>(b.offset >= 0, [&] { return detail::not_visited(b.shape); });
+    expect<ConfigError>(b.offset >= 0, [&] { return detail::unvisited_message(b.shape); });
     TensorView<Real, Rank, Space> view(buffers_ + b.offset, {});
     std::copy_n(b.shape.begin(), Rank, view.extent.begin());
     return view;
@@ -136,7 +140,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   /// Returns memory of this micro-batch without a gradient, uninitialised. May be called in backward closures.
   template <class T, std::size_t Rank>
   [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
-    if (tracer_) tracer_.took(elements(extent) * Index{sizeof(T)});
+    if (tracer_) tracer_.allocated(elements(extent) * Index{sizeof(T)});
     return {memory_.template take<T>(elements(extent)), extent};
   }
   /// Returns a tensor of the batch as a graph input: no gradient flows into it. Converts it if its type is not Scalar.
@@ -186,44 +190,46 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   }
 
   /// Counts uses of p for a closure that names no parameters because it fills their gradients in its own order. Forward
-  /// calls `expect_use` once for each use; backward calls `used` after each.
-  void expect_use(Parameter const& p) { gradients_.expect_use(p); }
-  void used(Parameter const& p) { gradients_.used(p, sink_); }
+  /// calls `add_use` once for each use; backward calls `finish_use` after each.
+  void add_use(Parameter const& p) { gradients_.add_use(p); }
+  void finish_use(Parameter const& p) { gradients_.finish_use(p, sink_); }
 
   /// Marks x's value as dead: neither the rest of this forward pass nor backward reads it, so its memory may be reused.
   /// Call it only if x was made by known layers and passed to no other.
   template <int Rank>
   void release(Variable<Rank> const& x) {
-    memory_.give_back(x.slot ? std::exchange(x.slot->value, nullptr) : x.value.data, x.value.size());
+    memory_.release(x.slot ? std::exchange(x.slot->value, nullptr) : x.value.data, x.value.size());
   }
   /// Registers `f(context, view)`, which recomputes x's value, bit-identical, from values that backward keeps in any
   /// case.
   template <int Rank, class F>
-  void can_make_again(Variable<Rank> const& x, F f) {
+  void on_recompute(Variable<Rank> const& x, F f) {
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
     if (!recording()) return;
-    struct Maker {
+    struct Recompute {
       F f;
       Variable<Rank> x;
     };
-    x.slot->maker = tape_.push_maker({tape_.template make<Maker>(f, x), [](void* self, Context& context) {
-                                        auto& maker = *static_cast<Maker*>(self);
-                                        maker.f(context, View<Rank>{maker.x.slot->value, maker.x.value.extent});
-                                      }});
+    x.slot->recompute =
+        tape_.push_recompute({tape_.template make<Recompute>(f, x), [](void* self, Context& context) {
+                                auto& closure = *static_cast<Recompute*>(self);
+                                closure.f(context, View<Rank>{closure.x.slot->value, closure.x.value.extent});
+                              }});
   }
   /// Frees x's value until backward if it can be recomputed; the rest of this forward pass must not read it. Without
-  /// recording, the same as `release`. Every backward that reads x must use `value_of`, as nn::Linear and the norms do.
+  /// recording, the same as `release`. Every backward that reads x must use `saved_value`, as nn::Linear and the norms
+  /// do.
   template <int Rank>
-  void set_aside(Variable<Rank> const& x) {
-    if (!recording() || (x.slot && x.slot->maker >= 0)) release(x);
+  void release_until_backward(Variable<Rank> const& x) {
+    if (!recording() || (x.slot && x.slot->recompute >= 0)) release(x);
   }
-  /// Returns x's value in a backward closure. Recomputes it if it was set aside.
+  /// Returns x's value in a backward closure. Recomputes it if it was released until backward.
   template <int Rank>
-  [[nodiscard]] View<Rank> value_of(Variable<Rank> const& x) {
-    if (!x.slot || x.slot->maker < 0) return x.value;
+  [[nodiscard]] View<Rank> saved_value(Variable<Rank> const& x) {
+    if (!x.slot || x.slot->recompute < 0) return x.value;
     if (!x.slot->value) {
       x.slot->value = memory_.template take<Scalar>(x.slot->size);
-      tape_.run_maker(x.slot->maker, *this);
+      tape_.run_recompute(x.slot->recompute, *this);
     }
     return {x.slot->value, x.value.extent};
   }
@@ -247,11 +253,12 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     rewind(start);
     auto const output = variable<static_cast<int>(made_tokens.value.extent.size())>(made_tokens.value.extent);
     kernel::Move<Space>::run(stream_, made_tokens.value.data, output.value.data, output.value.size());
-    if (recording()) put_off(f, random, output, inputs...);
+    if (recording()) record_recompute(f, random, output, inputs...);
     return detail::with_tokens(made, output);
   }
-  /// Returns whether this forward pass is a repetition by `recompute`. A layer that counts its passes must skip it.
-  [[nodiscard]] bool replaying() const noexcept { return replaying_; }
+  /// Returns whether `recompute` repeats this forward pass during backward. A layer that counts its passes must skip
+  /// it.
+  [[nodiscard]] bool recomputing() const noexcept { return recomputing_; }
 
   /// Returns an object of this context that outlives the micro-batch. The first call for an owner and type makes it,
   /// later calls return it. For storage that an immutable layer fills in each pass without allocating.
@@ -279,13 +286,13 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     if (!x.slot || x.slot->data || x.slot->reserved || x.slot->size != y.slot->size || y.slot->producers > 1)
       return gradient(x);
     x.slot->data = y.slot->data;
-    y.slot->passed_on = true;
+    y.slot->memory_reused = true;
     return {x.slot->data, Write::overwrite};
   }
   /// Returns the destination for a layer that computes x's gradient from x's value in place. No other closure may read
   /// or write either.
   template <int Rank>
-  [[nodiscard]] GradientTarget<Scalar> gradient_in_value(Variable<Rank> const& x) {
+  [[nodiscard]] GradientTarget<Scalar> gradient_in_place_of_value(Variable<Rank> const& x) {
     x.slot->data = std::exchange(x.slot->value, nullptr);
     return {x.slot->data, Write::overwrite};
   }
@@ -297,24 +304,24 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   void begin_micro_batch(Mode mode, std::uint64_t key) {
     mode_ = mode;
     step_key_.set(stream_, key);
-    begin_micro_batch_again();
+    restart_micro_batch();
   }
   /// Restarts the current micro-batch, with equal mode and key.
-  void begin_micro_batch_again() {
+  void restart_micro_batch() {
     stream_.join();
-    if (memory_.in_pieces() || staging_.in_pieces()) stream_.synchronize();  // rewind frees the pieces
+    if (memory_.is_fragmented() || staging_.is_fragmented()) stream_.synchronize();  // rewind frees the pieces
     memory_.rewind(), staging_.rewind(), tape_.clear();
     gradients_.begin_micro_batch();
     random_operations_ = 0;
-    replaying_ = false;
-    this->in_backward(false);
+    recomputing_ = false;
+    this->set_in_backward(false);
     if (tracer_) tracer_.begin_pass();
   }
   /// Runs the recorded closures in reverse; calls `sink` for each parameter after its last use. Invalidates the values
   /// of variables: gradients reuse their memory.
   void backward(ReadySink sink) {
-    sink_ = tracer_.around(sink);
-    this->in_backward(true);
+    sink_ = tracer_.wrap(sink);
+    this->set_in_backward(true);
     tape_.run(0, *this, tracer_), stream_.join();
   }
   /// Records in `timeline` when each operation of the following passes ran; null stops recording. `now(self)` returns
@@ -328,8 +335,8 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   /// pass depends on these flags, on the batch, and on the contents and addresses of the space's memory.
   [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return gradients_.written(); }
   void set_written(std::span<std::uint8_t const> written) noexcept { gradients_.set_written(written); }
-  /// Returns a number that changes when the activations' memory moves.
-  [[nodiscard]] std::uint64_t memory_moves() const noexcept { return memory_.allocations() + staging_.allocations(); }
+  /// Returns a number that changes whenever the activations' memory moves.
+  [[nodiscard]] std::uint64_t memory_version() const noexcept { return memory_.allocations() + staging_.allocations(); }
   /// Returns the tables whose gradient is stored by rows, in the arena's order, with the rows that this step touched.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return gradients_.touched(); }
   [[nodiscard]] std::size_t activation_bytes() const noexcept {
@@ -354,20 +361,20 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   void push(typename detail::Tape<Context>::Entry const& backward, GradientSlot<Scalar>* output,
             detail::Parameters parameters, char const* type) {
     for (auto const* p : parameters)
-      if (!replaying_) expect_use(*p);
+      if (!recomputing_) add_use(*p);
     ++output->producers;
     tape_.push({tape_.template make<Operation>(backward, output, tape_.copy(parameters)),
                 [](void* self, Context& context) { context.run(*static_cast<Operation*>(self)); }});
-    if (tracer_) tracer_.registered(tape_.size() - 1, type, parameters, replaying_);
+    if (tracer_) tracer_.registered(tape_.size() - 1, type, parameters, recomputing_);
   }
   void run(Operation const& operation) {
     if (operation.output->data) operation.backward.run(operation.backward.closure, *this);
-    memory_.give_back(*operation.output);
-    for (auto const* p : operation.parameters) used(*p);
+    memory_.finish_producer(*operation.output);
+    for (auto const* p : operation.parameters) finish_use(*p);
   }
   /// Registers a closure that runs f again in backward, for the gradient of `output`.
   template <class F, int Rank, int... Ranks>
-  void put_off(F f, std::uint64_t random, Variable<Rank> const& output, Variable<Ranks> const&... inputs) {
+  void record_recompute(F f, std::uint64_t random, Variable<Rank> const& output, Variable<Ranks> const&... inputs) {
     struct Closure {
       F f;
       std::uint64_t random;
@@ -379,19 +386,19 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     tape_.push({closure, [](void* self, Context& context) {
                   auto& c = *static_cast<Closure*>(self);
                   std::apply([&](auto const&... x) { (context.reserve_gradient(x.slot), ...); }, c.inputs);
-                  context.replay(c.f, c.random, c.output->data);
-                  context.memory_.give_back(*c.output);
+                  context.recompute_backward(c.f, c.random, c.output->data);
+                  context.memory_.finish_producer(*c.output);
                 }});
-    if (tracer_) tracer_.registered(tape_.size() - 1, typeid(F).name(), {}, replaying_);
+    if (tracer_) tracer_.registered(tape_.size() - 1, typeid(F).name(), {}, recomputing_);
   }
   /// Runs forward and backward of a recomputed f; `gradient` is its output's gradient.
   template <class F>
-  void replay(F const& f, std::uint64_t random, Scalar* gradient) {
+  void recompute_backward(F const& f, std::uint64_t random, Scalar* gradient) {
     auto const start = mark();
     random_operations_ = random;
-    auto const replaying_before = std::exchange(replaying_, true);
+    auto const recomputing_before = std::exchange(recomputing_, true);
     detail::tokens_of(f(*this)).slot->data = gradient;
-    replaying_ = replaying_before;
+    recomputing_ = recomputing_before;
     tape_.run(start.tape.entries, *this, tracer_);
     rewind(start);
   }
@@ -401,7 +408,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
 
   Stream stream_;
   Real const* values_ = nullptr;
-  Scalar const* shadow_ = nullptr;  // values_ as Scalar
+  Scalar const* half_precision_values_ = nullptr;  // values_ as Scalar
   Real* buffers_ = nullptr;
   ParameterGradients<Real, Space> gradients_;
   detail::ActivationMemory<Space> memory_;
@@ -414,7 +421,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   Mode mode_ = Mode::training;
   kernel::StepKey<Space> step_key_;
   std::uint64_t random_operations_ = 0;
-  bool replaying_ = false;
+  bool recomputing_ = false;
 };
 
 }}}  // namespace lockstep::nn

@@ -94,12 +94,12 @@ class ParameterGradients {
     return {arena_ + p.offset, Write::add, *touched};
   }
 
-  /// Announces one use of the parameter by a backward closure; `used` ends it. Parameters that the model does not visit
-  /// are ignored.
-  void expect_use(Parameter const& p) {
+  /// Announces one use of the parameter by a backward closure; `finish_use` ends it. Parameters that the model does not
+  /// visit are ignored.
+  void add_use(Parameter const& p) {
     if (p.ordinal >= 0) ++pending_uses_[index(p)];
   }
-  void used(Parameter const& p, ReadySink sink) {
+  void finish_use(Parameter const& p, ReadySink sink) {
     if (p.ordinal < 0) return;
     if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink.call) sink.call(sink.self, p.offset, p.size());
   }

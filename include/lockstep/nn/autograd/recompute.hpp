@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <lockstep/nn/autograd/context.hpp>
-#include <lockstep/nn/autograd/detail/row_tokens.hpp>
+#include <lockstep/nn/autograd/detail/tokens_of.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 

@@ -47,7 +47,7 @@ template <class Context, SequenceColumn<typename Context::Space> Column>
 
 /// Returns the pixels, voxels or time steps of x as the tokens of equally long sequences, in row-major order. Use it
 /// for a vision transformer's patches from a convolution. Gradients flow through it.
-/// @shape x [rows, …, channels]   @shape positions [rows]   @shape returns tokens [rows times places, channels]
+/// @shape x [rows, …, channels]   @shape positions [rows]   @shape returns tokens [rows * pixels, channels]
 /// @throws ShapeError if the number of positions is not the number of rows
 template <class Scalar, int Rank, class Space>
 requires(Rank > 2) [[nodiscard]] Sequence<Scalar, Space> sequence_of(Variable<Scalar, Rank, Space> const& x,
@@ -56,9 +56,9 @@ requires(Rank > 2) [[nodiscard]] Sequence<Scalar, Space> sequence_of(Variable<Sc
     return "nn::sequence_of: x has " + std::to_string(x.extent(0)) + " rows and there are " +
            std::to_string(positions.extent[0]) + " positions; give it batch.positions()";
   });
-  Index places = 1;
-  for (int axis = 1; axis < Rank - 1; ++axis) places *= x.extent(axis);
-  return {x.as_rows(), SequenceLayout<Space>::padded(places, {}, positions)};
+  Index pixels = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) pixels *= x.extent(axis);
+  return {x.as_rows(), SequenceLayout<Space>::padded(pixels, {}, positions)};
 }
 
 }}}  // namespace lockstep::nn

@@ -75,7 +75,7 @@ class [[nodiscard]] Staging {
   [[nodiscard]] TensorView<Operand const, Rank, Space> factor(Parameter const& p) {
     auto const value = context_->template value<Rank>(p);
     if constexpr (!std::is_same_v<Operand, Real>)
-      if (context_->shadow_) return {context_->shadow_ + p.offset, value.extent};
+      if (context_->half_precision_values_) return {context_->half_precision_values_ + p.offset, value.extent};
     return as<Operand>(value);
   }
 

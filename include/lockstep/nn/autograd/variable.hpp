@@ -19,9 +19,9 @@ struct GradientSlot {
   Index size = 0;
   Scalar* reserved = nullptr;  // memory to use instead of allocating, if the gradient must outlive later allocations
   int producers = 0;           // closures that have yet to read the gradient
-  bool passed_on = false;      // another gradient uses this memory now
+  bool memory_reused = false;  // another gradient uses this memory now
   Scalar* value = nullptr;     // the activation, while it owns its memory
-  int maker = -1;              // number of the tape's closure that recomputes a value that was set aside, or -1
+  int recompute = -1;          // number of the tape's closure that recomputes a released value, or -1
 };
 
 /// Input or output of a layer: a value and, while recording, the slot in which its consumers leave its gradient. A null

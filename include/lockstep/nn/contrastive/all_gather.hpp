@@ -28,32 +28,32 @@ struct Gathered {
 namespace detail {
 
 /// Numbers of rows of several replicas, which may differ.
-class RowsOfReplicas {
+class ReplicaRowCounts {
  public:
   template <class Context>
-  RowsOfReplicas(Context& context, ReplicaGroup& group, Index mine)
+  ReplicaRowCounts(Context& context, ReplicaGroup& group, Index mine)
       : counts_(context.template kept<std::vector<Index>>(&group)) {
     counts_.resize(static_cast<std::size_t>(group.size()));
     group.all_gather(mine, counts_.data());
-    most_ = *std::max_element(counts_.begin(), counts_.end());
-    all_ = std::accumulate(counts_.begin(), counts_.end(), Index{0});
+    max_ = *std::max_element(counts_.begin(), counts_.end());
+    total_ = std::accumulate(counts_.begin(), counts_.end(), Index{0});
     first_ = std::accumulate(counts_.begin(), counts_.begin() + group.rank(), Index{0});
   }
-  [[nodiscard]] Index most() const noexcept { return most_; }
-  [[nodiscard]] Index all() const noexcept { return all_; }
+  [[nodiscard]] Index max() const noexcept { return max_; }
+  [[nodiscard]] Index total() const noexcept { return total_; }
   /// Returns the index of this replica's first row.
   [[nodiscard]] Index first() const noexcept { return first_; }
-  [[nodiscard]] bool are_equal() const noexcept { return all_ == most_ * std::ssize(counts_); }
-  /// Calls f(first row in blocks of `most`, first row without gaps, rows) for each replica.
+  [[nodiscard]] bool equal() const noexcept { return total_ == max_ * std::ssize(counts_); }
+  /// Calls f(first row in blocks of `max`, first row without gaps, rows) for each replica.
   template <class F>
   void for_each(F&& f) const {
     Index block = 0, first = 0;
-    for (auto const rows : counts_) f(std::exchange(block, block + most_), std::exchange(first, first + rows), rows);
+    for (auto const rows : counts_) f(std::exchange(block, block + max_), std::exchange(first, first + rows), rows);
   }
 
  private:
   std::vector<Index>& counts_;
-  Index most_ = 0, all_ = 0, first_ = 0;
+  Index max_ = 0, total_ = 0, first_ = 0;
 };
 
 }  // namespace detail
@@ -71,15 +71,15 @@ template <class Context>
   auto* const group = context.recording() ? context.group() : nullptr;
   if (!group) return {x};
   auto const width = x.extent(1);
-  detail::RowsOfReplicas const rows(context, *group, x.extent(0));
-  Extents<3> const blocks{group->size(), rows.most(), width};
-  auto const bytes = static_cast<std::size_t>(rows.most() * width) * sizeof(Scalar);
-  auto const y = context.template variable<2>({rows.all(), width});
-  if (rows.are_equal()) {
+  detail::ReplicaRowCounts const rows(context, *group, x.extent(0));
+  Extents<3> const blocks{group->size(), rows.max(), width};
+  auto const bytes = static_cast<std::size_t>(rows.max() * width) * sizeof(Scalar);
+  auto const y = context.template variable<2>({rows.total(), width});
+  if (rows.equal()) {
     group->all_gather(x.value.data, y.value.data, bytes);
   } else {
     Staging work(context);
-    auto* const mine = work.template temporary<Scalar>(Extents<2>{rows.most(), width}).data;
+    auto* const mine = work.template temporary<Scalar>(Extents<2>{rows.max(), width}).data;
     auto* const all = work.template temporary<Scalar>(blocks).data;
     Move::run(context.stream(), x.value.data, mine, x.value.size());
     group->all_gather(mine, all, bytes);
@@ -89,13 +89,13 @@ template <class Context>
   }
   context.on_backward(y, std::tuple{}, [group, x, y, blocks](Context& c) {
     Staging back(c);
-    detail::RowsOfReplicas const of(c, *group, x.extent(0));
+    detail::ReplicaRowCounts const counts(c, *group, x.extent(0));
     Extents<1> const flat{x.value.size()};
     auto const* dy = back.read_real(y.gradient()).data;
     auto* const sum = back.temporary(Extents<2>{blocks[1], blocks[2]}).data;
-    if (!of.are_equal()) {
+    if (!counts.equal()) {
       auto* const padded = back.temporary(blocks).data;
-      of.for_each([&](Index block, Index first, Index count) {
+      counts.for_each([&](Index block, Index first, Index count) {
         Move::run(c.stream(), dy + first * blocks[2], padded + block * blocks[2], count * blocks[2]);
       });
       dy = padded;

@@ -36,13 +36,13 @@ template <class Context>
   context.on_backward(z, std::tuple{}, [a, b, z, rows](Context& c) {
     Staging back(c);
     auto const dz = back.read(z.gradient()).reshape(rows);
-    auto const towards = [&](auto const& side, auto const& other) {
+    auto const backward_of = [&](auto const& side, auto const& other) {
       if (auto const to = back.gradient(side))
         Kernel::template backward<Operand>(c.stream(), dz, back.read(other.value), {to.data, side.value.extent},
                                            to.write);
     };
-    towards(a, b);
-    towards(b, a);
+    backward_of(a, b);
+    backward_of(b, a);
   });
   return z;
 }

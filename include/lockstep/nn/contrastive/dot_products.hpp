@@ -39,7 +39,7 @@ template <class Context>
     auto const dy = back.read(y.gradient());
     auto const to = [&](auto const& x, kernel::Transpose transpose, auto const& other) {
       if (auto const dx = back.gradient(x))
-        Kernel::template multiply<Operand>(c.stream(), scale, dy, transpose, back.read(c.value_of(other)),
+        Kernel::template multiply<Operand>(c.stream(), scale, dy, transpose, back.read(c.saved_value(other)),
                                            kernel::Transpose::no, Number(dx.write == Write::add ? 1 : 0),
                                            {dx.data, x.value.extent});
     };

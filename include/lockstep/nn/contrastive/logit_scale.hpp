@@ -58,7 +58,7 @@ class LogitScale {
       auto const dy = back.read(y.gradient()).reshape(flat);
       auto const dscale = c.gradient(scale_);
       auto* const partial = back.template temporary<double>(Extents<1>{Kernel::chunks(flat[0])}).data;
-      Kernel::template factor_backward<Operand>(c.stream(), factor_, s, dy, back.read(c.value_of(x)).reshape(flat),
+      Kernel::template factor_backward<Operand>(c.stream(), factor_, s, dy, back.read(c.saved_value(x)).reshape(flat),
                                                 dscale.data, dscale.write, partial);
       if (auto const dx = back.gradient(x))
         Kernel::template run<Operand>(c.stream(), factor_, s, dy, {dx.data, flat}, dx.write);

@@ -7,11 +7,36 @@
 #include <tuple>
 
 #include <lockstep/kernel/sequence/clear_padding.hpp>
+#include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/convolution/detail/convolution_base.hpp>
-#include <lockstep/nn/convolution/detail/without_padding.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+namespace detail {
+/// Returns the tokens of x with zeros in padding, or x itself if it has no padding.
+/// @shape returns [x.layout.slots, x.width()]
+template <class Context>
+[[nodiscard]] VariableOf<Context, 2> clear_padding(Context& context, SequenceOf<Context> const& x) {
+  using Kernel = kernel::ClearPadding<typename Context::Space>;
+  using Operand = nn::Operand<Context>;
+  if (x.layout.is_ragged() || x.layout.lengths.empty()) return x.tokens;
+  auto const y = context.template variable<2>(x.tokens.value.extent);
+  {
+    Staging work(context);
+    Kernel::template run<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value),
+                                  Write::overwrite);
+  }
+  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template run<Operand>(c.stream(), x.layout, back.read(y.gradient()), {dx.data, y.value.extent}, dx.write);
+  });
+  return y;
+}
+
+}  // namespace detail
 
 template <int Dims>
 struct ConvolutionOptions {
@@ -48,7 +73,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     this->dilation_ = options.dilation;
     if (!options.causal) return;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
-      this->padding_.values[axis] = reach(axis) - 1;
+      this->padding_.values[axis] = dilated_kernel(axis) - 1;
     this->padding_after_ = 0;
   }
 
@@ -58,7 +83,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// Returns the convolution of x.
   /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent + padding on both
   /// sides - dilation (kernel - 1) - 1) / stride + 1
-  /// @throws ShapeError if x has other channels, or is smaller than the kernel's reach
+  /// @throws ShapeError if x has other channels, or is smaller than the dilated kernel
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
@@ -67,7 +92,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     PerAxis<Dims> extent(1);
     std::copy_n(x.value.extent.begin() + 1, Dims, extent.values.begin());
     auto const shape = this->shape_of(x.extent(0), extent, inputs(), outputs());
-    auto y = context.template variable<Dims + 2>(result_of(shape));
+    auto y = context.template variable<Dims + 2>(output_extents(shape));
     Staging work(context);
     Kernel::template forward<Operand>(context.stream(), shape, flat(work.read(x.value)), this->weight(work),
                                       this->bias(work), flat(work.write(y.value)), this->plans(context),
@@ -91,30 +116,31 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// in it; a sequence without tokens has none. A causal convolution with a stride of 1 supports prediction token by
   /// token.
   /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result of the length as above
-  /// @throws ShapeError if x has other channels, is ragged, or has a length smaller than the kernel's reach
+  /// @throws ShapeError if x has other channels, is ragged, or has a length smaller than the dilated kernel
   template <class Context>
   requires(Dims == 1) [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     using Kernel = kernel::ClearPadding<typename Context::Space>;
     if constexpr (Context::Space::host_accessible) {
-      bool const goes_on = this->stride_.values[0] == 1 && before() == reach(0) - 1 && behind() == 0;
-      if (!goes_on) context.expect_whole_sequences("a convolution that is not causal, or has a stride");
-      if (context.earlier_tokens() > 0) return next(context, x);
-      if (context.keeps_tokens()) keep_last(context, x);
+      bool const can_decode =
+          this->stride_.values[0] == 1 && padding_before() == dilated_kernel(0) - 1 && padding_after() == 0;
+      if (!can_decode) context.expect_whole_sequences("a convolution that is not causal, or has a stride");
+      if (context.cached_tokens() > 0) return forward_next_tokens(context, x);
+      if (context.is_decoding()) save_last_tokens(context, x);
     }
     expect<ShapeError>(!x.layout.is_ragged(), [&] {
       return weight_.layer("Convolution") +
              ": the sequences are concatenated, but the layer takes sequences padded to one length; use "
              "data::PadCollate for batches";
     });
-    auto const tokens = detail::without_padding(context, x);
+    auto const tokens = detail::clear_padding(context, x);
     bool const any = x.layout.length > 0;  // otherwise sequences have no positions, like a batch without rows
     auto const y = forward(context, tokens.reshape(Extents<3>{any ? x.layout.rows : 0, x.layout.length, x.width()}));
     auto layout = x.layout;
     layout.length = any ? y.extent(1) : 0, layout.slots = layout.rows * layout.length;
     if (!x.layout.lengths.empty()) {
       auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
-      Kernel::windows(context.stream(), x.layout.lengths, reach(0), this->stride_.values[0], before() + behind(),
-                      layout.length, lengths);
+      Kernel::windows(context.stream(), x.layout.lengths, dilated_kernel(0), this->stride_.values[0],
+                      padding_before() + padding_after(), layout.length, lengths);
       layout.lengths = {lengths.data, lengths.extent};
     }
     return {y.as_rows(), layout};
@@ -123,7 +149,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
  private:
   /// Returns the groups after checking them and the other options.
   [[nodiscard]] static Index groups_of(Index inputs, Index outputs, Options const& o) {
-    expect<ConfigError>(o.dilation.least() >= 1 && o.groups >= 1, [&] {
+    expect<ConfigError>(o.dilation.min() >= 1 && o.groups >= 1, [&] {
       return "Convolution: dilation " + to_string(o.dilation.values) + ", " + std::to_string(o.groups) +
              " groups; both must be at least 1";
     });
@@ -148,41 +174,41 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     });
     return o.groups;
   }
-  [[nodiscard]] Index before() const noexcept { return this->padding_.values[0]; }
-  [[nodiscard]] Index behind() const noexcept { return this->padding_after_.values[0]; }
+  [[nodiscard]] Index padding_before() const noexcept { return this->padding_.values[0]; }
+  [[nodiscard]] Index padding_after() const noexcept { return this->padding_after_.values[0]; }
 
   /// Keeps as many last tokens of each sequence as the next token reads. Zeros precede the first token.
   template <class Context>
-  void keep_last(Context& context, SequenceOf<Context> const& x) const {
-    auto const kept = context.carried(x.layout, before() * inputs());
+  void save_last_tokens(Context& context, SequenceOf<Context> const& x) const {
+    auto const last_tokens = context.recurrent_state(x.layout, padding_before() * inputs());
     for (Index row = 0; row < x.layout.rows; ++row)
-      keep_last(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
-                kept.data + row * before() * inputs());
+      save_last_tokens(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
+                       last_tokens.data + row * padding_before() * inputs());
   }
   /// Updates the kept tokens of one sequence with the `tokens` tokens at x.
   template <class Scalar, class Real>
-  void keep_last(Scalar const* x, Index tokens, Real* kept) const {
-    auto const width = inputs(), stay = std::max<Index>(0, before() - tokens), added = before() - stay;
-    std::copy_n(kept + (before() - stay) * width, stay * width, kept);
-    std::transform(x + (tokens - added) * width, x + tokens * width, kept + stay * width,
+  void save_last_tokens(Scalar const* x, Index tokens, Real* last_tokens) const {
+    auto const width = inputs(), stay = std::max<Index>(0, padding_before() - tokens), added = padding_before() - stay;
+    std::copy_n(last_tokens + (padding_before() - stay) * width, stay * width, last_tokens);
+    std::transform(x + (tokens - added) * width, x + tokens * width, last_tokens + stay * width,
                    [](Scalar value) { return static_cast<Real>(value); });
   }
   /// Computes one more token of each sequence from the kept tokens and the new one.
   template <class Context>
-  [[nodiscard]] SequenceOf<Context> next(Context& context, SequenceOf<Context> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward_next_tokens(Context& context, SequenceOf<Context> const& x) const {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::Convolution<typename Context::Space>;
-    auto const rows = x.layout.rows, past = before() * inputs(), all = past + inputs();
-    auto const kept = context.carried(x.layout, past);
+    auto const rows = x.layout.rows, past = padding_before() * inputs(), all = past + inputs();
+    auto const last_tokens = context.recurrent_state(x.layout, past);
     auto const window = context.template temporary<Scalar>(Extents<2>{rows, all});
     for (Index row = 0; row < rows; ++row) {
       auto const* const token = x.tokens.value.data + row * inputs();
-      std::transform(kept.data + row * past, kept.data + (row + 1) * past, window.data + row * all,
+      std::transform(last_tokens.data + row * past, last_tokens.data + (row + 1) * past, window.data + row * all,
                      [](auto value) { return static_cast<Scalar>(value); });
       std::copy_n(token, inputs(), window.data + row * all + past);
-      keep_last(token, 1, kept.data + row * past);
+      save_last_tokens(token, 1, last_tokens.data + row * past);
     }
-    auto shape = this->shape_of(rows, reach(0), inputs(), outputs());
+    auto shape = this->shape_of(rows, dilated_kernel(0), inputs(), outputs());
     shape.padding = shape.padding_after = {0, 0, 0};
     auto const y = context.template variable<2>({rows, outputs()});
     Staging work(context);
@@ -193,13 +219,13 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   }
 
   /// Returns the distance from the kernel's first element to its last, plus 1.
-  [[nodiscard]] Index reach(std::size_t axis) const noexcept {
+  [[nodiscard]] Index dilated_kernel(std::size_t axis) const noexcept {
     return this->dilation_.values[axis] * (this->kernel_.values[axis] - 1) + 1;
   }
-  static Extents<Dims + 2> result_of(kernel::ConvolutionShape const& shape) {
+  static Extents<Dims + 2> output_extents(kernel::ConvolutionShape const& shape) {
     Extents<Dims + 2> extent{shape.rows};
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
-      extent[axis + 1] = shape.result(PerAxis<Dims>::axis_in_space(axis));
+      extent[axis + 1] = shape.result(PerAxis<Dims>::axis_in_3d(axis));
     extent.back() = shape.outputs;
     return extent;
   }

@@ -21,17 +21,17 @@ struct PerAxis {
       : values{static_cast<Index>(each)...} {}
 
   friend bool operator==(PerAxis const&, PerAxis const&) = default;
-  /// Returns the values as the last of three axes; the axes before them get `rest`.
-  [[nodiscard]] constexpr Extents<3> in_space(Index rest) const noexcept {
-    Extents<3> out{rest, rest, rest};
-    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) out[axis_in_space(axis)] = values[axis];
+  /// Returns the values as the last of three axes; the axes before them get `fill`.
+  [[nodiscard]] constexpr Extents<3> to_3d(Index fill) const noexcept {
+    Extents<3> out{fill, fill, fill};
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) out[axis_in_3d(axis)] = values[axis];
     return out;
   }
   /// Returns the index of `axis` among those three axes.
-  [[nodiscard]] static constexpr std::size_t axis_in_space(std::size_t axis) noexcept {
+  [[nodiscard]] static constexpr std::size_t axis_in_3d(std::size_t axis) noexcept {
     return 3 - static_cast<std::size_t>(Dims) + axis;
   }
-  [[nodiscard]] constexpr Index least() const noexcept { return *std::min_element(values.begin(), values.end()); }
+  [[nodiscard]] constexpr Index min() const noexcept { return *std::min_element(values.begin(), values.end()); }
 };
 
 }}}  // namespace lockstep::nn

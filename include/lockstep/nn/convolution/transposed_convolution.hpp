@@ -60,22 +60,22 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Convolution<typename Context::Space>;
-    using OfChannels = kernel::ChannelBias<typename Context::Space>;
+    using ChannelBias = kernel::ChannelBias<typename Context::Space>;
     this->check_channels("TransposedConvolution", x.value.extent, inputs());
-    auto const extent = extent_of(x.value.extent);
+    auto const extent = output_size(x.value.extent);
     // The shape of the convolution of y whose input gradient this is.
     auto const shape = this->shape_of(x.extent(0), extent, outputs(), inputs());
-    auto const y = context.template variable<Dims + 2>(whole(x.extent(0), extent));
-    Extents<2> const places{shape.rows * shape.input_places(), outputs()};
+    auto const y = context.template variable<Dims + 2>(output_extents(x.extent(0), extent));
+    Extents<2> const pixels{shape.rows * shape.input_places(), outputs()};
     {
       Staging work(context);
       auto const to = work.write(y.value);
       Kernel::template backward_data<Operand>(context.stream(), shape, flat(work.read(x.value)), this->weight(work),
                                               flat(to), Write::overwrite, this->plans(context), this->scratch(context));
       if (this->has_bias_)
-        OfChannels::template forward<Operand>(context.stream(), this->bias(work), to.reshape(places));
+        ChannelBias::template forward<Operand>(context.stream(), this->bias(work), to.reshape(pixels));
     }
-    context.on_backward(y, std::tie(weight_, bias_), [this, shape, x, y, places](Context& c) {
+    context.on_backward(y, std::tie(weight_, bias_), [this, shape, x, y, pixels](Context& c) {
       Staging back(c);
       auto const dy = back.read(y.gradient());
       if (auto const dx = back.gradient(x)) convolve(c, back, shape, flat(dy), {dx.data, {x.value.size()}}, dx.write);
@@ -84,9 +84,9 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
                                                 {dweight.data, {shape.weight_size()}}, dweight.write, {},
                                                 Write::overwrite, this->plans(c), this->scratch(c));
       if (auto const dbias = this->bias_gradient(c))
-        OfChannels::template backward<Operand>(
-            c.stream(), dy.reshape(places), {dbias.data, {outputs()}}, dbias.write,
-            back.temporary(Extents<1>{OfChannels::partial_elements(places[0], places[1])}).data);
+        ChannelBias::template backward<Operand>(
+            c.stream(), dy.reshape(pixels), {dbias.data, {outputs()}}, dbias.write,
+            back.temporary(Extents<1>{ChannelBias::partial_elements(pixels[0], pixels[1])}).data);
     });
     return y;
   }
@@ -106,7 +106,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     kernel::BinaryOperation<Space>::template backward<kernel::First, T>(context.stream(), made, {}, dx, write);
   }
 
-  [[nodiscard]] PerAxis<Dims> extent_of(Extents<Dims + 2> x) const {
+  [[nodiscard]] PerAxis<Dims> output_size(Extents<Dims + 2> x) const {
     PerAxis<Dims> extent(1);
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
       extent.values[axis] = (x[axis + 1] - 1) * this->stride_.values[axis] - 2 * this->padding_.values[axis] +
@@ -120,7 +120,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     }
     return extent;
   }
-  [[nodiscard]] Extents<Dims + 2> whole(Index rows, PerAxis<Dims> const& extent) const {
+  [[nodiscard]] Extents<Dims + 2> output_extents(Index rows, PerAxis<Dims> const& extent) const {
     Extents<Dims + 2> all{rows};
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) all[axis + 1] = extent.values[axis];
     all.back() = outputs();

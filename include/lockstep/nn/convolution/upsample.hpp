@@ -10,7 +10,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/convolution/per_axis.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -25,7 +25,7 @@ class Upsample {
   /// @param factor output size per input size, along each axis
   /// @throws ConfigError for a factor below 1
   explicit Upsample(PerAxis<Dims> factor = 2) : factor_(factor) {
-    expect<ConfigError>(factor.least() >= 1, [&] {
+    expect<ConfigError>(factor.min() >= 1, [&] {
       return "Upsample: factor " + to_string(factor.values) + "; every one must be at least 1";
     });
   }
@@ -38,10 +38,10 @@ class Upsample {
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Upsample<typename Context::Space>;
-    kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.in_space(1)};
+    kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.to_3d(1)};
     auto extent = x.value.extent;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
-      shape.extent[PerAxis<Dims>::axis_in_space(axis)] = extent[axis + 1];
+      shape.extent[PerAxis<Dims>::axis_in_3d(axis)] = extent[axis + 1];
       extent[axis + 1] *= factor_.values[axis];
     }
     auto const y = context.template variable<Dims + 2>(extent);
@@ -58,9 +58,9 @@ class Upsample {
     return y;
   }
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
+  template <class Context, detail::BatchTensor X>
   VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, Dims + 2>>(x);
+    return detail::reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
 
  private:

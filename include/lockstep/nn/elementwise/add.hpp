@@ -2,13 +2,10 @@
 #pragma once
 #include <tuple>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
-#include <lockstep/kernel/sequence/sequence_operation.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
-#include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/elementwise/detail/binary_operation.hpp>
+#include <lockstep/nn/elementwise/detail/row_broadcast.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -20,9 +17,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> add(Context& context, VariableOf<Context, Rank> x,
                                             VariableOf<Context, Rank> y) {
-  detail::BinaryOperation<kernel::Plus, Context, Rank> const made(context, "add", x, y);
-  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
-  return made.output();
+  detail::BinaryOperation<kernel::Plus, Context, Rank> const operation(context, "add", x, y);
+  context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
+  return operation.output();
 }
 template <class Context>
 [[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& y) {
@@ -42,30 +39,9 @@ template <class Context>
 /// @throws ShapeError if row does not have one row per sequence and the channels of x
 template <class Context>
 [[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, VariableOf<Context, 2> row) {
-  using Operand = nn::Operand<Context>;
-  using Kernel = kernel::SequenceOperation<typename Context::Space>;
-  expect<ShapeError>(row.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
-    return "add: the row to add is " + to_string(row.value.extent) + " of " +
-           to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; the two must be equal";
-  });
-  auto const z = context.template variable<2>(x.tokens.value.extent);
-  {
-    Staging work(context);
-    Kernel::template run<kernel::Plus, Operand>(context.stream(), x.layout, work.read(x.tokens.value),
-                                                work.read(row.value), work.write(z.value), Write::overwrite);
-  }
-  context.on_backward(z, std::tuple{}, [x, row, z](Context& c) {
-    Staging back(c);
-    Extents<1> const flat{z.value.size()};
-    auto const dz = back.read(z.gradient());
-    if (auto const dx = back.gradient(x.tokens))
-      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::First, Operand>(
-          c.stream(), dz.reshape(flat), {}, {dx.data, flat}, dx.write);
-    if (auto const drow = back.gradient(row))
-      Kernel::template backward<kernel::First, Operand>(c.stream(), x.layout, dz, {}, {drow.data, row.value.extent},
-                                                        drow.write);
-  });
-  return x.with(z);
+  detail::RowBroadcast<kernel::Plus, Context> const operation(context, "add: the row to add is", x, row);
+  context.on_backward(operation.output().tokens, std::tuple{}, [operation](Context& c) { operation.backward(c); });
+  return operation.output();
 }
 /// Adds to every pixel, voxel or time step the row of its sample, for example the embedded time step of a diffusion
 /// model.

@@ -48,10 +48,10 @@ template <class Rule>
 /// @determinism bitwise, for any number of threads
 template <class Context, class Rule, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> elementwise(Context& context, Rule const& rule, VariableOf<Context, Rank> x) {
-  auto const of = detail::activation_of(rule);
-  detail::Elementwise<std::remove_const_t<decltype(of)>, Context, Rank> const made(context, x, of);
-  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
-  return made.output();
+  auto const activation = detail::activation_of(rule);
+  detail::Elementwise<std::remove_const_t<decltype(activation)>, Context, Rank> const operation(context, x, activation);
+  context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
+  return operation.output();
 }
 template <class Context, class Rule>
 [[nodiscard]] SequenceOf<Context> elementwise(Context& context, Rule const& rule, SequenceOf<Context> const& x) {

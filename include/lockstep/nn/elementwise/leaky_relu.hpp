@@ -18,9 +18,9 @@ template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> leaky_relu(Context& context, VariableOf<Context, Rank> x, double slope = 0.01) {
   expect<ConfigError>(slope >= 0,
                       [&] { return "leaky_relu: the slope is " + std::to_string(slope) + "; it must be 0 or more"; });
-  detail::Elementwise<kernel::LeakyRelu, Context, Rank> const made(context, x, {slope});
-  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
-  return made.output();
+  detail::Elementwise<kernel::LeakyRelu, Context, Rank> const operation(context, x, {slope});
+  context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
+  return operation.output();
 }
 template <class Context>
 [[nodiscard]] SequenceOf<Context> leaky_relu(Context& context, SequenceOf<Context> const& x, double slope = 0.01) {

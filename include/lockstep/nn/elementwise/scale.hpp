@@ -11,9 +11,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> scale(Context& context, VariableOf<Context, Rank> x, double factor) {
-  detail::Elementwise<kernel::Multiple, Context, Rank> const made(context, x, {factor});
-  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
-  return made.output();
+  detail::Elementwise<kernel::Multiple, Context, Rank> const operation(context, x, {factor});
+  context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
+  return operation.output();
 }
 template <class Context>
 [[nodiscard]] SequenceOf<Context> scale(Context& context, SequenceOf<Context> const& x, double factor) {

@@ -12,9 +12,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> sigmoid(Context& context, VariableOf<Context, Rank> x) {
-  detail::Elementwise<kernel::Sigmoid, Context, Rank> const made(context, x);
-  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
-  return made.output();
+  detail::Elementwise<kernel::Sigmoid, Context, Rank> const operation(context, x);
+  context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
+  return operation.output();
 }
 template <class Context>
 [[nodiscard]] SequenceOf<Context> sigmoid(Context& context, SequenceOf<Context> const& x) {

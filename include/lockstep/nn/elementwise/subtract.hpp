@@ -13,9 +13,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> subtract(Context& context, VariableOf<Context, Rank> x,
                                                  VariableOf<Context, Rank> y) {
-  detail::BinaryOperation<kernel::Minus, Context, Rank> const made(context, "subtract", x, y);
-  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
-  return made.output();
+  detail::BinaryOperation<kernel::Minus, Context, Rank> const operation(context, "subtract", x, y);
+  context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
+  return operation.output();
 }
 template <class Context>
 [[nodiscard]] SequenceOf<Context> subtract(Context& context, SequenceOf<Context> const& x,

@@ -37,15 +37,15 @@ using kernel::Norm;
 class FusedEmbedding {
  public:
   struct Options {
-    Index vocabulary = 0;                 ///< rows of the layer's own token table, for bare columns of ids; 0: none
-    Index length = 0;                     ///< rows of the position table; 0: none
-    Index width = 0;                      ///< channels of every token
-    double dropout = 0;                   ///< probability
-    Index types = 0;                      ///< rows of the type table, one per segment; 0: none
-    Counted positions = Counted::tokens;  ///< unit that positions count
-    double scale = 1;                     ///< factor on the sum of the parts
-    Norm norm = Norm::none;               ///< norm of the sum
-    double epsilon = 1e-5;                ///< of the norm
+    Index vocabulary = 0;                     ///< rows of the layer's own token table, for bare columns of ids; 0: none
+    Index length = 0;                         ///< rows of the position table; 0: none
+    Index width = 0;                          ///< channels of every token
+    double dropout = 0;                       ///< probability
+    Index types = 0;                          ///< rows of the type table, one per segment; 0: none
+    Counted position_unit = Counted::tokens;  ///< whether the position table has a row for each token or each step
+    double scale = 1;                         ///< factor on the sum of the parts
+    Norm norm = Norm::none;                   ///< norm of the sum
+    double epsilon = 1e-5;                    ///< of the norm
     GradientForm token_gradient = GradientForm::by_rows;
   };
 
@@ -83,28 +83,29 @@ class FusedEmbedding {
   [[nodiscard]] Index width() const noexcept { return options_.width; }
 
   /// Returns the embedded sequences. `what` is Segments, or a Sum or a single part for one segment.
-  /// @shape positions [rows], each sample's position in the epoch: dropout's key
+  /// @shape sample_positions [rows], each sample's position in the epoch: dropout's key
   /// @throws DataError (at Contract::normal) for an id outside its table, a sequence longer than the position table, or
   /// interleaved segments of unequal length
   /// @throws ShapeError if parts disagree in rows, slots or width, or there are more segments than types
   template <class Context, class What>
-  [[nodiscard]] SequenceOf<Context> forward(Context& context, What const& what,
-                                            TensorView<Index const, 1, typename Context::Space> positions) const {
-    return forward(context, concatenate(what), positions);
+  [[nodiscard]] SequenceOf<Context> forward(
+      Context& context, What const& what, TensorView<Index const, 1, typename Context::Space> sample_positions) const {
+    return forward(context, concatenate(what), sample_positions);
   }
   template <class Context, kernel::Arrangement arrangement, class... Segment>
-  [[nodiscard]] SequenceOf<Context> forward(Context& context, Segments<arrangement, Segment...> const& segments,
-                                            TensorView<Index const, 1, typename Context::Space> positions) const {
+  [[nodiscard]] SequenceOf<Context> forward(
+      Context& context, Segments<arrangement, Segment...> const& segments,
+      TensorView<Index const, 1, typename Context::Space> sample_positions) const {
     using Parts = detail::EmbeddingParts<Context>;
     static_assert(sizeof(Parts) <= 4096);  // the tape stores a copy
     expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
       return named().layer("FusedEmbedding") + ": " + std::to_string(sizeof...(Segment)) + " segments and " +
              std::to_string(options_.types) + " types; each segment needs its own type";
     });
-    Parts parts(context, token_, named(), options_.width, positions);
+    Parts parts(context, token_, named(), options_.width, sample_positions);
     parts.take(segments);
-    complete(context, parts.inputs);
-    parts.plan_beside();
+    add_own_parameters(context, parts.inputs);
+    parts.plan_backward_async();
     auto const& layout = parts.inputs.assembly.layout;
     auto out = context.template variable<2>({layout.slots, options_.width});
     {
@@ -127,16 +128,16 @@ class FusedEmbedding {
     return options_.length > 0 ? position_ : type_;
   }
 
-  /// Fills in the layer's own parameters.
+  /// Fills in the layer's own parameters and settings.
   template <class Context, class Inputs>
-  void complete(Context& context, Inputs& inputs) const {
+  void add_own_parameters(Context& context, Inputs& inputs) const {
     using Real = typename Context::Real;
     inputs.scale = static_cast<Real>(options_.scale);
-    inputs.counted = options_.positions;
+    inputs.counted = options_.position_unit;
     inputs.norm = options_.norm;
     inputs.epsilon = static_cast<Real>(options_.epsilon);
     inputs.mask = dropout_.mask(context);
-    if (options_.length > 0) inputs.position = positions(context);
+    if (options_.length > 0) inputs.position = position_rows(context);
     if (inputs.assembly.count > 1) context.expect_whole_sequences("FusedEmbedding of several segments");
     if (options_.types > 0) inputs.type = context.template value<2>(type_);
     if (options_.norm != Norm::none) inputs.weight = context.template value<1>(weight_);
@@ -145,9 +146,9 @@ class FusedEmbedding {
 
   /// Returns the position table from the row of this pass's first tokens.
   template <class Context>
-  [[nodiscard]] auto positions(Context& context) const {
+  [[nodiscard]] auto position_rows(Context& context) const {
     auto table = context.template value<2>(position_);
-    auto const earlier = context.earlier_tokens();
+    auto const earlier = context.cached_tokens();
     expect<DataError>(earlier == 0 || earlier < table.extent[0], [&] {
       return position_.layer("FusedEmbedding") + ": there are " + std::to_string(table.extent[0]) +
              " positions, all used by tokens before this batch; call Predictor::begin with fewer tokens, or give the "

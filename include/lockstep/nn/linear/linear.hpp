@@ -15,12 +15,22 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/by_place.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/apply_to_rows.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 using kernel::Activation;
+
+namespace detail {
+
+/// Whether X is a Variable of images, videos or time series: [rows, extent…, channels].
+template <class X>
+inline constexpr bool has_spatial_axes = false;
+template <class Scalar, int Rank, class Space>
+inline constexpr bool has_spatial_axes<Variable<Scalar, Rank, Space>> = Rank > 2;
+
+}  // namespace detail
 
 /// Whether a layer adds a learned bias.
 enum class Bias {
@@ -91,12 +101,12 @@ class Linear {
   requires(Rank > 2)
       [[nodiscard]] nn::VariableOf<Context, Rank> forward(Context& context, nn::VariableOf<Context, Rank> x,
                                                           Activation activation = Activation::none) const {
-    return detail::by_place(x, [&](auto const& rows) { return forward(context, rows, activation); });
+    return detail::apply_to_rows(x, [&](auto const& rows) { return forward(context, rows, activation); });
   }
 
   /// Rejects any other argument at compile time and explains what the layer takes.
   template <class Context, class X>
-  requires(!detail::is_picture<X> && !std::is_convertible_v<X const&, nn::VariableOf<Context, 2>> &&
+  requires(!detail::has_spatial_axes<X> && !std::is_convertible_v<X const&, nn::VariableOf<Context, 2>> &&
            !std::is_convertible_v<X const&, SequenceOf<Context>>) VariableOf<Context, 2> forward(Context&, X const&)
   const {
     constexpr bool whole_batch = detail::WholeBatch<X>;
@@ -194,7 +204,7 @@ class Linear {
     auto const partial =
         work.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs(), outputs())});
     Kernel::template backward<Operand<Context>>(
-        c.stream(), work.read(dy), work.read(c.value_of(x)), weight(work),
+        c.stream(), work.read(dy), work.read(c.saved_value(x)), weight(work),
         {.factors = work.read(slope.factors), .positive = slope.positive}, {dx.data, x.value.extent}, dx.write,
         {dweight.data, {outputs(), inputs()}}, dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
   }
@@ -209,7 +219,7 @@ class Linear {
     static_assert(std::is_same_v<Real, typename Context::Scalar>, "Lockstep: a rounded value does not reproduce x");
     Staging work(c);
     auto const rows = before.extent(0);
-    auto const h = c.gradient_in_value(before);
+    auto const h = c.gradient_in_place_of_value(before);
     auto const dweight = c.gradient(weight_);
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
     auto const elements = [](Index count) { return Extents<1>{count}; };

@@ -11,7 +11,7 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/detail/expect_present.hpp>
 #include <lockstep/nn/loss/same_lengths.hpp>
 
@@ -21,15 +21,15 @@ using kernel::CrossEntropyOptions;
 
 namespace detail {
 
-/// Whether labels are shares of all classes instead of class indices.
+/// Whether labels are probabilities of all classes (soft labels) instead of class indices.
 template <class T>
-inline constexpr bool is_share =
+inline constexpr bool is_class_probability =
     std::is_floating_point_v<T> || std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
 
 /// Rejects absent labels unless the collate's value for them is the ignored label.
 template <class Space, class Labels>
 void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
-  if constexpr (!is_share<std::remove_cvref_t<decltype(*numbers_of(labels).data)>>)
+  if constexpr (!is_class_probability<std::remove_cvref_t<decltype(*numbers_of(labels).data)>>)
     expect_present<Space>(
         "cross_entropy, labels", labels,
         [&](auto row) { return options.ignored == static_cast<Index>(numbers_of(labels)(row)); },
@@ -42,9 +42,9 @@ template <class Context, class Label, int Rank>
                                             TensorView<Label, Rank, typename Context::Space> labels,
                                             TensorView<float const, 1, typename Context::Space> factors,
                                             CrossEntropyOptions const& options) {
-  using Share = std::remove_const_t<Label>;
+  using Element = std::remove_const_t<Label>;
   static_assert(
-      std::is_integral_v<Share> || std::is_enum_v<Share> || (is_share<Share> && Rank > 1),
+      std::is_integral_v<Element> || std::is_enum_v<Element> || (is_class_probability<Element> && Rank > 1),
       "Lockstep: cross_entropy takes integers or enumerators as labels, one per row, or a number for each class, "
       "its share; for several classes at a time use nn::binary_cross_entropy_with_logits");
   using Operand = LossOperand<Context>;
@@ -52,8 +52,8 @@ template <class Context, class Label, int Rank>
   auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
   Staging work(context);
   auto const gradient = work.loss_gradient(logits.tokens);
-  if constexpr (is_share<Share>) {
-    kernel::SoftCrossEntropy<typename Context::Space>::template forward_backward<Operand, Share>(
+  if constexpr (is_class_probability<Element>) {
+    kernel::SoftCrossEntropy<typename Context::Space>::template forward_backward<Operand, Element>(
         context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
         labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
         gradient.write, factors);
@@ -106,10 +106,10 @@ template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Column const& labels,
                                             CrossEntropyOptions const& options = {}) {
-  static_assert(detail::OfLayer<Logits>,
+  static_assert(detail::LayerOutput<Logits>,
                 "Lockstep: cross_entropy takes logits, a Variable or a Sequence; if predict returns several in a "
                 "struct, pass one of its members; see docs/reference/model.md");
-  if constexpr (detail::OfLayer<Logits>) {
+  if constexpr (detail::LayerOutput<Logits>) {
     expect_same_lengths("cross_entropy", logits, labels);
     detail::expect_labels<typename Context::Space>(labels, options);
     return cross_entropy(context, logits, labels.values, options);

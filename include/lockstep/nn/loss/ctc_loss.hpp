@@ -9,7 +9,7 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -54,7 +54,7 @@ requires SequenceColumn<Labels, typename Context::Space>
 template <class Context, detail::NotSequence<Context> X, class Labels>
 [[nodiscard]] LossOf<Context> ctc_loss(Context& context, X const& logits, Labels const& labels,
                                        CtcOptions const& options = {}) {
-  return ctc_loss(context, detail::require_sequence<Context>(logits), labels, options);
+  return ctc_loss(context, detail::reject_non_sequence<Context>(logits), labels, options);
 }
 
 }}}  // namespace lockstep::nn

@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Context, class Encode>
 [[nodiscard]] SequenceOf<Context> encode_once(Context& context, Encode const& encode) {
   if constexpr (Context::Space::host_accessible)
-    if (context.keeps_tokens()) return context.template memory<SequenceOf<Context>>(encode);
+    if (context.is_decoding()) return context.template cached_memory<SequenceOf<Context>>(encode);
   return encode();
 }
 

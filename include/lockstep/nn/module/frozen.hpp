@@ -32,23 +32,23 @@ class Frozen {
         requires { block_.forward(context, inputs...); },
         "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; a block that predicts "
         "from a batch needs a forward that its predict calls; see docs/how-to/fine-tune.md");
-    struct Evaluated {  // restores the mode even if the block throws
+    struct RestoreMode {  // restores the mode even if the block throws
       Context& context;
       Mode before;
-      ~Evaluated() { context.set_mode(before); }
-    } const evaluated{context, context.set_mode(Mode::evaluation)};
+      ~RestoreMode() { context.set_mode(before); }
+    } const restore_mode{context, context.set_mode(Mode::evaluation)};
     auto const made = block_.forward(context, inputs...);
     auto const operation = [] {};
-    if (auto* const tracer = context.tracer()) end_operation(*tracer, typeid(operation).name());
+    if (auto* const tracer = context.tracer()) trace_block(*tracer, typeid(operation).name());
     return made;
   }
 
  private:
   /// Traces the block as one operation: none of its layers registers a backward.
   template <class Tracer>
-  void end_operation(Tracer& tracer, char const* type) const {
+  void trace_block(Tracer& tracer, char const* type) const {
     int first = -1, last = -1;
-    auto const look = [&](auto const& self, auto& node) -> void {
+    auto const collect = [&](auto const& self, auto& node) -> void {
       using Node = std::remove_reference_t<decltype(node)>;
       if constexpr (std::is_same_v<Node, Parameter>) {
         first = first < 0 ? node.ordinal : std::min(first, node.ordinal);
@@ -57,7 +57,7 @@ class Frozen {
         node.visit(ChildVisitor([&](std::string_view, auto& child) { self(self, child); }));
       }
     };
-    look(look, const_cast<Block&>(block_));  // this visitor changes nothing
+    collect(collect, const_cast<Block&>(block_));  // this visitor changes nothing
     tracer.ended(type, first, last);
   }
   static void freeze(auto& node) {

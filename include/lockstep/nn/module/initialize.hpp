@@ -13,7 +13,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
 namespace detail {
 template <class Scalar>
-void write_start(ParameterLayout::Entry const& entry, Philox const& random, Scalar* out, Index begin, Index end) {
+void write_initial_values(ParameterLayout::Entry const& entry, Philox const& random, Scalar* out, Index begin,
+                          Index end) {
   auto const scale = entry.initializer.scale;
   for (Index i = begin; i < end; ++i) {
     auto const at = static_cast<std::uint64_t>(i);
@@ -46,7 +47,7 @@ void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* value
   for (auto const& entry : layout.entries()) {
     Philox const random(mix(seed, mix(entry.name)));
     pool.for_ranges(entry.size, grain, [&](Index begin, Index end) {
-      detail::write_start(entry, random, values + entry.offset, begin, end);
+      detail::write_initial_values(entry, random, values + entry.offset, begin, end);
     });
   }
 }
@@ -64,7 +65,7 @@ void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* value
 template <class Scalar>
 void initialize_buffers(ParameterLayout const& layout, Scalar* buffers) {
   for (auto const& entry : layout.buffers())
-    detail::write_start(entry, Philox(mix(entry.name)), buffers + entry.offset, 0, entry.size);
+    detail::write_initial_values(entry, Philox(mix(entry.name)), buffers + entry.offset, 0, entry.size);
 }
 
 }}}  // namespace lockstep::nn

@@ -13,7 +13,7 @@
 #include <lockstep/nn/autograd/replica_group.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/normalization/detail/channel_norm.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -45,12 +45,13 @@ struct BatchNormOptions {
 /// @determinism bitwise for one split of the batch, for any number of threads
 /// @collective in training, with `synchronized`: all ranks must call it equally often
 /// @source Ioffe, Szegedy: Batch Normalization (2015); the running variance is divided by n - 1, as in PyTorch
-class BatchNorm {
+class BatchNorm : public detail::ChannelNorm {
  public:
+  using ChannelNorm::forward;  // overload that rejects other arguments
+
   /// @throws ConfigError unless channels is at least 1, epsilon above 0 and momentum in [0, 1], or for gelu
   explicit BatchNorm(Index channels, BatchNormOptions const& options = {})
-      : weight_{{channels}, Initializer::constant(1)},
-        bias_{{channels}, Initializer::constant(0)},
+      : ChannelNorm(channels),
         running_mean_{{channels}, Initializer::constant(0)},
         running_variance_{{channels}, Initializer::constant(1)},
         options_(options) {
@@ -59,9 +60,7 @@ class BatchNorm {
              ", momentum " + std::to_string(options.momentum) +
              "; channels must be at least 1, epsilon above 0 and momentum in [0, 1]";
     });
-    expect<ConfigError>(options.activation != Activation::gelu, [] {
-      return std::string("BatchNorm: activation gelu; only none and relu are fused with it: apply nn::gelu after it");
-    });
+    check_activation("BatchNorm", options.activation);
   }
 
   void visit(auto&& each) {
@@ -70,8 +69,6 @@ class BatchNorm {
     each("running_mean", running_mean_);
     each("running_var", running_variance_);
   }
-
-  [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
   /// Normalises each channel.
   /// @shape x […, channels]   @shape returns as x
@@ -85,11 +82,6 @@ class BatchNorm {
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(normalize(context, x.tokens, x.layout));
   }
-  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
-  VariableOf<Context, 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, 2>>(x);
-  }
 
  private:
   /// Normalises x. Skips rows that are no tokens of the layout.
@@ -99,7 +91,7 @@ class BatchNorm {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
-    check(x.value.extent);
+    check_channels("BatchNorm", x.value.extent);
     auto y = context.template variable<Rank>(x.value.extent);
     Extents<2> const matrix{x.value.size() / channels(), channels()};
     Staging work(context);
@@ -158,7 +150,7 @@ class BatchNorm {
       Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, measured.statistics);
       return measured;
     }
-    auto const momentum = context.replaying() ? 0 : options_.momentum;  // these rows are counted already
+    auto const momentum = context.recomputing() ? 0 : options_.momentum;  // these rows are counted already
     Staging work(context);
     auto* const partial = work.temporary(Extents<1>{Kernel::partial_elements(x.extent[0], channels())}).data;
     if (options_.synchronized) measured.group = context.group();
@@ -178,15 +170,6 @@ class BatchNorm {
     return measured;
   }
 
-  template <std::size_t Rank>
-  void check(std::array<Index, Rank> const& x) const {
-    expect<ShapeError>(x.back() == channels(), [&] {
-      return weight_.layer("BatchNorm") + ": the input is " + to_string(x) + " and the layer has " +
-             std::to_string(channels()) + " channels; the last extent must be " + std::to_string(channels());
-    });
-  }
-
-  Parameter weight_, bias_;
   Buffer running_mean_, running_variance_;
   BatchNormOptions options_;
 };

@@ -10,7 +10,7 @@
 #include <lockstep/kernel/normalization/group_norm.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/normalization/detail/channel_norm.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -29,15 +29,14 @@ struct GroupNormOptions {
 /// @shape weight, bias [channels]
 /// @determinism bitwise, for any number of threads
 /// @source Wu, He: Group Normalization (2018)
-class GroupNorm {
+class GroupNorm : public detail::ChannelNorm {
  public:
+  using ChannelNorm::forward;  // overload that rejects other arguments
+
   /// @throws ConfigError unless groups is at least 1 and epsilon above 0, or for gelu; ShapeError unless groups divides
   /// channels
   GroupNorm(Index groups, Index channels, GroupNormOptions const& options = {})
-      : weight_{{channels}, Initializer::constant(1)},
-        bias_{{channels}, Initializer::constant(0)},
-        groups_(groups),
-        options_(options) {
+      : ChannelNorm(channels), groups_(groups), options_(options) {
     expect<ConfigError>(groups >= 1 && channels >= 1 && options.epsilon > 0, [&] {
       return "GroupNorm: " + std::to_string(groups) + " groups, " + std::to_string(channels) +
              " channels and epsilon " + std::to_string(options.epsilon) +
@@ -47,17 +46,13 @@ class GroupNorm {
       return "GroupNorm: " + std::to_string(groups) + " groups do not divide " + std::to_string(channels) +
              " channels; groups must be of equal size";
     });
-    expect<ConfigError>(options.activation != Activation::gelu, [] {
-      return std::string("GroupNorm: activation gelu; only none and relu are fused with it: apply nn::gelu after it");
-    });
+    check_activation("GroupNorm", options.activation);
   }
 
   void visit(auto&& each) {
     each("weight", weight_);
     each("bias", bias_);
   }
-
-  [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
 
   /// Normalises each group of channels of each sample.
   /// @shape x [rows, …, channels]   @shape returns as x
@@ -67,7 +62,7 @@ class GroupNorm {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::GroupNorm<typename Context::Space>;
-    check(x.value.extent);
+    check_channels("GroupNorm", x.value.extent);
     auto const rows = x.value.extent[0];
     kernel::GroupNormShape const shape{rows, rows > 0 ? x.value.size() / rows / channels() : 0, channels(), groups_};
     auto const y = context.template variable<Rank>(x.value.extent);
@@ -88,29 +83,15 @@ class GroupNorm {
       auto const dx = back.gradient_in_place(x, y);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
       auto const partial = back.temporary(Extents<1>{Kernel::partial_elements(shape)});
-      Kernel::template backward<Operand>(c.stream(), shape, dy.data, back.read(c.value_of(x)).data, statistics,
+      Kernel::template backward<Operand>(c.stream(), shape, dy.data, back.read(c.saved_value(x)).data, statistics,
                                          c.template value<1>(weight_).data, c.template value<1>(bias_).data,
                                          options_.activation, dx.data, dx.write, dweight.data, dweight.write,
                                          dbias.data, dbias.write, partial.data);
     });
     return y;
   }
-  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
-  VariableOf<Context, 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, 2>>(x);
-  }
 
  private:
-  template <std::size_t Rank>
-  void check(std::array<Index, Rank> const& x) const {
-    expect<ShapeError>(x.back() == channels(), [&] {
-      return weight_.layer("GroupNorm") + ": the input is " + to_string(x) + " and the layer has " +
-             std::to_string(channels()) + " channels; the last extent must be " + std::to_string(channels());
-    });
-  }
-
-  Parameter weight_, bias_;
   Index groups_;
   GroupNormOptions options_;
 };

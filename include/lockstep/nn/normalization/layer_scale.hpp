@@ -65,8 +65,8 @@ class LayerScale {
       auto const dy = back.read(y.gradient());
       auto const dweight = c.gradient(weight_);
       auto const partial = back.temporary(Extents<1>{Kernel::partial_elements(x.extent(0), channels())});
-      Kernel::template factors_backward<Operand>(c.stream(), dy, back.read(c.value_of(x)), {dweight.data, {channels()}},
-                                                 dweight.write, partial.data);
+      Kernel::template factors_backward<Operand>(c.stream(), dy, back.read(c.saved_value(x)),
+                                                 {dweight.data, {channels()}}, dweight.write, partial.data);
       if (auto const dx = back.gradient_in_place(x, y))
         Kernel::template run<Operand>(c.stream(), c.template value<1>(weight_), dy, {dx.data, x.value.extent},
                                       dx.write);

@@ -11,8 +11,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/by_place.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/normalization/detail/row_norm.hpp>
 #include <lockstep/nn/random/dropout.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -22,19 +21,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @shape weight [width]
 /// @determinism bitwise, for any number of threads
 /// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
-class RMSNorm {
+class RMSNorm : public detail::RowNorm<RMSNorm> {
  public:
+  static constexpr char const* layer_name = "RMSNorm";
+  using RowNorm::forward;  // for sequences, and for images
+
   /// @throws ConfigError unless width is at least 1 and epsilon above 0
-  explicit RMSNorm(Index width, double epsilon = 1e-6) : weight_{{width}, Initializer::constant(1)}, epsilon_(epsilon) {
-    expect<ConfigError>(width >= 1 && epsilon > 0, [&] {
-      return "RMSNorm: width " + std::to_string(width) + " and epsilon " + std::to_string(epsilon) +
-             "; width must be at least 1 and epsilon above 0";
-    });
-  }
+  explicit RMSNorm(Index width, double epsilon = 1e-6) : RowNorm(width, epsilon) {}
 
   void visit(auto&& each) { each("weight", weight_); }
-
-  [[nodiscard]] Index width() const noexcept { return weight_.shape[0]; }
 
   /// Normalises each row.
   /// @shape x [rows, width]   @shape returns as x
@@ -43,57 +38,38 @@ class RMSNorm {
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
     return normalize(context, x, x, {}, {}).normalized;
   }
-  template <class Context>
-  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
-    return x.with(forward(context, x.tokens));
-  }
-  /// Normalises the channels of each pixel, voxel or time step.
-  /// @shape x [rows, …, width]   @shape returns as x
-  template <class Context, int Rank>
-  requires(Rank > 2)
-      [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
-    return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
-  }
-  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, detail::OfBatch X>
-  VariableOf<Context, 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<VariableOf<Context, 2>>(x);
-  }
 
-  /// Result of `join`: the residual stream for the next addition, and its norm for the next part.
+  /// Result of `add_and_normalize`: the residual stream for the next addition, and its norm for the next part.
   template <class Context>
-  struct Joined {
+  struct SumAndNorm {
     SequenceOf<Context> sum, normalized;
   };
 
   /// Computes sum = x + dropout(added) and the norm of sum, in one pass over memory.
   /// @throws ShapeError if the shapes differ or the width is not the layer's
   template <class Context>
-  [[nodiscard]] Joined<Context> join(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& added,
-                                     Dropout const& dropout) const {
-    expect<ShapeError>(x.tokens.value.extent == added.tokens.value.extent, [&] {
-      return weight_.layer("RMSNorm") + ": the input is " + to_string(x.tokens.value.extent) + " and the residual " +
-             to_string(added.tokens.value.extent) + "; their shapes must be equal";
-    });
+  [[nodiscard]] SumAndNorm<Context> add_and_normalize(Context& context, SequenceOf<Context> const& x,
+                                                      SequenceOf<Context> const& added, Dropout const& dropout) const {
+    check_residual(x.tokens.value.extent, added.tokens.value.extent);
     auto const sum = context.template variable<2>(x.tokens.value.extent);
-    auto const both = normalize(context, x.tokens, sum, added.tokens, dropout.mask(context, x.layout));
-    return {x.with(both.sum), x.with(both.normalized)};
+    auto const result = normalize(context, x.tokens, sum, added.tokens, dropout.mask(context, x.layout));
+    return {x.with(result.sum), x.with(result.normalized)};
   }
 
  private:
   template <class Context>
-  struct Both {
+  struct Result {
     VariableOf<Context, 2> sum, normalized;
   };
 
   /// `sum` is x itself if nothing is added.
   template <class Context>
-  Both<Context> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> sum,
-                          VariableOf<Context, 2> added, kernel::RowDropout<typename Context::Space> dropout) const {
+  Result<Context> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> sum,
+                            VariableOf<Context, 2> added, kernel::RowDropout<typename Context::Space> dropout) const {
     using Real = typename Context::Real;
     using Kernel = kernel::RMSNorm<typename Context::Space>;
-    check(x.value.extent);
-    bool const joins = added.value.data != nullptr;
+    check_width(x.value.extent);
+    bool const has_residual = added.value.data != nullptr;
     auto const y = context.template variable<2>(x.value.extent);
     TensorView<Real, 1, typename Context::Space> reciprocals;
     if (context.recording()) reciprocals = context.template temporary<Real>(Extents<1>{x.extent(0)});
@@ -101,22 +77,23 @@ class RMSNorm {
     Kernel::template forward<Operand<Context>>(
         context.stream(), work.read(x.value), {.value = work.read(added.value), .dropout = dropout},
         context.template value<1>(weight_), static_cast<Real>(epsilon_),
-        work.write(joins ? sum.value : typename Context::template View<2>{}), reciprocals, work.write(y.value));
-    if (joins) context.on_backward(sum, std::tuple{}, [=](Context& c) { pass_on(c, x, sum, added, dropout); });
+        work.write(has_residual ? sum.value : typename Context::template View<2>{}), reciprocals, work.write(y.value));
+    if (has_residual)
+      context.on_backward(sum, std::tuple{}, [=](Context& c) { backward_of_sum(c, x, sum, added, dropout); });
     context.on_backward(y, std::tie(weight_), [=, this](Context& c) {
       // This closure also passes on gradients that flow into the sum from elsewhere, so the sum's own closure has
       // nothing left to do.
       Staging back(c);
-      TensorView<Operand<Context> const, 2, typename Context::Space> beside;
-      if (joins && sum.slot->data) {
-        beside = back.read(sum.gradient());
+      TensorView<Operand<Context> const, 2, typename Context::Space> sum_gradient;
+      if (has_residual && sum.slot->data) {
+        sum_gradient = back.read(sum.gradient());
         sum.slot->data = nullptr;
       }
       auto const dx = back.gradient(x), dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_);
       auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-      Kernel::template backward<Operand<Context>>(c.stream(), back.read(y.gradient()), back.read(c.value_of(sum)),
-                                                  reciprocals, beside, dropout, c.template value<1>(weight_),
+      Kernel::template backward<Operand<Context>>(c.stream(), back.read(y.gradient()), back.read(c.saved_value(sum)),
+                                                  reciprocals, sum_gradient, dropout, c.template value<1>(weight_),
                                                   {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
                                                   dadded.write, {dweight.data, {width()}}, dweight.write, partial.data);
     });
@@ -125,8 +102,8 @@ class RMSNorm {
 
   /// Passes on the gradient of the sum if no layer used its norm.
   template <class Context>
-  static void pass_on(Context& c, VariableOf<Context, 2> x, VariableOf<Context, 2> sum, VariableOf<Context, 2> added,
-                      kernel::RowDropout<typename Context::Space> dropout) {
+  static void backward_of_sum(Context& c, VariableOf<Context, 2> x, VariableOf<Context, 2> sum,
+                              VariableOf<Context, 2> added, kernel::RowDropout<typename Context::Space> dropout) {
     using Operand = nn::Operand<Context>;
     Extents<1> const flat{sum.value.size()};
     Staging back(c);
@@ -144,16 +121,6 @@ class RMSNorm {
     else
       copy(dadded);
   }
-
-  void check(Extents<2> x) const {
-    expect<ShapeError>(x[1] == width(), [&] {
-      return weight_.layer("RMSNorm") + ": the input is " + to_string(x) + " and weight is [" +
-             std::to_string(width()) + "]; the input needs " + std::to_string(width()) + " columns";
-    });
-  }
-
-  Parameter weight_;
-  double epsilon_;
 };
 
 }}}  // namespace lockstep::nn

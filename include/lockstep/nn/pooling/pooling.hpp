@@ -6,7 +6,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -30,7 +30,7 @@ template <class Context>
 }
 template <class Context, detail::NotSequence<Context> X>
 [[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, X const& x) {
-  return mean_pool(context, detail::require_sequence<Context>(x));
+  return mean_pool(context, detail::reject_non_sequence<Context>(x));
 }
 
 namespace detail {
@@ -62,7 +62,7 @@ template <class Context>
 }
 template <class Context, detail::NotSequence<Context> X>
 [[nodiscard]] VariableOf<Context, 2> first_token(Context& context, X const& x) {
-  return first_token(context, detail::require_sequence<Context>(x));
+  return first_token(context, detail::reject_non_sequence<Context>(x));
 }
 
 /// Returns the last token of each sequence, which under causal attention has read all others. Zeros for a sequence
@@ -74,7 +74,7 @@ template <class Context>
 }
 template <class Context, detail::NotSequence<Context> X>
 [[nodiscard]] VariableOf<Context, 2> last_token(Context& context, X const& x) {
-  return last_token(context, detail::require_sequence<Context>(x));
+  return last_token(context, detail::reject_non_sequence<Context>(x));
 }
 
 }}}  // namespace lockstep::nn

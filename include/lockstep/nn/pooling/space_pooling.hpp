@@ -37,12 +37,11 @@ class SpacePooling {
   SpacePooling() = default;
   /// @throws ConfigError unless kernel and stride are at least 1 and the padding at least 0
   explicit SpacePooling(Options const& options) : options_(options) {
-    expect<ConfigError>(options.kernel.least() >= 1 && options.stride.least() >= 1 && options.padding.least() >= 0,
-                        [&] {
-                          return "pooling: kernel " + to_string(options.kernel.values) + ", stride " +
-                                 to_string(options.stride.values) + ", padding " + to_string(options.padding.values) +
-                                 "; kernel and stride must be at least 1 and the padding at least 0";
-                        });
+    expect<ConfigError>(options.kernel.min() >= 1 && options.stride.min() >= 1 && options.padding.min() >= 0, [&] {
+      return "pooling: kernel " + to_string(options.kernel.values) + ", stride " + to_string(options.stride.values) +
+             ", padding " + to_string(options.padding.values) +
+             "; kernel and stride must be at least 1 and the padding at least 0";
+    });
   }
 
   void visit(auto&&) {}
@@ -57,14 +56,14 @@ class SpacePooling {
     using Kernel = kernel::SpacePooling<typename Context::Space>;
     kernel::ConvolutionShape shape{.rows = x.extent(0),
                                    .inputs = x.extent(Dims + 1),
-                                   .kernel = options_.kernel.in_space(1),
-                                   .stride = options_.stride.in_space(1),
-                                   .padding = options_.padding.in_space(0)};
+                                   .kernel = options_.kernel.to_3d(1),
+                                   .stride = options_.stride.to_3d(1),
+                                   .padding = options_.padding.to_3d(0)};
     auto extent = x.value.extent;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
-      auto const in_space = PerAxis<Dims>::axis_in_space(axis);
-      shape.extent[in_space] = extent[axis + 1];
-      extent[axis + 1] = shape.result(in_space);
+      auto const axis_3d = PerAxis<Dims>::axis_in_3d(axis);
+      shape.extent[axis_3d] = extent[axis + 1];
+      extent[axis + 1] = shape.result(axis_3d);
     }
     auto y = context.template variable<Dims + 2>(extent);
     Extents<1> const from{x.value.size()}, to{y.value.size()};
@@ -113,10 +112,10 @@ template <class Context, int Rank>
   using Kernel = kernel::SpacePooling<typename Context::Space>;
   static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");
   auto const rows = x.extent(0), channels = x.extent(Rank - 1);
-  Index places = 1;
-  for (int axis = 1; axis < Rank - 1; ++axis) places *= x.extent(axis);
+  Index pixels = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) pixels *= x.extent(axis);
   kernel::ConvolutionShape const shape{
-      .rows = rows, .inputs = channels, .extent = {1, 1, places}, .kernel = {1, 1, places}};
+      .rows = rows, .inputs = channels, .extent = {1, 1, pixels}, .kernel = {1, 1, pixels}};
   auto y = context.template variable<2>({rows, channels});
   Extents<1> const from{x.value.size()}, to{y.value.size()};
   Staging work(context);

@@ -13,7 +13,7 @@
 #include <lockstep/nn/autograd/parameter.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
@@ -71,9 +71,9 @@ class Recurrent {
       return input_weight_.layer(Cell::name, 2) + ": the input is " + to_string(x.tokens.value.extent) + " and needs " +
              std::to_string(inputs()) + " channels";
     });
-    auto const rows = x.layout.rows, all = Cell::gates * width();
+    auto const rows = x.layout.rows, gate_columns = Cell::gates * width();
     kernel::RecurrentPass<Real, Space> pass{x.layout, direction_,
-                                            context.template temporary<Real>(Extents<2>{x.layout.slots, all}),
+                                            context.template temporary<Real>(Extents<2>{x.layout.slots, gate_columns}),
                                             context.template temporary<Real>(Extents<2>{x.layout.slots, width()})};
     auto const y = context.template variable<2>({x.layout.slots, width()});
     {
@@ -83,12 +83,12 @@ class Recurrent {
       kernel::Linear<Space>::template forward<Real>(context.stream(), work.read_real(x.tokens.value),
                                                     context.template value<2>(input_weight_),
                                                     context.template value<1>(input_bias_), pass.gates);
-      auto const product = work.temporary(Extents<2>{rows, all});
+      auto const product = work.temporary(Extents<2>{rows, gate_columns});
       auto state = work.temporary(Extents<2>{rows, width()});
       if constexpr (Space::host_accessible)
-        if (context.keeps_tokens()) {
+        if (context.is_decoding()) {
           if (direction_ == Direction::backward) context.expect_whole_sequences(Cell::name);
-          state = context.carried(x.layout, width()), pass.earlier = context.carried(x.layout, width());
+          state = context.recurrent_state(x.layout, width()), pass.earlier = context.recurrent_state(x.layout, width());
         }
       auto const out = work.write(y.value);
       for (Index t = 0; t < x.layout.length; ++t) {
@@ -98,7 +98,7 @@ class Recurrent {
         Kernel::template forward_step<Cell, Real>(context.stream(), t, pass, product, bias, state, out);
       }
       if constexpr (Space::host_accessible)
-        if (pass.earlier.data) keep_last(pass);
+        if (pass.earlier.data) save_last_states(pass);
     }
     context.on_backward(y, std::tie(input_weight_, input_bias_, hidden_weight_, hidden_bias_),
                         [this, x, y, pass](Context& c) { backward(c, x, y, pass); });
@@ -107,13 +107,13 @@ class Recurrent {
   /// Rejects an argument that is no Sequence at compile time.
   template <class Context, detail::NotSequence<Context> X>
   SequenceOf<Context> forward(Context&, X const& x) const {
-    return detail::require_sequence<Context>(x);
+    return detail::reject_non_sequence<Context>(x);
   }
 
  private:
   /// Keeps the cell's state after the last token, for the tokens that follow.
   template <class Real, class Space>
-  void keep_last(kernel::RecurrentPass<Real, Space> const& pass) const {
+  void save_last_states(kernel::RecurrentPass<Real, Space> const& pass) const {
     for (Index row = 0; row < pass.layout.rows; ++row)
       if (auto const tokens = pass.layout.tokens(row); tokens > 0)
         std::copy_n(pass.kept.data + (pass.layout.start(row) + tokens - 1) * width(), width(),
@@ -126,35 +126,36 @@ class Recurrent {
     using Space = typename Context::Space;
     using Real = typename Context::Real;
     using Kernel = kernel::Recurrent<Space>;
-    auto const rows = x.layout.rows, slots = x.layout.slots, all = Cell::gates * width();
+    auto const rows = x.layout.rows, slots = x.layout.slots, gate_columns = Cell::gates * width();
     Staging work(c);
     auto const dx = work.gradient_real(x.tokens);
     auto const dy = work.read(y.gradient());
     auto const weight = c.template value<2>(hidden_weight_);
     auto const before = work.temporary(Extents<2>{slots, width()});
-    Kernel::template states_before<Real>(c.stream(), pass, work.read(c.value_of(y)), before);
+    Kernel::template states_before<Real>(c.stream(), pass, work.read(c.saved_value(y)), before);
     auto const dstate = work.temporary(Extents<2>{rows, width()}), dkept = work.temporary(Extents<2>{rows, width()}),
-               dproduct = work.temporary(Extents<2>{rows, all});
-    auto const dparts = Cell::parts_differ ? work.temporary(Extents<2>{slots, all}) : pass.gates;
+               dproduct = work.temporary(Extents<2>{rows, gate_columns});
+    auto const dparts = Cell::parts_differ ? work.temporary(Extents<2>{slots, gate_columns}) : pass.gates;
     for (Index t = x.layout.length; t-- > 0;) {
       Kernel::template backward_step<Cell, Real>(c.stream(), t, pass, dy, before, dstate, dkept, dproduct, dparts);
       if (t > 0)
         kernel::Gemm<Space>::template multiply<Real>(c.stream(), 1, dproduct, kernel::Transpose::no, weight,
                                                      kernel::Transpose::no, Cell::passes_state ? 1 : 0, dstate);
     }
-    to_parameters(c, work, dparts, before, hidden_weight_, hidden_bias_, {}, Write::overwrite);
-    to_parameters(c, work, pass.gates, work.read_real(c.value_of(x.tokens)), input_weight_, input_bias_,
-                  {dx.data, x.tokens.value.extent}, dx.write);
+    add_parameter_gradients(c, work, dparts, before, hidden_weight_, hidden_bias_, {}, Write::overwrite);
+    add_parameter_gradients(c, work, pass.gates, work.read_real(c.saved_value(x.tokens)), input_weight_, input_bias_,
+                            {dx.data, x.tokens.value.extent}, dx.write);
   }
 
   /// Adds a matrix product's contribution to the gradients of its weight and bias. `dy` is the product's gradient, `x`
   /// its input.
   template <class Context>
-  static void to_parameters(Context& c, Staging<Context>& work,
-                            TensorView<typename Context::Real const, 2, typename Context::Space> dy,
-                            TensorView<typename Context::Real const, 2, typename Context::Space> x,
-                            Parameter const& weight, Parameter const& bias,
-                            TensorView<typename Context::Real, 2, typename Context::Space> dx, Write dx_write) {
+  static void add_parameter_gradients(Context& c, Staging<Context>& work,
+                                      TensorView<typename Context::Real const, 2, typename Context::Space> dy,
+                                      TensorView<typename Context::Real const, 2, typename Context::Space> x,
+                                      Parameter const& weight, Parameter const& bias,
+                                      TensorView<typename Context::Real, 2, typename Context::Space> dx,
+                                      Write dx_write) {
     using Real = typename Context::Real;
     using Kernel = kernel::Linear<typename Context::Space>;
     auto const w = c.template value<2>(weight);

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstddef>
-#include <string>
-#include <vector>
-
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
+#include <lockstep/nn/transformer/detail/layer_stack.hpp>
 #include <lockstep/nn/transformer/transformer_decoder_layer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -29,23 +24,17 @@ class TransformerDecoder {
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
   /// @throws ShapeError unless heads divides width
-  explicit TransformerDecoder(Options const& options) {
-    expect<ConfigError>(options.layers >= 0, [&] {
-      return "TransformerDecoder: " + std::to_string(options.layers) + " layers; it must be at least 0";
-    });
-    TransformerDecoderLayer const layer({.width = options.width,
-                                         .heads = options.heads,
-                                         .feed_forward = options.feed_forward,
-                                         .dropout = options.dropout,
-                                         .norm_first = options.norm_first,
-                                         .activation = options.activation,
-                                         .epsilon = options.epsilon});
-    layers_.assign(static_cast<std::size_t>(options.layers), layer);
-  }
+  explicit TransformerDecoder(Options const& options)
+      : layers_("TransformerDecoder", options.layers,
+                {.width = options.width,
+                 .heads = options.heads,
+                 .feed_forward = options.feed_forward,
+                 .dropout = options.dropout,
+                 .norm_first = options.norm_first,
+                 .activation = options.activation,
+                 .epsilon = options.epsilon}) {}
 
-  void visit(auto&& each) {
-    for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
-  }
+  void visit(auto&& each) { layers_.visit(each); }
 
   /// Returns the transformed tokens.
   /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
@@ -53,16 +42,11 @@ class TransformerDecoder {
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x,
                                             SequenceOf<Context> const& memory) const {
-    auto reader = detail::Reader::one_of_several;  // the caller may read its x again
-    for (auto const& layer : layers_) {
-      x = layer.forward(context, x, memory, reader);
-      reader = detail::Reader::last;
-    }
-    return x;
+    return layers_.forward(context, x, memory);
   }
 
  private:
-  std::vector<TransformerDecoderLayer> layers_;
+  detail::LayerStack<TransformerDecoderLayer> layers_;
 };
 
 }}}  // namespace lockstep::nn

@@ -4,8 +4,8 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/normalization/layer_norm.hpp>
-#include <lockstep/nn/random/dropout.hpp>
-#include <lockstep/nn/transformer/detail/residual_part.hpp>
+#include <lockstep/nn/transformer/detail/layer_stack.hpp>
+#include <lockstep/nn/transformer/detail/residual_connection.hpp>
 #include <lockstep/nn/transformer/feed_forward.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -37,8 +37,7 @@ class TransformerDecoderLayer {
         cross_attention_norm_(options.width, options.epsilon),
         feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
         feed_forward_norm_(options.width, options.epsilon),
-        dropout_(options.dropout),
-        norm_first_(options.norm_first) {}
+        residual_(options.dropout, options.norm_first) {}
 
   void visit(auto&& each) {
     each("attention", attention_);
@@ -55,24 +54,21 @@ class TransformerDecoderLayer {
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
                                             SequenceOf<Context> const& memory) const {
-    return forward(context, x, memory, detail::Reader::one_of_several);
+    return forward(context, x, memory, detail::InputUse::shared);
   }
 
  private:
-  friend class TransformerDecoder;
+  friend class detail::LayerStack<TransformerDecoderLayer>;
 
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
-                                            SequenceOf<Context> const& memory, detail::Reader reader) const {
-    auto const part = [&](auto const& norm, auto reads, auto const& in, auto const& of) {
-      return detail::residual_part(context, norm, dropout_, norm_first_, reads, in, of);
-    };
-    auto const attended =
-        part(attention_norm_, reader, x, [&](auto const& in) { return attention_.forward(context, in); });
-    auto const crossed = part(cross_attention_norm_, detail::Reader::last, attended,
-                              [&](auto const& in) { return cross_attention_.forward(context, in, memory); });
-    return part(feed_forward_norm_, detail::Reader::last, crossed,
-                [&](auto const& in) { return feed_forward_.forward(context, in); });
+                                            SequenceOf<Context> const& memory, detail::InputUse use) const {
+    auto const attended = residual_.apply(context, attention_norm_, use, x,
+                                          [&](auto const& in) { return attention_.forward(context, in); });
+    auto const crossed = residual_.apply(context, cross_attention_norm_, detail::InputUse::last, attended,
+                                         [&](auto const& in) { return cross_attention_.forward(context, in, memory); });
+    return residual_.apply(context, feed_forward_norm_, detail::InputUse::last, crossed,
+                           [&](auto const& in) { return feed_forward_.forward(context, in); });
   }
 
   MultiHeadAttention attention_;
@@ -81,8 +77,7 @@ class TransformerDecoderLayer {
   LayerNorm cross_attention_norm_;
   FeedForward feed_forward_;
   LayerNorm feed_forward_norm_;
-  Dropout dropout_;
-  bool norm_first_;
+  detail::ResidualConnection residual_;
 };
 
 }}}  // namespace lockstep::nn

@@ -4,8 +4,8 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/normalization/layer_norm.hpp>
-#include <lockstep/nn/random/dropout.hpp>
-#include <lockstep/nn/transformer/detail/residual_part.hpp>
+#include <lockstep/nn/transformer/detail/layer_stack.hpp>
+#include <lockstep/nn/transformer/detail/residual_connection.hpp>
 #include <lockstep/nn/transformer/feed_forward.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -41,8 +41,7 @@ class TransformerEncoderLayer {
         attention_norm_(options.width, options.epsilon),
         feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
         feed_forward_norm_(options.width, options.epsilon),
-        dropout_(options.dropout),
-        norm_first_(options.norm_first) {}
+        residual_(options.dropout, options.norm_first) {}
 
   void visit(auto&& each) {
     each("attention", attention_);
@@ -56,30 +55,26 @@ class TransformerEncoderLayer {
   /// @throws ShapeError if x has another width
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
-    return forward(context, x, detail::Reader::one_of_several);
+    return forward(context, x, detail::InputUse::shared);
   }
 
  private:
-  friend class TransformerEncoder;
+  friend class detail::LayerStack<TransformerEncoderLayer>;
 
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
-                                            detail::Reader reader) const {
-    auto const part = [&](auto const& norm, auto reads, auto const& in, auto const& of) {
-      return detail::residual_part(context, norm, dropout_, norm_first_, reads, in, of);
-    };
-    auto const attended =
-        part(attention_norm_, reader, x, [&](auto const& in) { return attention_.forward(context, in); });
-    return part(feed_forward_norm_, detail::Reader::last, attended,
-                [&](auto const& in) { return feed_forward_.forward(context, in); });
+                                            detail::InputUse use) const {
+    auto const attended = residual_.apply(context, attention_norm_, use, x,
+                                          [&](auto const& in) { return attention_.forward(context, in); });
+    return residual_.apply(context, feed_forward_norm_, detail::InputUse::last, attended,
+                           [&](auto const& in) { return feed_forward_.forward(context, in); });
   }
 
   MultiHeadAttention attention_;
   LayerNorm attention_norm_;
   FeedForward feed_forward_;
   LayerNorm feed_forward_norm_;
-  Dropout dropout_;
-  bool norm_first_;
+  detail::ResidualConnection residual_;
 };
 
 }}}  // namespace lockstep::nn

@@ -7,7 +7,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/elementwise/square_roots.hpp>
-#include <lockstep/optim/detail/flush.hpp>
+#include <lockstep/optim/detail/flush_to_zero.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
@@ -32,9 +32,9 @@ class AdamRule {
         rate_(static_cast<T>(s.learning_rate / (1 - std::pow(o.beta1, s.step)))),
         root_scale_(static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, s.step)))),
         epsilon_(static_cast<T>(o.epsilon)),
-        stays_(o.untouched_rows == UntouchedRows::stay) {}
+        leaves_untouched_rows_(o.untouched_rows == UntouchedRows::skip) {}
 
-  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return stays_; }
+  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return leaves_untouched_rows_; }
 
   template <std::size_t bytes>
   [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
@@ -60,9 +60,9 @@ class AdamRule {
     for (Index i = 0; i < n; ++i) {
       auto g = gradients[i] * scale_;
       if constexpr (decay == Decay::coupled) g += decay_ * values[i];
-      m[i] = flush<30>(m[i] + blend1_ * (g - m[i]));  // 1e-29 in float32
+      m[i] = flush_to_zero<30>(m[i] + blend1_ * (g - m[i]));  // 1e-29 in float32
       root[i] = v[i] =
-          flush_positive<16>(keep2_ * v[i] + blend2_ * g * g);  // 8e-34: its root vanishes against any epsilon
+          flush_positive_to_zero<16>(keep2_ * v[i] + blend2_ * g * g);  // 8e-34: its root vanishes against any epsilon
     }
     kernel::square_roots(vectors, root, n);
     for (Index i = 0; i < n; ++i) {
@@ -72,7 +72,7 @@ class AdamRule {
   }
 
   T scale_, blend1_, keep2_, blend2_, decay_, rate_, root_scale_, epsilon_;
-  bool stays_;
+  bool leaves_untouched_rows_;
 };
 
 }}}  // namespace lockstep::optim::detail

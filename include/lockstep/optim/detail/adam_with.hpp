@@ -23,19 +23,24 @@ struct AdamWith {
   double weight_decay = decay == Decay::coupled ? 0 : 0.01;
   DecayRule decays = DecayRule::all;  ///< parameters that weight decay applies to, with their factors
   RateRule rates = RateRule::same;    ///< factor on the rate for each parameter
-  UntouchedRows untouched_rows = UntouchedRows::follow;
+  UntouchedRows untouched_rows = UntouchedRows::update;
 
   [[nodiscard]] static constexpr char const* name() noexcept { return decay == Decay::coupled ? "Adam" : "AdamW"; }
   /// Calls each(name, value) for the settings that must be equal on all ranks.
   void describe(auto&& each) const {
-    each("beta1", beta1), each("beta2", beta2), each("epsilon", epsilon), each("weight decay", weight_decay);
+    each("beta1", beta1);
+    each("beta2", beta2);
+    each("epsilon", epsilon);
+    each("weight decay", weight_decay);
     each("untouched rows", static_cast<Index>(untouched_rows));
   }
 
   /// @throws ConfigError for a setting out of range
   void check() const {
-    expect_setting(name(), "learning_rate", learning_rate), expect_setting(name(), "epsilon", epsilon);
-    expect_setting(name(), "beta1", beta1, 1), expect_setting(name(), "beta2", beta2, 1);
+    expect_setting(name(), "learning_rate", learning_rate);
+    expect_setting(name(), "epsilon", epsilon);
+    expect_setting(name(), "beta1", beta1, 1);
+    expect_setting(name(), "beta2", beta2, 1);
     expect_setting(name(), "weight_decay", weight_decay);
   }
 

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/optim/detail/flush.hpp>
+#include <lockstep/optim/detail/flush_to_zero.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
@@ -19,11 +19,13 @@ class AveragedRule {
  public:
   template <class Scalars>
   constexpr AveragedRule(Rule const& rule, Scalars const& s, double decay, bool leaves_untouched_rows)
-      : rule_(rule), keep_(static_cast<T>(std::min(decay, 1 - 1 / s.step))), leaves_(leaves_untouched_rows) {}
+      : rule_(rule),
+        keep_(static_cast<T>(std::min(decay, 1 - 1 / s.step))),
+        leaves_untouched_rows_(leaves_untouched_rows) {}
 
   /// Returns the optimizer's setting, not the rule's: even if the rule changes nothing, the average still approaches
   /// the value.
-  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return leaves_; }
+  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return leaves_untouched_rows_; }
 
   template <std::size_t bytes>
   [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
@@ -50,12 +52,12 @@ class AveragedRule {
     else
       rule_(n, values + at, gradients + at, of_rule);
     T* const lag = state[states_of_rule] + at;
-    for (Index i = 0; i < n; ++i) lag[i] = flush<30>(keep_ * (lag[i] + (values[at + i] - before[i])));
+    for (Index i = 0; i < n; ++i) lag[i] = flush_to_zero<30>(keep_ * (lag[i] + (values[at + i] - before[i])));
   }
 
   Rule rule_;
   T keep_;
-  bool leaves_;
+  bool leaves_untouched_rows_;
 };
 
 /// Makes an AveragedRule in the space of the step's scalars.
@@ -69,7 +71,7 @@ struct MakeAveragedRule {
     auto const rule = make(scalars);
     bool leaves = rule.leaves_untouched_rows();
     if constexpr (requires { make.options.untouched_rows; })
-      leaves = make.options.untouched_rows == UntouchedRows::stay;
+      leaves = make.options.untouched_rows == UntouchedRows::skip;
     return AveragedRule<std::remove_const_t<decltype(rule)>, T, states_of_rule>(rule, scalars, decay, leaves);
   }
 };

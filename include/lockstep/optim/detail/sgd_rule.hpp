@@ -3,7 +3,7 @@
 #include <array>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/optim/detail/flush.hpp>
+#include <lockstep/optim/detail/flush_to_zero.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
@@ -18,25 +18,25 @@ class SGDRule {
         momentum_(static_cast<T>(o.momentum)),
         decay_(static_cast<T>(weight_decay)),
         rate_(static_cast<T>(s.learning_rate)),
-        looks_ahead_(o.kind == Options::Momentum::nesterov),
-        stays_(o.untouched_rows == UntouchedRows::stay || (momentum_ == 0 && decay_ == 0)) {}
+        nesterov_(o.kind == Options::Momentum::nesterov),
+        leaves_untouched_rows_(o.untouched_rows == UntouchedRows::skip || (momentum_ == 0 && decay_ == 0)) {}
 
-  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return stays_; }
+  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return leaves_untouched_rows_; }
 
   [[gnu::always_inline]] constexpr void operator()(Index n, T* __restrict values, T const* __restrict gradients,
                                                    std::array<T*, 1> state) const {
     T* __restrict b = state[0];
     if (momentum_ == 0) {
       for (Index i = 0; i < n; ++i) values[i] -= rate_ * (gradients[i] * scale_ + decay_ * values[i]);
-    } else if (!looks_ahead_) {
+    } else if (!nesterov_) {
       for (Index i = 0; i < n; ++i) {
-        b[i] = flush<30>(momentum_ * b[i] + (gradients[i] * scale_ + decay_ * values[i]));
+        b[i] = flush_to_zero<30>(momentum_ * b[i] + (gradients[i] * scale_ + decay_ * values[i]));
         values[i] -= rate_ * b[i];
       }
     } else {
       for (Index i = 0; i < n; ++i) {
         auto const g = gradients[i] * scale_ + decay_ * values[i];
-        b[i] = flush<30>(momentum_ * b[i] + g);
+        b[i] = flush_to_zero<30>(momentum_ * b[i] + g);
         values[i] -= rate_ * (g + momentum_ * b[i]);
       }
     }
@@ -44,7 +44,7 @@ class SGDRule {
 
  private:
   T scale_, momentum_, decay_, rate_;
-  bool looks_ahead_, stays_;
+  bool nesterov_, leaves_untouched_rows_;
 };
 
 }}}  // namespace lockstep::optim::detail

@@ -20,8 +20,8 @@
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
-#include <lockstep/memory/cuda_inbox.cuh>
-#include <lockstep/memory/cuda_recordings.cuh>
+#include <lockstep/memory/cuda_graph_cache.cuh>
+#include <lockstep/memory/cuda_prefetcher.cuh>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/device_clock.cuh>
@@ -67,7 +67,7 @@ class CopyToHost {
 };
 
 template <class T>
-concept CopiesToDevice = requires(T const& x, memory::CudaInbox::Copy const& copy) {
+concept CopiesToDevice = requires(T const& x, memory::CudaPrefetcher::Copy const& copy) {
   moved(x, copy);
 };
 template <class T>
@@ -80,7 +80,7 @@ struct DeviceBatchOf {
   static_assert(CopiesToDevice<Batch>,
                 "Lockstep: this batch cannot be copied to a GPU: its namespace has no moved(batch, move) that "
                 "makes the same batch from the result of `move` for each TensorView; see docs/reference/cuda.md");
-  using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaInbox::Copy const&>()));
+  using type = decltype(moved(std::declval<Batch const&>(), std::declval<memory::CudaPrefetcher::Copy const&>()));
 };
 
 /// A stream on a GPU, memory for one batch, and the loss on the device. The host waits for the loss only at the step's
@@ -120,7 +120,7 @@ class Device<CudaSpace> {
   /// Discards the batch that was prefetched last, and waits until it is free on the host.
   void cancel_prefetch() noexcept {
     ++received_;
-    inbox_.wait();
+    prefetcher_.wait();
   }
   /// Returns the batch on the device for work that is queued afterwards. Copies it now unless it was prefetched before.
   template <class Batch>
@@ -128,11 +128,11 @@ class Device<CudaSpace> {
     auto& prefetched = stream().template kept<Prefetched<Batch>>();
     bool const is_prefetched = std::exchange(prefetched.from, nullptr) == &batch && prefetched.number == received_;
     auto const device_batch = is_prefetched ? *prefetched.device_batch : receive(batch);
-    inbox_.open(stream());
+    prefetcher_.activate(stream());
     return device_batch;
   }
   /// Waits until the host's copy of the batch is free.
-  void release() const noexcept { inbox_.wait(); }
+  void release() const noexcept { prefetcher_.wait(); }
   /// Runs a pass as a recording, from the second pass over an equal batch at the same address; needs batches that can
   /// be compared. Returns false if nothing was done. Sets `ready`, if not null, to the parameters that the pass
   /// reported during recording.
@@ -144,7 +144,7 @@ class Device<CudaSpace> {
       start.reports_ready = ready != nullptr;
       start.written.assign(context.written().begin(), context.written().end());
       auto const* const outcome = stream().template kept<Passes<Batch>>().run(
-          stream(), start, context.memory_moves() + stream().memory_moves(), [&] {
+          stream(), start, context.memory_version() + stream().memory_version(), [&] {
             auto const before = stream().queued();
             pass();
             auto const after = std::exchange(stream().queued(), before);  // replays count it
@@ -157,7 +157,7 @@ class Device<CudaSpace> {
         if (ready) *ready = outcome->ready;
         return true;
       }
-      context.begin_micro_batch_again();  // a pass that could not be recorded has changed the context
+      context.restart_micro_batch();  // a pass that could not be recorded has changed the context
       context.set_written(start.written);
     }
     return false;
@@ -210,7 +210,7 @@ class Device<CudaSpace> {
 
   /// A point in the stream's work that other streams can wait for. In a recording it applies to each replay.
   using Event = memory::CudaEvent;
-  [[nodiscard]] bool is_recorded() const { return memory::is_recorded(stream()); }
+  [[nodiscard]] bool is_recorded() const { return memory::is_capturing(stream()); }
   /// @throws CudaError during a recording, which then ends; the pass runs without a recording
   void expect_not_recorded(char const* what) const {
     if (is_recorded()) throw CudaError(std::string(what) + " cannot be recorded");
@@ -223,7 +223,7 @@ class Device<CudaSpace> {
   }
   void record(Event& event) const {
     if (is_recorded())
-      event.record_in_recording(stream());
+      event.record_external(stream());
     else
       event.record(stream());
   }
@@ -312,12 +312,12 @@ class Device<CudaSpace> {
     memory::QueuedWork work;
   };
   template <class Batch>
-  using Passes = memory::CudaRecordings<PassStart<Batch>, PassOutcome>;
+  using Passes = memory::CudaGraphCache<PassStart<Batch>, PassOutcome>;
 
   template <class Batch>
   [[nodiscard]] DeviceBatch<Batch> receive(Batch const& batch) {
     ++received_;
-    return inbox_.receive([&](memory::CudaInbox::Copy const& copy) { return moved(batch, copy); });
+    return prefetcher_.prefetch([&](memory::CudaPrefetcher::Copy const& copy) { return moved(batch, copy); });
   }
   static int entered(int gpu) {
     memory::check_cuda(cudaSetDevice(gpu), ("cudaSetDevice(" + std::to_string(gpu) + ")").c_str());
@@ -333,7 +333,7 @@ class Device<CudaSpace> {
   memory::Buffer<double, CudaSpace> totals_{4, memory::CudaResource{}};  // own and summed loss, with their weights
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));
   memory::CudaStream stream_;
-  memory::CudaInbox inbox_;
+  memory::CudaPrefetcher prefetcher_;
   memory::CudaEvent read_;
   DeviceClock clock_;
   DeviceLoad load_;

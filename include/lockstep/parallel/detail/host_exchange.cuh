@@ -40,13 +40,13 @@ class HostExchange<CudaSpace> {
   /// the numbers 0, 1, 2, ... in this order.
   void copy_to_host(std::size_t number, memory::CudaEvent const& after, Slice const& from) {
     if (number == on_host_.size()) on_host_.emplace_back();
-    after.block(to_host_.view());
+    after.make_wait(to_host_.view());
     copy(host_ + from.on_host, from.data, from.count, cudaMemcpyDeviceToHost, to_host_);
     on_host_[number].record(to_host_.view());
   }
   /// Copies a loss to the host, together with the next part. Read it by `loss` once that part's operation starts.
   void copy_loss_to_host(memory::CudaEvent const& after, double const* totals) {
-    after.block(to_host_.view());
+    after.make_wait(to_host_.view());
     memory::check_cuda(
         cudaMemcpyAsync(loss_.data(), totals, 2 * sizeof(double), cudaMemcpyDeviceToHost, to_host_.view().get()),
         "cudaMemcpyAsync");
@@ -85,7 +85,7 @@ class HostExchange<CudaSpace> {
   /// Makes work that is queued on the stream from now on wait for the results.
   void end(memory::Stream<CudaSpace> stream) {
     all_on_device_.record(to_device_.view());
-    all_on_device_.block(stream);
+    all_on_device_.make_wait(stream);
   }
 
  private:

@@ -22,7 +22,7 @@ class MakeStepScalars<CudaSpace> {
   MakeStepScalars(MakeStepScalars const&) = delete;
   MakeStepScalars& operator=(MakeStepScalars const&) = delete;
   /// Waits, since the last step's scalars may still be copied to the host.
-  ~MakeStepScalars() { computed_.await(); }
+  ~MakeStepScalars() { computed_.wait(); }
 
   /// Never returns null: only the device knows whether the step changes anything.
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,

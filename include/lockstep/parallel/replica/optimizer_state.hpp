@@ -169,7 +169,7 @@ class OptimizerState {
     auto const to = replica.update_target();
     optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
                                      states.data()};
-    slice.shadow = to.shadow + range.begin;
+    slice.half_precision = to.shadow + range.begin;
     slice.rate = range.rate;
     slice.decays = range.decays;
     if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; })

@@ -92,7 +92,7 @@ class Replica {
     context_.bind_buffers(buffers_.data());
     if constexpr (has_shadow) {
       shadow_ = memory::Buffer<Shadow, Space>(layout.size(), memory::DefaultResource<Space>{});
-      context_.bind_shadow(shadow_.data());
+      context_.bind_half_precision_values(shadow_.data());
     }
     loss_scale_.bind(device_, context_);
     context_.bind_group(&sequential_shards_);
@@ -261,7 +261,7 @@ class Replica {
   /// Output of an optimizer step: the values, and their 16-bit shadow if matrix products take 16 bits.
   struct UpdateTarget {
     float* values;
-    optim::Shadow shadow;
+    optim::HalfPrecisionCopy shadow;
   };
   [[nodiscard]] UpdateTarget update_target() noexcept { return {values_.data(), shadow_.data()}; }
   /// Returns the loss scale, with scales_loss.

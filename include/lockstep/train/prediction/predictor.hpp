@@ -110,7 +110,7 @@ class Predictor {
   template <class Batch>
   [[nodiscard]] auto predict(Batch const& batch) {
     auto const turn = call();
-    context_.keep_no_tokens();
+    context_.end_decoding();
     return run(batch);
   }
 
@@ -169,14 +169,14 @@ class Predictor {
   template <class Batch>
   [[nodiscard]] auto continue_sequences(Batch const& batch, Index earlier) {
     tokens_ = 0;  // restored if this pass succeeds
-    context_.keep_tokens(earlier);
+    context_.begin_decoding_pass(earlier);
     auto prediction = run(batch);
-    expect<ConfigError>(context_.added_tokens() > 0, [] {
+    expect<ConfigError>(context_.appended_tokens() > 0, [] {
       return "Predictor: this batch left no state to continue from, because the model has neither "
              "causal attention nor a recurrent layer nor a causal convolution, or the sequences have no tokens; use "
              "predict";
     });
-    tokens_ = earlier + context_.added_tokens();
+    tokens_ = earlier + context_.appended_tokens();
     return prediction;
   }
   template <class Batch>

@@ -82,7 +82,7 @@ TEST_CASE("a planned pass can be recorded, and gives equal bits again") {
   REQUIRE(step());
   REQUIRE(step());  // scratch is one chunk now
   auto const first_y = y.values(), first_dx = dx.values(), first_dweight = dweight.values();
-  auto const moves = stream.view().memory_moves();
+  auto const moves = stream.view().memory_version();
   memory::CudaGraph const graph(stream.view(), [&] { REQUIRE(step()); });
   for (auto const* written : {&y, &dx, &dweight}) {
     auto const view = written->view(static_cast<Index>(written->values().size()));
@@ -94,7 +94,7 @@ TEST_CASE("a planned pass can be recorded, and gives equal bits again") {
   CHECK(y.values() == first_y);
   CHECK(dx.values() == first_dx);
   CHECK(dweight.values() == first_dweight);
-  CHECK(stream.view().memory_moves() == moves);
+  CHECK(stream.view().memory_version() == moves);
 }
 
 TEST_CASE("plans of the least recently used shapes are replaced") {

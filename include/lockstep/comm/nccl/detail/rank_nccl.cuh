@@ -59,7 +59,7 @@ class RankNccl {
     piece.started_seconds = what.started_seconds;
     piece.finished_seconds = 0;
     if (failure_) return;
-    if (producer_ && !mark && memory::is_recorded(*producer_)) return record(what);
+    if (producer_ && !mark && memory::is_capturing(*producer_)) return record(what);
     push(what, mark);
     attempt([this] {  // completion is not queried here: that would take longer than everything else in start
       while (queue_next()) {

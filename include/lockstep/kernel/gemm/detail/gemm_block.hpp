@@ -10,6 +10,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
+struct RoundedProducts;
+
 /// C = alpha * A B + beta * C + bias for one thread. C's columns are contiguous.
 template <class T>
 struct GemmBlock {
@@ -26,8 +28,16 @@ struct GemmBlock {
 };
 
 /// Matrix products of floats whose factors may be rounded, for processors with instructions for it.
-struct RoundedProducts {
-  bool (*multiply)(InstructionSet set, GemmBlock<float> const& block, PartDone done);  ///< false if not supported
+struct RoundedProducts : memory::MatrixProductSetting {
+  using Multiply = bool(InstructionSet set, GemmBlock<float> const& block, PartDone done);
+
+  constexpr explicit RoundedProducts(Multiply* function) noexcept : multiply(function) {}
+  /// Returns the setting of a host stream, or null.
+  [[nodiscard]] static RoundedProducts const* of(memory::Stream<HostSpace> stream) noexcept {
+    return static_cast<RoundedProducts const*>(stream.matrix_products());  // no other type derives from the base
+  }
+
+  Multiply* multiply;  ///< returns false if the processor does not support it
 };
 
 /// Size of the part of B that is packed at once. It stays in the second-level cache while rows of A stream past it.

@@ -31,7 +31,7 @@ class ActivationMemory {
   }
   /// Frees memory for reuse; ignores null.
   template <class T>
-  void give_back(T* data, Index count) {
+  void release(T* data, Index count) {
     auto* const bytes = reinterpret_cast<std::byte*>(data);
     if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(T), scratch_.chunk_of(bytes));
   }
@@ -45,14 +45,14 @@ class ActivationMemory {
   }
   /// Counts one producer whose backward has read the gradient. The last one frees gradient and activation.
   template <class Scalar>
-  void give_back(GradientSlot<Scalar>& slot) {
+  void finish_producer(GradientSlot<Scalar>& slot) {
     if (--slot.producers > 0) return;
-    if (!slot.passed_on) give_back(slot.data, slot.size);
-    give_back(slot.value, slot.size);
+    if (!slot.memory_reused) release(slot.data, slot.size);
+    release(slot.value, slot.size);
   }
 
   /// Returns whether the next rewind releases memory that was handed out.
-  [[nodiscard]] bool in_pieces() const noexcept { return scratch_.in_pieces(); }
+  [[nodiscard]] bool is_fragmented() const noexcept { return scratch_.is_fragmented(); }
   /// Frees everything.
   void rewind() {
     scratch_.rewind();
@@ -64,13 +64,13 @@ class ActivationMemory {
     typename Scratch::Mark scratch;
     std::size_t free;
   };
-  [[nodiscard]] Mark mark() noexcept { return {scratch_.mark(), free_.enter()}; }
+  [[nodiscard]] Mark mark() noexcept { return {scratch_.mark(), free_.begin_scope()}; }
   void rewind(Mark const& mark) noexcept {
     keep(mark);
     scratch_.rewind(mark.scratch);
   }
   /// Ends the mark without rewinding.
-  void keep(Mark const& mark) noexcept { free_.leave(mark.free); }
+  void keep(Mark const& mark) noexcept { free_.end_scope(mark.free); }
 
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return scratch_.capacity_bytes(); }
   [[nodiscard]] std::uint64_t allocations() const noexcept { return scratch_.allocations(); }

@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 template <class Scalar>
 class LossScale {
  protected:
-  static constexpr void in_backward(bool) noexcept {}
+  static constexpr void set_in_backward(bool) noexcept {}
   static constexpr void expect_scaled() noexcept {}
 };
 
@@ -23,7 +23,7 @@ class LossScale<float16> {
   [[nodiscard]] float const* loss_scale() const noexcept { return scale_; }
 
  protected:
-  void in_backward(bool in) noexcept { in_backward_ = in; }
+  void set_in_backward(bool in) noexcept { in_backward_ = in; }
   /// Rejects gradients that a loss writes in forward without scaling: the following layers expect scaled ones.
   /// @throws ConfigError
   void expect_scaled() const {

@@ -21,7 +21,7 @@ class Tape {
   };
   struct Mark {
     memory::Scratch<>::Mark memory;
-    std::size_t entries, makers;
+    std::size_t entries, recomputes;
   };
 
   template <class T, class... Arguments>
@@ -47,31 +47,31 @@ class Tape {
     entries_.resize(first);
   }
 
-  /// Adds a closure that recomputes a value that was or may be set aside. Returns its number.
-  [[nodiscard]] int push_maker(Entry const& maker) {
-    makers_.push_back(maker);
-    return static_cast<int>(makers_.size()) - 1;
+  /// Adds a closure that recomputes a value that is released until backward. Returns its number.
+  [[nodiscard]] int push_recompute(Entry const& recompute) {
+    recomputes_.push_back(recompute);
+    return static_cast<int>(recomputes_.size()) - 1;
   }
-  void run_maker(int number, Context& context) const {
-    auto const& maker = makers_[static_cast<std::size_t>(number)];
-    maker.run(maker.closure, context);
+  void run_recompute(int number, Context& context) const {
+    auto const& recompute = recomputes_[static_cast<std::size_t>(number)];
+    recompute.run(recompute.closure, context);
   }
 
-  [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), entries_.size(), makers_.size()}; }
+  [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), entries_.size(), recomputes_.size()}; }
   void rewind(Mark const& mark) noexcept {
     memory_.rewind(mark.memory);
     entries_.resize(mark.entries);
-    makers_.resize(mark.makers);
+    recomputes_.resize(mark.recomputes);
   }
   void clear() {
     memory_.rewind();
     entries_.clear();
-    makers_.clear();
+    recomputes_.clear();
   }
 
  private:
   memory::Scratch<> memory_;
-  std::vector<Entry> entries_, makers_;
+  std::vector<Entry> entries_, recomputes_;
 };
 
 }}}  // namespace lockstep::nn::detail

@@ -25,8 +25,8 @@ class Tracer {
   void start(Timeline* timeline, Now now) {
     timeline_ = timeline;
     now_ = now;
-    operations_.reserve(room);
-    entries_.reserve(room);
+    operations_.reserve(reserved_operations);
+    entries_.reserve(reserved_operations);
   }
   [[nodiscard]] explicit operator bool() const noexcept { return timeline_ != nullptr; }
 
@@ -34,19 +34,19 @@ class Tracer {
     operations_.clear();
     begin(now());
   }
-  void took(Index bytes) noexcept { bytes_ += bytes; }
-  /// Records that the tape's entry `entry` was registered, with the closure's type and parameters. `again`: by
-  /// recompute.
-  void registered(std::size_t entry, char const* type, std::span<Parameter const* const> parameters, bool again) {
+  void allocated(Index bytes) noexcept { bytes_ += bytes; }
+  /// Records that the tape's entry `entry` was registered, with the closure's type and parameters. `recomputed`: by
+  /// Context::recompute.
+  void registered(std::size_t entry, char const* type, std::span<Parameter const* const> parameters, bool recomputed) {
     Operation here{type};
     for (auto const* parameter : parameters) here.include(parameter->ordinal);
-    if (bytes_ == 0 && joins_)
-      join(here);
+    if (bytes_ == 0 && may_merge_)
+      merge(here);
     else
-      write(here, again ? Span::Kind::again : Span::Kind::forward);
+      write(here, recomputed ? Span::Kind::again : Span::Kind::forward);
     entries_.resize(std::max(entries_.size(), entry + 1));
     entries_[entry] = operations_.size() - 1;
-    joins_ = true;
+    may_merge_ = true;
   }
   /// Ends an operation that registers no backward. `first` and `last` are the ordinals of its parameters, or -1.
   void ended(char const* type, int first, int last) { write({type, first, last}, Span::Kind::forward); }
@@ -73,7 +73,7 @@ class Tracer {
   }
   /// Wraps the sink and records the time of each call separately from the layer's time, because it may send gradients.
   /// On a device the sink is returned unchanged: gradients are sent in parallel with computation.
-  [[nodiscard]] ReadySink around(ReadySink sink) noexcept {
+  [[nodiscard]] ReadySink wrap(ReadySink sink) noexcept {
     if (!timeline_ || !sink.call || !Space::host_accessible) return sink;
     sink_ = sink;
     return {[](void* self, Index offset, Index count) {
@@ -86,7 +86,7 @@ class Tracer {
   }
 
  private:
-  static constexpr std::size_t room = 4096;  // reserved operations of a pass; more reallocate
+  static constexpr std::size_t reserved_operations = 4096;  // reserved operations of a pass; more reallocate
 
   struct Operation {
     char const* type = nullptr;
@@ -103,7 +103,7 @@ class Tracer {
   void begin(double moment) noexcept {
     began_ = moment;
     bytes_ = 0;
-    joins_ = false;
+    may_merge_ = false;
   }
   void add(Operation const& done, std::size_t number, double began, double ended, Span::Kind kind) noexcept {
     timeline_->add({.name = done.type ? done.type : "",
@@ -122,7 +122,7 @@ class Tracer {
     add(done, operations_.size() - 1, began_, ended, kind);
     begin(ended);
   }
-  void join(Operation const& more) noexcept {
+  void merge(Operation const& more) noexcept {
     auto& all = operations_.back();
     all.include(more.first);
     all.include(more.last);
@@ -138,8 +138,8 @@ class Tracer {
   std::vector<std::size_t> entries_;   // operation of each tape entry
   std::size_t at_ = 0;                 // index of the last operation in the timeline
   double began_ = 0;
-  Index bytes_ = 0;     // allocated since the operation began
-  bool joins_ = false;  // whether only registrations followed the last operation
+  Index bytes_ = 0;         // allocated since the operation began
+  bool may_merge_ = false;  // whether only registrations followed the last operation
 };
 
 }}}  // namespace lockstep::nn::detail

@@ -9,7 +9,7 @@
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/convolution/per_axis.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/linear/linear.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
@@ -26,9 +26,9 @@ class ConvolutionBase {
   }
 
   /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
-  template <class Context, OfBatch X>
+  template <class Context, BatchTensor X>
   VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
-    return refuse_batch<VariableOf<Context, Dims + 2>>(x);
+    return reject_batch_tensor<VariableOf<Context, Dims + 2>>(x);
   }
   /// Rejects a Variable of the wrong rank at compile time.
   template <class Context, int Rank>
@@ -53,7 +53,7 @@ class ConvolutionBase {
         padding_after_(o.padding),
         has_bias_(o.bias == Bias::learned) {
     expect<ConfigError>(
-        inputs >= 1 && outputs >= 1 && o.kernel.least() >= 1 && o.stride.least() >= 1 && o.padding.least() >= 0, [&] {
+        inputs >= 1 && outputs >= 1 && o.kernel.min() >= 1 && o.stride.min() >= 1 && o.padding.min() >= 0, [&] {
           return std::string(name) + ": " + std::to_string(inputs) + " inputs, " + std::to_string(outputs) +
                  " outputs, kernel " + to_string(o.kernel.values) + ", stride " + to_string(o.stride.values) +
                  ", padding " + to_string(o.padding.values) +
@@ -78,12 +78,12 @@ class ConvolutionBase {
     return {.rows = rows,
             .inputs = from,
             .outputs = to,
-            .extent = extent.in_space(1),
-            .kernel = kernel_.in_space(1),
-            .stride = stride_.in_space(1),
-            .padding = padding_.in_space(0),
-            .padding_after = padding_after_.in_space(0),
-            .dilation = dilation_.in_space(1),
+            .extent = extent.to_3d(1),
+            .kernel = kernel_.to_3d(1),
+            .stride = stride_.to_3d(1),
+            .padding = padding_.to_3d(0),
+            .padding_after = padding_after_.to_3d(0),
+            .dilation = dilation_.to_3d(1),
             .groups = groups_};
   }
 

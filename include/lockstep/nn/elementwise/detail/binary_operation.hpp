@@ -28,8 +28,8 @@ class BinaryOperation {
   void backward(Context& context) const {
     Staging back(context);
     auto const dz = back.read(z_.gradient()).reshape(flat());
-    if (auto const dx = back.gradient(x_)) towards<typename Rule::TowardsX>(context, back, dz, y_, dx);
-    if (auto const dy = back.gradient(y_)) towards<typename Rule::TowardsY>(context, back, dz, x_, dy);
+    if (auto const dx = back.gradient(x_)) backward_of<typename Rule::TowardsX>(context, back, dz, y_, dx);
+    if (auto const dy = back.gradient(y_)) backward_of<typename Rule::TowardsY>(context, back, dz, x_, dy);
   }
   [[nodiscard]] Variable output() const noexcept { return z_; }
 
@@ -44,12 +44,12 @@ class BinaryOperation {
     });
     return context.template variable<Rank>(x.value.extent);
   }
-  template <class Towards>
-  void towards(Context& context, Staging<Context>& back, Vector dz, Variable const& other,
-               GradientTarget<Operand<Context>> const& to) const {
+  template <class Gradient>
+  void backward_of(Context& context, Staging<Context>& back, Vector dz, Variable const& other,
+                   GradientTarget<Operand<Context>> const& to) const {
     Vector second{};
-    if constexpr (Towards::reads_second) second = back.read(context.value_of(other)).reshape(flat());
-    Kernel::template backward<Towards, Operand<Context>>(context.stream(), dz, second, {to.data, flat()}, to.write);
+    if constexpr (Gradient::reads_second) second = back.read(context.saved_value(other)).reshape(flat());
+    Kernel::template backward<Gradient, Operand<Context>>(context.stream(), dz, second, {to.data, flat()}, to.write);
   }
   [[nodiscard]] Extents<1> flat() const noexcept { return Extents<1>{x_.value.size()}; }
 

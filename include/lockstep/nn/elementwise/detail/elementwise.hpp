@@ -14,14 +14,14 @@ class Elementwise {
   using Variable = VariableOf<Context, Rank>;
 
   Elementwise(Context& context, Variable x, Rule rule = {})
-      : x_(x), y_(context.template variable<Rank>(x.value.extent)), kept_{y_.value.data, flat()}, rule_(rule) {
+      : x_(x), y_(context.template variable<Rank>(x.value.extent)), saved_{y_.value.data, flat()}, rule_(rule) {
     Staging work(context);
     auto const from = work.read(x.value).reshape(flat());
     auto const to = work.write(y_.value).reshape(flat());
     if constexpr (has_slope) {
       if (context.recording() && x.slot) {
-        kept_ = context.template temporary<typename Context::Scalar>(flat());
-        Kernel::template forward<Rule, Operand<Context>>(context.stream(), from, to, work.write(kept_), rule);
+        saved_ = context.template temporary<typename Context::Scalar>(flat());
+        Kernel::template forward<Rule, Operand<Context>>(context.stream(), from, to, work.write(saved_), rule);
         return;
       }
     }
@@ -31,7 +31,7 @@ class Elementwise {
     Staging back(context);
     auto const dy = back.read(y_.gradient()).reshape(flat());
     if (auto const dx = back.gradient(x_))
-      Kernel::template backward<Rule, Operand<Context>>(context.stream(), dy, back.read(kept_), {dx.data, flat()},
+      Kernel::template backward<Rule, Operand<Context>>(context.stream(), dy, back.read(saved_), {dx.data, flat()},
                                                         dx.write, rule_);
   }
   [[nodiscard]] Variable output() const noexcept { return y_; }
@@ -43,7 +43,7 @@ class Elementwise {
   [[nodiscard]] Extents<1> flat() const noexcept { return Extents<1>{x_.value.size()}; }
 
   Variable x_, y_;
-  TensorView<typename Context::Scalar, 1, typename Context::Space> kept_;
+  TensorView<typename Context::Scalar, 1, typename Context::Space> saved_;
   Rule rule_;
 };
 

@@ -50,7 +50,7 @@ class EmbeddingParts {
   using Space = typename Context::Space;
   using Kernel = kernel::FusedEmbedding<Space>;
   using Inputs = typename Kernel::template Inputs<Real>;
-  /// On the host, the plan that came with the column, or null. On a device, the plan that `plan_beside` makes.
+  /// On the host, the plan that came with the column, or null. On a device, the plan that `plan_backward_async` makes.
   using Plan = std::conditional_t<Space::host_accessible, SegmentPlan const*, typename Kernel::Plan>;
 
   struct Source {
@@ -65,22 +65,23 @@ class EmbeddingParts {
 
   /// @param own table of the columns that name none
   /// @param named a parameter of the layer, for messages
+  /// @param sample_positions each sample's position in the epoch
   /// @param width of the result
   EmbeddingParts(Context& context, Parameter const& own, Parameter const& named, Index width,
-                 TensorView<Index const, 1, Space> positions)
-      : context_(&context), own_(&own), named_(&named), positions_(positions), width_(width) {}
+                 TensorView<Index const, 1, Space> sample_positions)
+      : context_(&context), own_(&own), named_(&named), sample_positions_(sample_positions), width_(width) {}
 
   /// On a device, plans the sums of the tables' gradients for backward, in parallel with work that is queued from now
   /// on. Join the stream before you use the plans.
-  void plan_beside() {
+  void plan_backward_async() {
     if constexpr (!Space::host_accessible) {
       if (!context_->recording()) return;
-      auto const beside = context_->stream().fork();
+      auto const parallel_stream = context_->stream().fork();
       Extents<1> const elements{Kernel::plan_elements(inputs.assembly.layout.slots)};
       for (int p = 0; p < count(); ++p)
         if (sources[p].table)
-          Kernel::plan(beside, inputs, sources[p].segment, p, context_->template temporary<std::int32_t>(elements),
-                       sources[p].plan);
+          Kernel::plan(parallel_stream, inputs, sources[p].segment, p,
+                       context_->template temporary<std::int32_t>(elements), sources[p].plan);
     }
   }
 
@@ -100,7 +101,7 @@ class EmbeddingParts {
                   "Lockstep: FusedEmbedding assembles sequences from 1 to 8 segments");
     inputs.assembly.arrangement = arrangement;
     std::apply([&](auto const&... segment) { (take_segment(segment), ...); }, segments.all);
-    lay_out();
+    compute_layout();
   }
 
  private:
@@ -117,7 +118,7 @@ class EmbeddingParts {
   template <class Column>
   void take_part(Column const& column) {
     expect<ShapeError>(own_->ordinal >= 0, [&] {
-      return where() +
+      return part_name() +
              "is a column of ids, but the layer has no table for it: give the layer a `vocabulary`, or look the ids "
              "up in an nn::Embedding";
     });
@@ -128,13 +129,13 @@ class EmbeddingParts {
     look_up(lookup.table, lookup.column);
   }
   void take_part(Sequence<Scalar, Space> const& x) {
-    expect<ShapeError>(x.layout.rows == positions_.size(), [&] {
-      return where() + "has " + std::to_string(x.layout.rows) + " rows and the batch " +
-             std::to_string(positions_.size());
+    expect<ShapeError>(x.layout.rows == sample_positions_.size(), [&] {
+      return part_name() + "has " + std::to_string(x.layout.rows) + " rows and the batch " +
+             std::to_string(sample_positions_.size());
     });
     for (int p = 0; p < parts_; ++p)
       expect<ShapeError>(!x.tokens.slot || sources[p].dense.slot != x.tokens.slot, [&] {
-        return where() + "is the same Sequence as part " + std::to_string(p) + "; pass it once";
+        return part_name() + "is the same Sequence as part " + std::to_string(p) + "; pass it once";
       });
     take(x.layout, {.rows = {nullptr, x.tokens.value.extent}}, {.dense = x.tokens, .segment = inputs.assembly.count});
   }
@@ -152,7 +153,7 @@ class EmbeddingParts {
   void look_up(Parameter const& table, Column const& column) {
     Source source{.table = &table, .segment = inputs.assembly.count};
     if constexpr (Space::host_accessible && requires { column.plan; }) source.plan = column.plan;
-    take(layout_of<Space>(column, positions_),
+    take(layout_of<Space>(column, sample_positions_),
          {.rows = context_->template value<2>(table),
           .is_table = true,
           .ids = column.values.data,
@@ -168,18 +169,19 @@ class EmbeddingParts {
              " parts in all segments together";
     });
     expect<ShapeError>(part.rows.extent[1] == width_, [&] {
-      return where() + "has width " + std::to_string(part.rows.extent[1]) + " and the layer " + std::to_string(width_);
+      return part_name() + "has width " + std::to_string(part.rows.extent[1]) + " and the layer " +
+             std::to_string(width_);
     });
     if (parts_ == inputs.first_part[segment]) known = layout;
     expect<ShapeError>(
         layout.slots == known.slots && layout.is_ragged() == inputs.assembly.segments[0].is_ragged(), [&] {
-          return where() + "has " + std::to_string(layout.slots) + (layout.is_ragged() ? " ragged" : " padded") +
+          return part_name() + "has " + std::to_string(layout.slots) + (layout.is_ragged() ? " ragged" : " padded") +
                  " slots; all parts of a sum need equally many slots, and segments are all padded or all ragged";
         });
     if constexpr (Space::host_accessible && checks(Contract::normal))
       for (Index row = 0; row < layout.rows; ++row)
         expect<DataError>(layout.tokens(row) == known.tokens(row), [&] {
-          return where() + "has " + std::to_string(layout.tokens(row)) + " tokens in row " + std::to_string(row) +
+          return part_name() + "has " + std::to_string(layout.tokens(row)) + " tokens in row " + std::to_string(row) +
                  " of the batch, and the parts before it have " + std::to_string(known.tokens(row));
         });
     inputs.parts[parts_] = part;
@@ -187,7 +189,7 @@ class EmbeddingParts {
   }
 
   /// Computes the layout of the result.
-  void lay_out() {
+  void compute_layout() {
     auto& assembly = inputs.assembly;
     auto const& first = assembly.segments[0];
     assembly.layout = first;
@@ -201,15 +203,15 @@ class EmbeddingParts {
     if (first.is_ragged()) {
       auto const offsets = context_->template temporary<Index>(bounds);
       Kernel::bounds(context_->stream(), assembly, offsets);
-      assembly.layout = SequenceLayout<Space>::ragged(slots, length, offsets, positions_);
+      assembly.layout = SequenceLayout<Space>::ragged(slots, length, offsets, sample_positions_);
     } else {
       auto const lengths = context_->template temporary<std::int32_t>(bounds);
       Kernel::bounds(context_->stream(), assembly, lengths);
-      assembly.layout = SequenceLayout<Space>::padded(length, lengths, positions_);
+      assembly.layout = SequenceLayout<Space>::padded(length, lengths, sample_positions_);
     }
   }
 
-  [[nodiscard]] std::string where() const {
+  [[nodiscard]] std::string part_name() const {
     auto const segment = inputs.assembly.count;
     return named_->layer("FusedEmbedding") + ": part " + std::to_string(parts_ - inputs.first_part[segment]) +
            " of segment " + std::to_string(segment) + " ";
@@ -218,7 +220,7 @@ class EmbeddingParts {
   Context* context_;
   Parameter const* own_;
   Parameter const* named_;
-  TensorView<Index const, 1, Space> positions_;
+  TensorView<Index const, 1, Space> sample_positions_;
   Index width_;
   int parts_ = 0;
 };

@@ -55,7 +55,7 @@ class ReplicaSum<Replica, CudaSpace> {
     for (std::size_t i = 1; i < replicas_.size(); ++i) {
       auto& to = *replicas_[i];
       to.device().enter();
-      done_[0].block(to.stream());
+      done_[0].make_wait(to.stream());
       copy(to.stream(), std::as_const(from).value_data(), to.value_data(), from.size());
       if constexpr (Replica::scales_loss) copy(to.stream(), from.loss_scale().data(), to.loss_scale().data(), 1);
     }
@@ -107,7 +107,7 @@ class ReplicaSum<Replica, CudaSpace> {
       auto& from = *replicas_[begin + k * stride];
       record(begin + k * stride);
       to.device().enter();
-      done_[begin + k * stride].block(to.stream());
+      done_[begin + k * stride].make_wait(to.stream());
       gradients_.push_back(readable_copy(begin, from, from.gradient_data(), size));
       losses_.push_back(readable_copy(begin, from, from.device().summed().totals, 2));
     }

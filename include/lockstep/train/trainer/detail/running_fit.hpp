@@ -40,7 +40,7 @@ class EvaluationTracker {
   /// Records an evaluation and sets its `best`.
   void add(EvaluationReport& report) {
     report.best = best_.add(report);
-    plateau_.take(report.best);
+    plateau_.record(report.best);
     if (report.best) best_step_ = report.step;
   }
   /// Returns the step of the best evaluation, or 0 without any.

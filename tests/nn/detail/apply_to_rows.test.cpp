@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/nn/detail/by_place.hpp>
+#include <lockstep/nn/detail/apply_to_rows.hpp>
 
 #include <doctest/doctest.h>
 

@@ -14,7 +14,7 @@ inline constexpr bool is_tensor<TensorView<T, Rank, Space>> = true;
 
 /// A batch's tensor or column, passed to a layer that needs an activation.
 template <class X>
-concept OfBatch = is_tensor<X> || requires(X const& x) {
+concept BatchTensor = is_tensor<X> || requires(X const& x) {
   x.values;
 };
 
@@ -27,7 +27,7 @@ concept WholeBatch = requires(X const& x) {
 
 /// Rejects a batch's tensor or column at compile time. Never returns.
 template <class Variable, class X>
-[[nodiscard]] Variable refuse_batch(X const&) {
+[[nodiscard]] Variable reject_batch_tensor(X const&) {
   static_assert(!std::is_same_v<X, X>,
                 "Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch: "
                 "context.input(column.values) makes a Variable of it");
@@ -36,7 +36,7 @@ template <class Variable, class X>
 
 /// A layer's result: a Variable or a Sequence.
 template <class X>
-concept OfLayer = requires(X const& x) {
+concept LayerOutput = requires(X const& x) {
   x.value;
 }
 || requires(X const& x) { x.tokens; };
@@ -47,7 +47,7 @@ concept NotSequence = !std::is_convertible_v<X const&, SequenceOf<Context>>;
 
 /// Rejects an argument that is no Sequence at compile time. Never returns.
 template <class Context, class X>
-[[nodiscard]] SequenceOf<Context> require_sequence(X const&) {
+[[nodiscard]] SequenceOf<Context> reject_non_sequence(X const&) {
   static_assert(!std::is_same_v<X, X>,
                 "Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column, "
                 "nn::FusedEmbedding of ids, and nn::Conv1d of another");

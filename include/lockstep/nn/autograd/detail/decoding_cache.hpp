@@ -17,11 +17,11 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
-/// State that a context keeps between passes for prediction token by token. It consists of keys and values of causal
-/// attention, memories with their keys and values, and states of recurrent layers and convolutions. Usually empty: a
-/// pass covers whole sequences.
+/// State of token-by-token prediction that a context keeps between passes: keys and values of causal attention (the KV
+/// cache), memories with their keys and values, and states of recurrent layers and convolutions. Usually empty, because
+/// a pass covers whole sequences.
 template <class Scalar>
-class EarlierTokens {
+class DecodingCache {
   using Layout = kernel::SequenceLayout<HostSpace>;
   using View = TensorView<Scalar, 2, HostSpace>;
 
@@ -29,20 +29,20 @@ class EarlierTokens {
   // ---- for layers: forward
 
   /// Returns whether this pass keeps appended tokens. Such a pass may cover only the next tokens.
-  [[nodiscard]] bool keeps_tokens() const noexcept { return keeps_; }
+  [[nodiscard]] bool is_decoding() const noexcept { return decoding_; }
   /// Returns the number of tokens of each sequence in earlier passes.
-  [[nodiscard]] Index earlier_tokens() const noexcept { return earlier_; }
+  [[nodiscard]] Index cached_tokens() const noexcept { return cached_; }
 
   /// Appends `x` to the tensors that earlier passes appended at this place of the model. Valid until the next pass.
-  /// @shape x [rows * added, width]   @shape returns [rows * (earlier_tokens() + added), width], by sequence
+  /// @shape x [rows * added, width]   @shape returns [rows * (cached_tokens() + added), width], by sequence
   /// @throws ShapeError unless all sequences have equally many tokens, later passes add one token, and the number of
   /// sequences is unchanged
   [[nodiscard]] View append(View x, Layout const& layout) {
     check(layout);
     auto const rows = layout.rows, width = x.extent[1];
-    auto const before = earlier_ * width, added = layout.length * width, all = before + added;
-    auto& kept = next_of(kept_, next_);
-    if (earlier_ == 0) kept.clear();
+    auto const before = cached_ * width, added = layout.length * width, all = before + added;
+    auto& kept = next_entry(keys_and_values_, next_keys_or_values_);
+    if (cached_ == 0) kept.clear();
     expect<ShapeError>(std::ssize(kept) == rows * before, [&] {
       return "attention continues " + std::to_string(rows) + " sequences of width " + std::to_string(width) +
              ", but the pass that began them had others; call Predictor::begin again";
@@ -53,22 +53,24 @@ class EarlierTokens {
       std::copy_backward(kept.data() + row * before, kept.data() + (row + 1) * before, to + before);
       std::copy_n(x.data + row * added, added, to + before);
     }
-    added_ = layout.length, rows_ = rows;
-    return {kept.data(), {rows * (earlier_ + layout.length), width}};
+    appended_ = layout.length;
+    rows_ = rows;
+    return {kept.data(), {rows * (cached_ + layout.length), width}};
   }
 
   /// Returns the state that the previous pass left for each sequence at this place of the model; zeros at the beginning
   /// of sequences. The layer replaces it with its new state. Valid until the next pass.
   /// @shape returns [rows, width]   @throws ShapeError as `append`
-  [[nodiscard]] TensorView<Accumulate<Scalar>, 2, HostSpace> carried(Layout const& layout, Index width) {
+  [[nodiscard]] TensorView<Accumulate<Scalar>, 2, HostSpace> recurrent_state(Layout const& layout, Index width) {
     check(layout);
-    auto& kept = next_of(carried_, next_carried_);
-    if (earlier_ == 0) kept.assign(static_cast<std::size_t>(layout.rows * width), Accumulate<Scalar>{0});
+    auto& kept = next_entry(states_, next_state_);
+    if (cached_ == 0) kept.assign(static_cast<std::size_t>(layout.rows * width), Accumulate<Scalar>{0});
     expect<ShapeError>(std::ssize(kept) == layout.rows * width, [&] {
       return "a recurrent layer continues " + std::to_string(layout.rows) + " sequences, but the pass that began " +
              "them had others; call Predictor::begin again";
     });
-    added_ = layout.length, rows_ = layout.rows;
+    appended_ = layout.length;
+    rows_ = layout.rows;
     return {kept.data(), {layout.rows, width}};
   }
 
@@ -76,11 +78,11 @@ class EarlierTokens {
   /// computed from the tokens of a memory.
   /// @shape memory [slots, any]   @shape returns [slots, width]   @throws ShapeError if the kept one has another shape
   template <class Make>
-  [[nodiscard]] View made_once(View memory, Index width, Make const& make) {
-    auto& kept = next_of(made_, next_made_);
-    if (earlier_ == 0) {
-      View const made = make();
-      kept.values.assign(made.data, made.data + made.size());
+  [[nodiscard]] View cached_projection(View memory, Index width, Make const& make) {
+    auto& kept = next_entry(projections_, next_projection_);
+    if (cached_ == 0) {
+      View const result = make();
+      kept.values.assign(result.data, result.data + result.size());
       kept.memory = static_cast<std::size_t>(
           std::find_if(memories_.begin(), memories_.end(), [&](auto const& m) { return m.holds(memory); }) -
           memories_.begin());
@@ -96,27 +98,27 @@ class EarlierTokens {
   /// Returns the memory that `make()` returned in the pass that began the sequences. `make` runs as a pass over whole
   /// sequences. Valid until other sequences begin.
   template <class Sequence, class Make>
-  [[nodiscard]] Sequence memory(Make const& make) {
-    auto& kept = next_of(memories_, next_memory_);
-    if (earlier_ == 0) {
-      keeps_ = false;
-      Sequence const made = make();
-      keeps_ = true;
-      kept.take(made.tokens.value, made.layout);
-      rows_of_memory_.resize(static_cast<std::size_t>(made.layout.rows));
+  [[nodiscard]] Sequence cached_memory(Make const& make) {
+    auto& kept = next_entry(memories_, next_memory_);
+    if (cached_ == 0) {
+      decoding_ = false;
+      Sequence const result = make();
+      decoding_ = true;
+      kept.take(result.tokens.value, result.layout);
+      rows_of_memory_.resize(static_cast<std::size_t>(result.layout.rows));
       std::iota(rows_of_memory_.begin(), rows_of_memory_.end(), Index{0});
     }
     return {{kept.view(), nullptr}, kept.layout};
   }
   /// Returns whether the pass predicts token by token, or begins to, and x holds the values of such a memory.
-  [[nodiscard]] bool is_memory(View x) const noexcept {
-    return keeps_ && std::any_of(memories_.begin(), memories_.end(), [&](auto const& m) { return m.holds(x); });
+  [[nodiscard]] bool is_cached_memory(View x) const noexcept {
+    return decoding_ && std::any_of(memories_.begin(), memories_.end(), [&](auto const& m) { return m.holds(x); });
   }
 
   /// Rejects token-by-token prediction for a layer that needs whole sequences.
   /// @throws ConfigError in such a pass, and in the pass that begins the sequences
   void expect_whole_sequences(char const* who) const {
-    expect<ConfigError>(!keeps_, [&] {
+    expect<ConfigError>(!decoding_, [&] {
       return std::string(who) + ": Predictor::begin and next predict token by token, but this needs " +
              "whole sequences; causal self-attention, causal convolutions, recurrent layers that read forwards, and " +
              "attention to a memory that nn::encode_once made can predict token by token; otherwise use " +
@@ -127,11 +129,17 @@ class EarlierTokens {
   // ---- for the code that runs the model
 
   /// Starts passes over the tokens that follow `earlier` tokens of each sequence; 0 begins new sequences.
-  void keep_tokens(Index earlier) noexcept {
-    keeps_ = true, earlier_ = earlier, next_ = next_memory_ = next_made_ = next_carried_ = 0, added_ = 0;
+  void begin_decoding_pass(Index earlier) noexcept {
+    decoding_ = true;
+    cached_ = earlier;
+    appended_ = 0;
+    next_keys_or_values_ = next_state_ = next_projection_ = next_memory_ = 0;
   }
   /// Returns to passes over whole sequences. Kept state stays.
-  void keep_no_tokens() noexcept { keeps_ = false, earlier_ = 0; }
+  void end_decoding() noexcept {
+    decoding_ = false;
+    cached_ = 0;
+  }
   /// Sequence r of the next pass continues sequence rows[r] of the pass before: sequences may be reordered, repeated or
   /// left out. Memories are copied only if another sequence's is needed in some row.
   /// @throws ShapeError for a row that the pass before did not have; names it
@@ -141,29 +149,29 @@ class EarlierTokens {
         return "Predictor::select: row " + std::to_string(row) + " of " + std::to_string(rows_) +
                " sequences; rows count from 0";
       });
-    auto const equal_parts = [&](auto& values) {
+    auto const gather_equal_parts = [&](auto& values) {
       auto const each = std::ssize(values) / std::max<Index>(1, rows_);
       gather(values, rows, [&](Index row) { return std::pair{row * each, (row + 1) * each}; });
     };
-    for (std::size_t i = 0; i < next_; ++i) equal_parts(kept_[i]);
-    for (std::size_t i = 0; i < next_carried_; ++i) equal_parts(carried_[i]);
+    for (std::size_t i = 0; i < next_keys_or_values_; ++i) gather_equal_parts(keys_and_values_[i]);
+    for (std::size_t i = 0; i < next_state_; ++i) gather_equal_parts(states_[i]);
     rows_ = std::ssize(rows);
     if (memories_.empty()) return;
     auto origins = rows_of_memory_;
     gather(origins, rows, [](Index row) { return std::pair{row, row + 1}; });
     if (origins == rows_of_memory_) return;  // beams of one sample share what its memory holds
-    for (std::size_t i = 0; i < next_made_; ++i) {
-      auto& made = made_[i];
-      auto const& layout = memories_[made.memory].layout;
-      gather(made.values, rows, [&](Index row) {
-        return std::pair{layout.start(row) * made.width, layout.end(row) * made.width};
+    for (std::size_t i = 0; i < next_projection_; ++i) {
+      auto& projection = projections_[i];
+      auto const& layout = memories_[projection.memory].layout;
+      gather(projection.values, rows, [&](Index row) {
+        return std::pair{layout.start(row) * projection.width, layout.end(row) * projection.width};
       });
     }
     for (std::size_t i = 0; i < next_memory_; ++i) memories_[i].select(rows);
     rows_of_memory_ = std::move(origins);
   }
-  /// Returns the number of tokens appended since keep_tokens.
-  [[nodiscard]] Index added_tokens() const noexcept { return added_; }
+  /// Returns the number of tokens appended since begin_decoding_pass.
+  [[nodiscard]] Index appended_tokens() const noexcept { return appended_; }
 
  private:
   /// A memory with its own storage, because the batch's storage is reused.
@@ -176,8 +184,11 @@ class EarlierTokens {
 
     void take(View x, Layout const& of) {
       values.assign(x.data, x.data + x.size());
-      width = x.extent[1], layout = of;
-      copy(lengths, layout.lengths), copy(offsets, layout.offsets), copy(positions, layout.positions);
+      width = x.extent[1];
+      layout = of;
+      copy(lengths, layout.lengths);
+      copy(offsets, layout.offsets);
+      copy(positions, layout.positions);
     }
     [[nodiscard]] View view() { return {values.data(), {layout.slots, width}}; }
     [[nodiscard]] bool holds(View x) const noexcept { return x.data == values.data(); }
@@ -188,9 +199,12 @@ class EarlierTokens {
       if (!positions.empty()) gather(positions, rows, one);
       std::vector<Index> starts{0};
       for (auto const row : rows) starts.push_back(starts.back() + layout.end(row) - layout.start(row));
-      layout.rows = std::ssize(rows), layout.slots = starts.back();
+      layout.rows = std::ssize(rows);
+      layout.slots = starts.back();
       if (layout.is_ragged()) offsets = std::move(starts);
-      refer(lengths, layout.lengths), refer(offsets, layout.offsets), refer(positions, layout.positions);
+      point_to(lengths, layout.lengths);
+      point_to(offsets, layout.offsets);
+      point_to(positions, layout.positions);
     }
 
    private:
@@ -199,15 +213,15 @@ class EarlierTokens {
       to.clear();
       if (!from.data) return;
       to.assign(from.data, from.data + from.size());
-      refer(to, from);
+      point_to(to, from);
     }
     template <class T>
-    static void refer(std::vector<T> const& to, TensorView<T const, 1, HostSpace>& view) {
+    static void point_to(std::vector<T> const& to, TensorView<T const, 1, HostSpace>& view) {
       if (view.data) view = {to.data(), {std::ssize(to)}};
     }
   };
   /// Keys or values of a memory, [slots of the memory, width].
-  struct Made {
+  struct Projection {
     std::vector<Scalar> values;
     std::size_t memory = 0;
     Index width = 0;
@@ -225,7 +239,7 @@ class EarlierTokens {
     values = std::move(out);
   }
   template <class T>
-  [[nodiscard]] static T& next_of(std::vector<T>& all, std::size_t& next) {
+  [[nodiscard]] static T& next_entry(std::vector<T>& all, std::size_t& next) {
     if (next == all.size()) all.emplace_back();
     return all[next++];
   }
@@ -236,21 +250,22 @@ class EarlierTokens {
                " of the batch has " + std::to_string(layout.tokens(row)) + " tokens and not " +
                std::to_string(layout.length) + "; give sequences of one length, or one sequence at a time";
       });
-    expect<ShapeError>(earlier_ == 0 || layout.length == 1, [&] {
+    expect<ShapeError>(cached_ == 0 || layout.length == 1, [&] {
       return "Predictor::next takes one token of each sequence, and the batch has " + std::to_string(layout.length) +
              "; call Predictor::begin with all of them";
     });
   }
 
-  std::vector<std::vector<Scalar>> kept_;  // in the order in which the model appends, [rows, tokens, width] each
-  std::vector<Made> made_;                 // in the order in which the model asks
-  std::vector<Memory> memories_;           // in the order in which the model makes them
-  std::vector<Index> rows_of_memory_;      // the row of each memory in the pass that began the sequences
-  std::vector<std::vector<Accumulate<Scalar>>> carried_;  // in the order in which the model asks, [rows, width] each
-  std::size_t next_ = 0, next_memory_ = 0, next_made_ = 0, next_carried_ = 0;
-  Index earlier_ = 0, added_ = 0;
+  std::vector<std::vector<Scalar>>
+      keys_and_values_;                  // in the order in which the model appends, [rows, tokens, width] each
+  std::vector<Projection> projections_;  // in the order in which the model asks
+  std::vector<Memory> memories_;         // in the order in which the model makes them
+  std::vector<Index> rows_of_memory_;    // the row of each memory in the pass that began the sequences
+  std::vector<std::vector<Accumulate<Scalar>>> states_;  // in the order in which the model asks, [rows, width] each
+  std::size_t next_keys_or_values_ = 0, next_memory_ = 0, next_projection_ = 0, next_state_ = 0;
+  Index cached_ = 0, appended_ = 0;
   Index rows_ = 0;  // sequences of the last pass
-  bool keeps_ = false;
+  bool decoding_ = false;
 };
 
 }}}  // namespace lockstep::nn::detail

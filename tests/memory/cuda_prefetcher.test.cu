@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/memory/cuda_inbox.cuh>
+#include <lockstep/memory/cuda_prefetcher.cuh>
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ struct Received {
   TensorView<double const, 1, CudaSpace> weights;
   TensorView<bool const, 1, CudaSpace> mask;
 };
-Received move_to_device(OnHost const& batch, memory::CudaInbox::Copy const& copy) {
+Received move_to_device(OnHost const& batch, memory::CudaPrefetcher::Copy const& copy) {
   return {copy(batch.tokens), copy(batch.weights), copy(batch.mask)};
 }
 
@@ -83,28 +83,28 @@ class Step {
 }  // namespace
 
 TEST_CASE("each step reads its own batch, during the copy of the next one and a rewrite of its slab") {
-  if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
+  if (!lockstep_test::has_gpu("memory::CudaPrefetcher")) return;
   // The last sizes exceed the first chunk of device memory, twice.
   std::vector<Index> const sizes{0, 1, 31, 32, 33, 1000, 5, 100000, 33, 0, 100001, 7, 200000, 200000, 3, 200000};
   std::vector<Step> steps;
   for (auto const rows : sizes) steps.emplace_back(rows);
   std::array<Slab, 2> slabs;
   memory::CudaStream const reader;
-  memory::CudaInbox inbox;
+  memory::CudaPrefetcher prefetcher;
   auto const count = static_cast<int>(sizes.size());
   auto const receive = [&](int step) {
     auto const batch = slabs[static_cast<std::size_t>(step % 2)].fill(step, sizes[static_cast<std::size_t>(step)]);
-    return inbox.receive([&](auto const& copy) { return move_to_device(batch, copy); });
+    return prefetcher.prefetch([&](auto const& copy) { return move_to_device(batch, copy); });
   };
   auto next = receive(0);
   for (int step = 0; step < count; ++step) {
-    inbox.open(reader.view());
+    prefetcher.activate(reader.view());
     auto const batch = next;
     CHECK(batch.mask.data == nullptr);
     steps[static_cast<std::size_t>(step)].queue(batch, reader.view());
     if (step + 1 == count) break;
-    if (step % 3 == 0) inbox.wait();  // the slab of this step is reused by the one after the next
-    while (!inbox.arrived()) continue;
+    if (step % 3 == 0) prefetcher.wait();  // the slab of this step is reused by the one after the next
+    while (!prefetcher.arrived()) continue;
     next = receive(step + 1);
   }
   reader.view().synchronize();
@@ -112,57 +112,57 @@ TEST_CASE("each step reads its own batch, during the copy of the next one and a 
 }
 
 TEST_CASE("batches of one shape alternate between two places; an unopened batch is replaced") {
-  if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
+  if (!lockstep_test::has_gpu("memory::CudaPrefetcher")) return;
   Slab slab;
   memory::CudaStream const reader;
-  memory::CudaInbox inbox;
+  memory::CudaPrefetcher prefetcher;
   auto const receive = [&] {
-    auto const batch = inbox.receive([&](auto const& copy) { return move_to_device(slab.fill(1, 33), copy); });
-    inbox.wait();
+    auto const batch = prefetcher.prefetch([&](auto const& copy) { return move_to_device(slab.fill(1, 33), copy); });
+    prefetcher.wait();
     return batch.tokens.data;
   };
   auto const* const first = receive();
-  inbox.open(reader.view());
+  prefetcher.activate(reader.view());
   auto const* const second = receive();
   CHECK(second != first);
   CHECK(receive() == second);
-  inbox.open(reader.view());
+  prefetcher.activate(reader.view());
   CHECK(receive() == first);
-  inbox.open(reader.view());
+  prefetcher.activate(reader.view());
   CHECK(receive() == second);
 }
 
 TEST_CASE("a batch that cannot be copied leaves no pending copies") {
-  if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
+  if (!lockstep_test::has_gpu("memory::CudaPrefetcher")) return;
   Slab slab;
   Step step(50);
   memory::CudaStream const reader;
-  memory::CudaInbox inbox;
-  CHECK_THROWS_WITH_AS(static_cast<void>(inbox.receive([&](auto const& copy) {
+  memory::CudaPrefetcher prefetcher;
+  CHECK_THROWS_WITH_AS(static_cast<void>(prefetcher.prefetch([&](auto const& copy) {
                          static_cast<void>(move_to_device(slab.fill(1, 40), copy));
                          throw std::runtime_error("no");
                          return 0;
                        })),
                        "no", std::runtime_error);
-  auto const batch = inbox.receive([&](auto const& copy) { return move_to_device(slab.fill(2, 50), copy); });
-  inbox.open(reader.view());
+  auto const batch = prefetcher.prefetch([&](auto const& copy) { return move_to_device(slab.fill(2, 50), copy); });
+  prefetcher.activate(reader.view());
   step.queue(batch, reader.view());
   step.check(2);
 }
 
 TEST_CASE("partial copies of a failed batch are waited for like a batch") {
-  if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
-  memory::CudaInbox inbox;
+  if (!lockstep_test::has_gpu("memory::CudaPrefetcher")) return;
+  memory::CudaPrefetcher prefetcher;
   for (int step = 0; step < 2; ++step) {
     Slab slab;
-    CHECK_THROWS_WITH_AS(static_cast<void>(inbox.receive([&](auto const& copy) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(prefetcher.prefetch([&](auto const& copy) {
                            static_cast<void>(move_to_device(slab.fill(step, 1000), copy));
                            throw std::runtime_error("no");
                            return 0;
                          })),
                          "no", std::runtime_error);
-    inbox.wait();
-    CHECK(inbox.arrived());
+    prefetcher.wait();
+    CHECK(prefetcher.arrived());
   }  // the slab's memory is freed, which is no longer copied
 }
 
@@ -171,12 +171,12 @@ TEST_CASE("partial copies of a failed batch are waited for like a batch") {
 TEST_CASE("a larger batch waits only for its own device") {
   bool over = false;  // outlives the device's last access
   memory::CudaStream const reader, sums;
-  memory::CudaInbox inbox;
+  memory::CudaPrefetcher prefetcher;
   Slab slab;
   auto const receive = [&](Index rows) {
-    static_cast<void>(inbox.receive([&](auto const& copy) { return move_to_device(slab.fill(1, rows), copy); }));
-    inbox.wait();
-    inbox.open(reader.view());
+    static_cast<void>(prefetcher.prefetch([&](auto const& copy) { return move_to_device(slab.fill(1, rows), copy); }));
+    prefetcher.wait();
+    prefetcher.activate(reader.view());
   };
   auto const before = cuda_emulation::frees_beside_peers.load();
   cuda_emulation::Device::instance().push(

@@ -4,15 +4,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
-template <class X>
-inline constexpr bool is_picture = false;
-template <class Scalar, int Rank, class Space>
-inline constexpr bool is_picture<Variable<Scalar, Rank, Space>> = Rank > 2;
-
 /// Applies f to x as rows (one for each pixel, voxel or time step) and restores x's extents.
 /// @shape returns [rows, …, channels of f(rows)]
 template <class Scalar, int Rank, class Space, class F>
-[[nodiscard]] Variable<Scalar, Rank, Space> by_place(Variable<Scalar, Rank, Space> const& x, F const& f) {
+[[nodiscard]] Variable<Scalar, Rank, Space> apply_to_rows(Variable<Scalar, Rank, Space> const& x, F const& f) {
   auto const y = f(x.as_rows());
   auto extent = x.value.extent;
   extent.back() = y.extent(1);

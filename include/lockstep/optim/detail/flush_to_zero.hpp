@@ -11,12 +11,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace optim::detail {
 /// by step. After some hundreds of steps, it or its product with the rate would be subnormal, and each operation on it
 /// ten times slower.
 template <int bits, class T>
-[[nodiscard, gnu::always_inline]] constexpr T flush(T x) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr T flush_to_zero(T x) noexcept {
   return std::abs(x) < std::numeric_limits<T>::min() * static_cast<T>(1 << bits) ? T{0} : x;
 }
-/// Returns flush(x) for x >= 0, with one operation less.
+/// Returns flush_to_zero(x) for x >= 0, with one operation less.
 template <int bits, class T>
-[[nodiscard, gnu::always_inline]] constexpr T flush_positive(T x) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr T flush_positive_to_zero(T x) noexcept {
   return x < std::numeric_limits<T>::min() * static_cast<T>(1 << bits) ? T{0} : x;
 }
 

@@ -12,14 +12,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace memory {
 
-/// Receives batches on the current device, one ahead: while one batch is read, the next is copied on its own stream
-/// into a second slab. Slabs are used in turn and keep their memory, also chunks that a larger batch outgrew. Freeing
-/// would wait for the device, and thus possibly for ranks that never arrive. After the largest batch nothing is
+/// Prefetches batches to the current device, double-buffered: while one batch is read, the next is copied on its own
+/// stream into a second slab. Slabs are used in turn and keep their memory, also chunks that a larger batch outgrew.
+/// Freeing would wait for the device, and thus possibly for ranks that never arrive. After the largest batch nothing is
 /// allocated, and batches of one shape alternate between two addresses. Copies are asynchronous only from page-locked
-/// memory; other memory is read before `receive` returns. Used by one thread at a time.
-class [[nodiscard]] CudaInbox {
+/// memory; other memory is read before `prefetch` returns. Used by one thread at a time.
+class [[nodiscard]] CudaPrefetcher {
  public:
-  static constexpr int places = 2;
+  static constexpr int slots = 2;
 
   /// Queues the copy of one tensor at a time. Integers stay integers; a null view stays null.
   class Copy {
@@ -37,71 +37,71 @@ class [[nodiscard]] CudaInbox {
     }
 
    private:
-    friend CudaInbox;
+    friend CudaPrefetcher;
     Copy(Scratch<CudaResource>& memory, Stream<CudaSpace> stream) noexcept : memory_(&memory), stream_(stream) {}
 
     Scratch<CudaResource>* memory_;
     Stream<CudaSpace> stream_;
   };
 
-  CudaInbox() = default;
-  CudaInbox(CudaInbox const&) = delete;
-  CudaInbox& operator=(CudaInbox const&) = delete;
-  ~CudaInbox() {
+  CudaPrefetcher() = default;
+  CudaPrefetcher(CudaPrefetcher const&) = delete;
+  CudaPrefetcher& operator=(CudaPrefetcher const&) = delete;
+  ~CudaPrefetcher() {
     if (reader_) cudaStreamSynchronize(reader_->get());
   }
 
-  /// Returns the result of f(copy) with its copies queued: a batch on the device, in the slab that is not open. The
+  /// Returns the result of f(copy) with its copies queued: a batch on the device, in the slab that is not active. The
   /// source may change once the batch has arrived. The copies wait only for earlier readers of that slab. After an
   /// exception, the copies so far are discarded, and the next user of the slab waits for them as for a batch.
   template <class F>
-  [[nodiscard]] auto receive(F&& f) {
-    last_ = 1 - opened_;
-    auto& place = places_[static_cast<std::size_t>(last_)];
-    place.memory.rewind({});
-    place.read.block(stream_.view());
+  [[nodiscard]] auto prefetch(F&& f) {
+    received_ = 1 - active_;
+    auto& slot = slots_[static_cast<std::size_t>(received_)];
+    slot.memory.rewind({});
+    slot.read.make_wait(stream_.view());
     try {
-      auto batch = std::forward<F>(f)(Copy(place.memory, stream_.view()));
-      place.arrived.record(stream_.view());
+      auto batch = std::forward<F>(f)(Copy(slot.memory, stream_.view()));
+      slot.arrived.record(stream_.view());
       return batch;
     } catch (...) {
-      mark_the_rest(place);
+      record_partial_copy(slot);
       throw;
     }
   }
   /// Returns whether the batch received last has been copied, so that its source is free. Does not wait.
-  [[nodiscard]] bool arrived() const { return places_[static_cast<std::size_t>(last_)].arrived.reached(); }
+  [[nodiscard]] bool arrived() const { return slots_[static_cast<std::size_t>(received_)].arrived.reached(); }
   /// Waits until it has arrived, or until the device fails; the next CUDA call reports the failure.
-  void wait() const noexcept { places_[static_cast<std::size_t>(last_)].arrived.await(); }
+  void wait() const noexcept { slots_[static_cast<std::size_t>(received_)].arrived.wait(); }
 
-  /// Lets `reader` read the batch received last instead of the one opened before. The reader waits for the batch; the
-  /// host does not. The reader must outlive the inbox.
-  void open(Stream<CudaSpace> reader) {
-    if (reader_) places_[static_cast<std::size_t>(opened_)].read.record(*reader_);
+  /// Lets `reader` read the batch received last instead of the active one. The reader waits for the batch; the
+  /// host does not. The reader must outlive the prefetcher.
+  void activate(Stream<CudaSpace> reader) {
+    if (reader_) slots_[static_cast<std::size_t>(active_)].read.record(*reader_);
     reader_ = reader;
-    opened_ = last_;
-    places_[static_cast<std::size_t>(opened_)].arrived.block(reader);
+    active_ = received_;
+    slots_[static_cast<std::size_t>(active_)].arrived.make_wait(reader);
   }
 
  private:
-  struct Place {
+  struct Slot {
     Scratch<CudaResource> memory;
     CudaEvent arrived, read;
   };
 
   /// The exception in flight already names the problem.
-  void mark_the_rest(Place& place) noexcept {
+  void record_partial_copy(Slot& slot) noexcept {
     try {
-      place.arrived.record(stream_.view());
+      slot.arrived.record(stream_.view());
     } catch (CudaError const&) {
       cudaStreamSynchronize(stream_.view().get());
     }
   }
 
-  std::array<Place, places> places_;
+  std::array<Slot, slots> slots_;
   CudaStream stream_;
   std::optional<Stream<CudaSpace>> reader_;
-  int last_ = 0, opened_ = 0;
+  int received_ = 0, active_ = 0;
 };
 
 }}}  // namespace lockstep::memory

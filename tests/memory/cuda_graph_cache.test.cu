@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/memory/cuda_recordings.cuh>
+#include <lockstep/memory/cuda_graph_cache.cuh>
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ class Numbered {
   /// Whether it was executed without separate queueing by the host.
   bool run(int number, std::uint64_t memory = 0) {
     auto const before = queued;
-    if (auto const* outcome = recordings.run(stream_, number, memory, [&] { return queue(number); })) {
+    if (auto const* outcome = cache.run(stream_, number, memory, [&] { return queue(number); })) {
       CHECK(*outcome == 2 * number);
       return queued == before;
     }
@@ -29,7 +29,7 @@ class Numbered {
   }
   [[nodiscard]] int value() const { return to_.values()[0]; }
 
-  memory::CudaRecordings<int, int> recordings;
+  memory::CudaGraphCache<int, int> cache;
   int queued = 0;
   int waits = 0;  // how often the work will wait for the stream
 
@@ -47,7 +47,7 @@ class Numbered {
 }  // namespace
 
 TEST_CASE("work is recorded at its second call, and replayed from then on") {
-  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  if (!lockstep_test::has_gpu("memory::CudaGraphCache")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());
   for (int round = 0; round < 4; ++round)
@@ -56,25 +56,25 @@ TEST_CASE("work is recorded at its second call, and replayed from then on") {
       CHECK(work.value() == number);
     }
   CHECK(work.queued == 4);
-  CHECK(work.recordings.recorded() == 2);
+  CHECK(work.cache.graphs() == 2);
 }
 
 TEST_CASE("if memory has moved, all work is recorded again") {
-  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  if (!lockstep_test::has_gpu("memory::CudaGraphCache")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());
   for (int i = 0; i < 3; ++i) work.run(3), work.run(5);
   CHECK_FALSE(work.run(3, 1));
-  CHECK(work.recordings.recorded() == 1);
+  CHECK(work.cache.graphs() == 1);
   CHECK(work.run(3, 1));
   CHECK(work.value() == 3);
 }
 
 TEST_CASE("the most recently used keys are kept") {
-  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  if (!lockstep_test::has_gpu("memory::CudaGraphCache")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());
-  auto const most = static_cast<int>(decltype(work.recordings)::most_keys);
+  auto const most = static_cast<int>(decltype(work.cache)::max_keys);
   for (int number = 0; number < most; ++number) work.run(number), work.run(number);
   CHECK(work.run(0));
   CHECK_FALSE(work.run(100));  // replaces key 1
@@ -85,7 +85,7 @@ TEST_CASE("the most recently used keys are kept") {
 }
 
 TEST_CASE("work that cannot be recorded is tried twice, and then executed directly") {
-  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  if (!lockstep_test::has_gpu("memory::CudaGraphCache")) return;
   memory::CudaStream const stream;
   Numbered once(stream.view()), always(stream.view());
   always.waits = 1000;
@@ -100,12 +100,12 @@ TEST_CASE("work that cannot be recorded is tried twice, and then executed direct
 }
 
 TEST_CASE("other errors of the work propagate") {
-  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  if (!lockstep_test::has_gpu("memory::CudaGraphCache")) return;
   memory::CudaStream const stream;
   Numbered work(stream.view());
   work.run(1);
   auto const fail = [&] {
-    return work.recordings.run(stream.view(), 1, 0, []() -> int { throw std::runtime_error("no"); });
+    return work.cache.run(stream.view(), 1, 0, []() -> int { throw std::runtime_error("no"); });
   };
   CHECK_THROWS_WITH_AS(static_cast<void>(fail()), "no", std::runtime_error);
   work.run(1);

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/activation.hpp>
+#include <lockstep/nn/autograd/parameter.hpp>
+#include <lockstep/nn/autograd/variable.hpp>
+#include <lockstep/nn/detail/argument_checks.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+
+/// Base of BatchNorm and GroupNorm: a weight and a bias for each channel, and the checks of input and activation.
+class ChannelNorm {
+ public:
+  [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
+
+  /// Rejects a batch's tensor or column at compile time: the layer takes a Variable.
+  template <class Context, BatchTensor X>
+  VariableOf<Context, 2> forward(Context&, X const& x) const {
+    return reject_batch_tensor<VariableOf<Context, 2>>(x);
+  }
+
+ protected:
+  explicit ChannelNorm(Index channels)
+      : weight_{{channels}, Initializer::constant(1)}, bias_{{channels}, Initializer::constant(0)} {}
+
+  /// @throws ConfigError for gelu
+  static void check_activation(char const* layer, kernel::Activation activation) {
+    expect<ConfigError>(activation != kernel::Activation::gelu, [&] {
+      return std::string(layer) + ": activation gelu; only none and relu are fused with it: apply nn::gelu after it";
+    });
+  }
+  /// @throws ShapeError unless the last extent of x is the number of channels
+  template <std::size_t Rank>
+  void check_channels(char const* layer, std::array<Index, Rank> const& x) const {
+    expect<ShapeError>(x.back() == channels(), [&] {
+      return weight_.layer(layer) + ": the input is " + to_string(x) + " and the layer has " +
+             std::to_string(channels()) + " channels; the last extent must be " + std::to_string(channels());
+    });
+  }
+
+  Parameter weight_, bias_;
+};
+
+}}}  // namespace lockstep::nn::detail
