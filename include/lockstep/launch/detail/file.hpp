@@ -15,8 +15,13 @@ class [[nodiscard]] File {
   File() = default;
   explicit File(int descriptor) noexcept : descriptor_(descriptor) {}
   File(File&& other) noexcept : descriptor_(other.release()) {}
-  File& operator=(File&& other) noexcept;
-  ~File();
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
 
   [[nodiscard]] int get() const noexcept { return descriptor_; }
   int release() noexcept { return std::exchange(descriptor_, -1); }
@@ -27,13 +32,19 @@ class [[nodiscard]] File {
 
 /// Returns the time left for poll: at least 0, rounded up, so that the deadline has passed when it returns 0; -1 for no
 /// deadline.
-[[nodiscard]] int milliseconds_until(Deadline deadline) noexcept;
+[[nodiscard]] inline int milliseconds_until(Deadline deadline) noexcept {
+  if (deadline == no_deadline) return -1;
+  auto const left = (deadline - Clock::nanoseconds() + 999'999) / 1'000'000;
+  return left < 0 ? 0 : left > 1'000'000 ? 1'000'000 : static_cast<int>(left);
+}
 
 /// Waits until a read returns at once, with data, an error or the end. Returns false at the deadline.
-[[nodiscard]] bool readable(int file, Deadline deadline) noexcept;
+[[nodiscard]] inline bool readable(int file, Deadline deadline) noexcept {
+  for (;;) {
+    pollfd polled{file, POLLIN, 0};
+    if (::poll(&polled, 1, milliseconds_until(deadline)) > 0) return true;
+    if (Clock::nanoseconds() >= deadline) return false;  // else a signal came, or the deadline is far away
+  }
+}
 
 }}}  // namespace lockstep::launch::detail
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/detail/file.ipp>
-#endif

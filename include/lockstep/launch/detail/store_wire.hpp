@@ -30,7 +30,9 @@ struct StoreHello {
   std::int32_t size = 0;
   StoreLineKind kind = StoreLineKind::calls;
 
-  static std::string_view welcome() noexcept;
+  static std::string_view welcome() noexcept {
+    return {reinterpret_cast<char const*>(&right_magic), sizeof right_magic};
+  }
 };
 
 enum class StoreCall : std::uint8_t { set = 1, get, add, leave, gather, contributors, ended };
@@ -74,15 +76,26 @@ T from_store(std::string_view bytes) noexcept {
   return plain;
 }
 
-std::string store_message(std::uint8_t what, std::string_view key, std::string_view value, int rank = 0);
+inline std::string store_message(std::uint8_t what, std::string_view key, std::string_view value, int rank = 0) {
+  StoreHead head{what, {}, rank, static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
+  std::string out(sizeof head, '\0');
+  std::memcpy(out.data(), &head, sizeof head);
+  return out.append(key).append(value);
+}
 
 /// Makes the system detect a lost host or network within `seconds`. It probes an idle connection each second, or a
 /// hundred times for a long limit. For `news` it also limits how long sent data may stay unacknowledged. This does not
 /// apply to `calls`, whose owner may not read while it works.
-void notice_silence(int file, double seconds, StoreLineKind kind) noexcept;
+inline void notice_silence(int file, double seconds, StoreLineKind kind) noexcept {
+  int const on = 1, whole = static_cast<int>(seconds), interval = 1 + whole / 100,
+            count = std::max(1, whole / interval - 2),
+            milliseconds = kind == StoreLineKind::news ? static_cast<int>(seconds * 1000) : 0;
+  ::setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &interval, sizeof interval);
+  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+  ::setsockopt(file, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+  ::setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
 
 }}}  // namespace lockstep::launch::detail
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/detail/store_wire.ipp>
-#endif

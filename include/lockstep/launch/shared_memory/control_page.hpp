@@ -30,38 +30,85 @@ struct ControlPage {
   std::array<detail::RankRecord, most_local_ranks> ranks;
 
   [[nodiscard]] detail::RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] detail::RankRecord const& operator[](int rank) const noexcept;
+  [[nodiscard]] detail::RankRecord const& operator[](int rank) const noexcept {
+    return ranks[static_cast<std::size_t>(rank)];
+  }
 
   /// Returns the rank that failed first, or -1.
   [[nodiscard]] int first_failure() const noexcept { return first_failure_.load(std::memory_order_acquire) - 1; }
 
   /// Marks the rank as running.
-  void join(int rank, int pid) noexcept;
+  void join(int rank, int pid) noexcept {
+    (*this)[rank].pid.store(pid, std::memory_order_relaxed);
+    (*this)[rank].state.store(detail::RankState::running, std::memory_order_release);
+  }
   /// Marks a rank on another host as running.
-  void join(int rank, int pid, std::string_view host) noexcept;
+  void join(int rank, int pid, std::string_view host) noexcept {
+    auto& record = (*this)[rank];
+    record.host[host.copy(record.host, sizeof record.host - 1)] = '\0';
+    record.elsewhere.store(true, std::memory_order_release);
+    join(rank, pid);
+  }
   /// Marks the rank's work as finished. A rank that ended with an error counts as failed, since others would wait for
   /// it in vain.
-  void end(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept;
+  void end(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
+    auto& record = (*this)[rank];
+    record.exit_code = exit_code;
+    record.signal = signal;
+    record.say(message);
+    bool const failed = exit_code != 0 || signal != 0;
+    record.state.store(failed ? detail::RankState::failed : detail::RankState::ended, std::memory_order_release);
+    std::int32_t none = 0;
+    if (failed) first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
+  }
   /// Marks this rank's own end. Two of its threads may call this: a signal handler's and its own. The first call
   /// counts; the other returns once the record is written.
-  void end_itself(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept;
+  void end_itself(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
+    auto& record = (*this)[rank];
+    if (!record.ends_itself.exchange(true, std::memory_order_acq_rel)) return end(rank, exit_code, signal, message);
+    for (;; ::sched_yield()) {
+      auto const state = record.state.load(std::memory_order_acquire);
+      if (state == detail::RankState::ended || state == detail::RankState::failed) return;
+    }
+  }
   /// Marks a rank as lost whose process is gone for an unknown reason. Does nothing if the rank's end is already known.
-  void lose(int rank) noexcept;
+  void lose(int rank) noexcept {
+    auto& state = (*this)[rank].state;
+    auto before = state.load(std::memory_order_acquire);
+    if (before == detail::RankState::ended || before == detail::RankState::failed) return;
+    std::int32_t none = 0;
+    if (state.compare_exchange_strong(before, detail::RankState::lost, std::memory_order_acq_rel))
+      first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
+  }
   /// Returns true for the first caller, which then reports the failure to the user.
   [[nodiscard]] bool report_once() noexcept { return reported_.exchange(1, std::memory_order_acq_rel) == 0; }
   /// Returns true once `end` or `lose` was called for the rank.
-  [[nodiscard]] bool over(int rank) const noexcept;
+  [[nodiscard]] bool over(int rank) const noexcept {
+    auto const state = (*this)[rank].state.load(std::memory_order_acquire);
+    return state != detail::RankState::absent && state != detail::RankState::running;
+  }
 
   /// Returns "rank 1 (pid 4242)", or "rank 1 (pid 4242 on node7)" for a rank on another host.
-  [[nodiscard]] std::string who(int rank) const;
+  [[nodiscard]] std::string who(int rank) const {
+    auto const& record = (*this)[rank];
+    auto const pid = record.pid.load(std::memory_order_relaxed);
+    auto const where = record.elsewhere.load(std::memory_order_acquire) ? std::string(" on ") + record.host : "";
+    return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + where + ")" : "");
+  }
   /// Returns whether the rank ended with an error of its own that it has reported.
-  [[nodiscard]] bool says_why(int rank) const noexcept;
+  [[nodiscard]] bool says_why(int rank) const noexcept {
+    auto const& record = (*this)[rank];
+    return record.state.load(std::memory_order_acquire) == detail::RankState::failed && record.signal == 0 &&
+           record.message[0] != '\0';
+  }
   /// Returns "rank 1 (pid 4242) was killed by signal 9 (Killed)".
-  [[nodiscard]] std::string tell(int rank) const;
+  [[nodiscard]] std::string tell(int rank) const {
+    auto const name = who(rank);
+    auto const& record = (*this)[rank];
+    bool const names_itself = record.state.load(std::memory_order_acquire) == detail::RankState::failed &&
+                              record.signal == 0 && std::string_view(record.message).substr(0, name.size()) == name;
+    return names_itself ? record.message : name + " " + record.happened();
+  }
 };
 
 }}}  // namespace lockstep::launch
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/shared_memory/control_page.ipp>
-#endif

@@ -34,7 +34,10 @@ class Store {
   explicit Store(detail::StoreLine line) : line_(std::move(line)) {}
   Store(Store const&) = delete;
   Store& operator=(Store const&) = delete;
-  ~Store();
+  ~Store() {
+    auto const message = detail::store_message(static_cast<std::uint8_t>(detail::StoreCall::leave), {}, {});
+    (void)::send(line_.descriptor(), message.data(), message.size(), MSG_NOSIGNAL);
+  }
 
   /// Stores the bytes under the name and replaces its previous value.
   /// @param bytes at most 1 MiB
@@ -45,12 +48,19 @@ class Store {
   /// after `wait_seconds`
   [[nodiscard]] std::string get(std::string_view name) { return call(detail::StoreCall::get, name, {}); }
   /// Adds to the number under the name and returns the sum. An unset name counts as 0.
-  std::int64_t add(std::string_view name, std::int64_t more);
+  std::int64_t add(std::string_view name, std::int64_t more) {
+    auto const text = call(detail::StoreCall::add, name, {reinterpret_cast<char const*>(&more), sizeof more});
+    std::int64_t sum = 0;
+    std::memcpy(&sum, text.data(), text.size() < sizeof sum ? text.size() : sizeof sum);
+    return sum;
+  }
 
   /// Contributes this rank's bytes to a gather of `members` ranks under the name. The name is free again once all have
   /// contributed.
   /// @param bytes at most 1 MiB
-  void contribute(std::string_view name, std::string_view bytes, int members);
+  void contribute(std::string_view name, std::string_view bytes, int members) {
+    line_.send(message_of(detail::StoreCall::gather, name, bytes, members));
+  }
   /// Contributes without blocking. If the server does not take all bytes at once, calls `await(done)`, which must
   /// return once `done()` is true.
   template <class Await>
@@ -120,12 +130,44 @@ class Store {
   }
 
  private:
-  static std::string message_of(detail::StoreCall what, std::string_view key, std::string_view value, int members = 0);
-  std::string call(detail::StoreCall what, std::string_view key, std::string_view value);
+  static std::string message_of(detail::StoreCall what, std::string_view key, std::string_view value, int members = 0) {
+    if (key.size() > detail::most_store_bytes || value.size() > detail::most_store_bytes)
+      throw ConfigError("Store: '" + std::string(key.substr(0, 64)) + "' has " + std::to_string(value.size()) +
+                        " bytes; at most " + std::to_string(detail::most_store_bytes) + " can be stored");
+    return detail::store_message(static_cast<std::uint8_t>(what), key, value, members);
+  }
+  std::string call(detail::StoreCall what, std::string_view key, std::string_view value) {
+    line_.send(message_of(what, key, value));
+    if (auto text = answer(deadline_in(line_.address().wait_seconds), key)) return std::move(*text);
+    throw CommunicationError("Store: rank " + std::to_string(line_.address().rank) + " received no '" +
+                             std::string(key) + "' in time from " + line_.where());
+  }
   /// Returns the answer to the last call, or nullopt at the deadline.
-  std::optional<std::string> answer(Deadline deadline, std::string_view key);
+  std::optional<std::string> answer(Deadline deadline, std::string_view key) {
+    while (auto message = line_.wait(deadline)) {
+      if (keep(*message)) continue;
+      switch (message->what) {
+        case detail::StoreReply::lost:
+          throw RankLost(message->rank, message->value + "; rank " + std::to_string(line_.address().rank) +
+                                            " was waiting for '" + std::string(key) + "'");
+        case detail::StoreReply::refused:
+          throw ConfigError("Store: " + line_.where() + " refuses: " + message->value);
+        default:
+          return std::move(message->value);
+      }
+    }
+    return std::nullopt;
+  }
   /// Keeps gathered contributions and drops late answers. Returns whether the message was one of these.
-  bool keep(detail::StoreLine::Message& message);
+  bool keep(detail::StoreLine::Message& message) {
+    if (message.what == detail::StoreReply::gathered) {
+      gathered_[std::move(message.key)] = std::move(message.value);
+      return true;
+    }
+    if (late_ == 0) return false;
+    --late_;
+    return true;
+  }
 
   detail::StoreLine line_;
   int late_ = 0;  // expected answers that are no longer of interest
@@ -133,7 +175,3 @@ class Store {
 };
 
 }}}  // namespace lockstep::launch
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/store/store.ipp>
-#endif

@@ -8,19 +8,53 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns "Slurm's srun started 4 tasks (SLURM_PROCID=2, SLURM_STEP_NUM_TASKS=4)".
-std::string tell_source(LaunchSource const& source, Lookup variable);
+inline std::string tell_source(LaunchSource const& source, Lookup variable) {
+  auto const& names = *source.names;
+  return std::string(name(source.launcher())) + " (" + tell_variable(variable, names.rank) +
+         (names.size ? ", " + tell_variable(variable, names.size) : "") + ")";
+}
 
 /// Returns whether `outer` can have started `inner`, or both have equal values.
-bool agrees(LaunchSource const& inner, LaunchSource const& outer, Lookup variable);
+inline bool agrees(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
+  if (outer.size == 1 || outer.size < 0) return true;                   // a single task
+  bool const multiplied = inner.size == outer.size * inner.local_size;  // a torchrun agent in each task
+  if (inner.launcher() == Launcher::torchrun && variable("TORCHELASTIC_RUN_ID")) return multiplied;
+  bool const same_place = inner.local_size == outer.local_size || inner.local_size < 0 || outer.local_size < 0;
+  if (inner.rank == outer.rank && inner.size == outer.size && same_place) return true;
+  if (inner.launcher() == Launcher::torchrun) return multiplied;
+  // mpirun starts one daemon per node by srun, except on its own node.
+  bool const daemons = outer.launcher() == Launcher::slurm && outer.local_size == 1;
+  return daemons && inner.local_size < inner.size && inner.size >= outer.size;
+}
 
 /// Rejects more ranks than GPUs on a node: an agent in every task instead of one per node. @throws ConfigError
-void refuse_crowded_gpus(LaunchSource const& inner, LaunchSource const& outer, Lookup variable);
+inline void refuse_crowded_gpus(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
+  auto const* const text = variable("SLURM_GPUS_ON_NODE");
+  if (!text || inner.launcher() != Launcher::torchrun || outer.local_size < 2 || inner.local_size < 2) return;
+  auto const gpus = static_cast<int>(
+      parse_variable("SLURM_GPUS_ON_NODE", text, 0, most_ranks, "; it was set by another program, or lost"));
+  if (gpus == 0 || outer.local_size * inner.local_size <= gpus) return;
+  throw ConfigError("launch: " + std::to_string(outer.local_size) + " tasks x " + std::to_string(inner.local_size) +
+                    " processes for " + text + " GPUs on this node: srun started " + std::to_string(outer.local_size) +
+                    " tasks here (" + outer.names->local_size + "), and torchrun in each of them " +
+                    tell_variable(variable, inner.names->local_size) +
+                    "; give srun one task for each node (--ntasks-per-node=1), or leave torchrun out");
+}
 
 /// Checks two launchers against each other. @throws ConfigError if they contradict each other
-void check_agreement(LaunchSource const& inner, LaunchSource const& outer, Lookup variable);
+inline void check_agreement(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
+  if (agrees(inner, outer, variable)) return refuse_crowded_gpus(inner, outer, variable);
+  bool const multiplied = inner.size > 1 && inner.size == inner.local_size;
+  std::string const both = tell_source(inner, variable) + " and " + tell_source(outer, variable);
+  std::string const choice =
+      ", or settle it with LOCKSTEP_LAUNCHER=single, torchrun, openmpi, mvapich, pmix, pmi or slurm";
+  if (inner.launcher() == Launcher::torchrun && multiplied)
+    throw ConfigError("launch: " + std::to_string(outer.size) + " tasks x " + std::to_string(inner.local_size) +
+                      " processes: " + both + " do not make one run, but " + std::to_string(outer.size) +
+                      " separate runs; start torchrun once for each node, with --nnodes" + choice);
+  throw ConfigError("launch: " + both + " disagree about this process, so that some ranks would " +
+                    "run separately or wait forever; start it with one of them" +
+                    (outer.launcher() == Launcher::slurm ? " (for MPI: srun --mpi=pmix or --mpi=pmi2)" : "") + choice);
+}
 
 }}}  // namespace lockstep::launch::detail
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/environment/detail/check_launchers.ipp>
-#endif

@@ -21,10 +21,27 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 /// reports it.
 /// @returns `train`'s exit code, or the exit code for its exception
 /// @throws ConfigError if the ranks do not meet
-int run_joined_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train);
+inline int run_joined_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train) {
+  Meeting meeting(job_key(place), place.rank, place.size);
+  auto world = placed_world(place, options, Engine::process);
+  std::vector<File> peers(static_cast<std::size_t>(place.size));
+  if (place.rank == 0) {
+    world.job = new_job();
+    world.segment = SharedSegment::between_processes(place.size, world.job);
+    peers = meeting.host(world.segment->descriptor(), world.job, options.join_seconds);
+  } else {
+    auto joined = meeting.attend(options.join_seconds);
+    world.job = joined.job;
+    world.segment = SharedSegment::attach(joined.memory.get(), place.size, world.job);
+    joined.memory.release();
+    peers[0] = std::move(joined.connection);
+  }
+  RankWatch watch(world.segment->control(), place.rank, std::move(peers), options);
+  world.stop_request = watch.request();
+  auto const code = rank_main(world, train);
+  watch.report();
+  if (place.rank == 0) watch.wait_for_peers(), watch.report();
+  return code;
+}
 
 }}}  // namespace lockstep::launch::detail
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/run/detail/joined_rank.ipp>
-#endif

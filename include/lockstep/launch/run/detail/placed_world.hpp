@@ -8,10 +8,17 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns the World of a rank that another launcher has started, before the ranks meet.
-World placed_world(Environment const& place, Options const& options, Engine engine);
+inline World placed_world(Environment const& place, Options const& options, Engine engine) {
+  World world;
+  world.rank = place.rank;
+  world.size = place.size;
+  world.local_rank = place.local_rank;
+  world.local_size = place.local_size;
+  world.engine = engine;
+  world.limits = options.limits;
+  world.warn = options.warn;
+  world.restarts = place.restarts;
+  return world;
+}
 
 }}}  // namespace lockstep::launch::detail
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/run/detail/placed_world.ipp>
-#endif

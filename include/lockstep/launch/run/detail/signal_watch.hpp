@@ -23,19 +23,52 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 /// one receives signals and must be destroyed first.
 class [[nodiscard]] SignalWatch {
  public:
-  explicit SignalWatch(OnSignal on_signal = OnSignal::end);
+  explicit SignalWatch(OnSignal on_signal = OnSignal::end) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+      throw ConfigError(std::string("launch: the system refused to watch signals (pipe2): ") + std::strerror(errno));
+    heard_ = File(ends[0]), says_ = File(ends[1]);
+    earlier_owner_ = owner_.exchange(::getpid());
+    earlier_ = says_to_.exchange(says_.get());
+    struct sigaction hears {};
+    hears.sa_handler = hear;
+    hears.sa_flags = SA_RESTART;
+    sigset_t watched;
+    ::sigemptyset(&watched);
+    for (auto& [signal, taken, before] : watched_) {
+      bool const asks = signal == SIGUSR1 || signal == SIGHUP;
+      taken = (!asks || on_signal == OnSignal::ask) && ::sigaction(signal, nullptr, &before) == 0 &&
+              before.sa_handler != SIG_IGN && ::sigaction(signal, &hears, nullptr) == 0;
+      if (taken) ::sigaddset(&watched, signal);
+    }
+    ::pthread_sigmask(SIG_UNBLOCK, &watched, &mask_before_);
+  }
   SignalWatch(SignalWatch const&) = delete;
   SignalWatch& operator=(SignalWatch const&) = delete;
-  ~SignalWatch();
+  ~SignalWatch() {
+    for (auto const& each : watched_)
+      if (each.taken) ::sigaction(each.signal, &each.before, nullptr);
+    says_to_ = earlier_;
+    auto const owner = owner_.exchange(earlier_owner_);
+    while (saying_ > 0 && owner == ::getpid()) std::this_thread::yield();  // before their descriptor is closed
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
 
   [[nodiscard]] int descriptor() const noexcept { return heard_.get(); }
   /// Returns the mask of blocked signals before the watch, for processes to start.
   [[nodiscard]] sigset_t const& mask_before() const noexcept { return mask_before_; }
   /// Returns the next received signal, or 0.
-  [[nodiscard]] int next() const noexcept;
+  [[nodiscard]] int next() const noexcept {
+    unsigned char signal = 0;
+    return ::read(heard_.get(), &signal, 1) == 1 ? signal : 0;
+  }
 
   /// Applies the signal's usual effect to this process.
-  void meet(int signal) const noexcept;
+  void meet(int signal) const noexcept {
+    for (auto const& each : watched_)
+      if (each.taken && each.signal == signal) ::sigaction(signal, &each.before, nullptr);
+    ::kill(::getpid(), signal);
+  }
 
  private:
   struct Watched {
@@ -44,7 +77,19 @@ class [[nodiscard]] SignalWatch {
     struct sigaction before {};
   };
 
-  static void hear(int signal) noexcept;
+  static void hear(int signal) noexcept {
+    auto const before = errno;
+    if (::getpid() != owner_) {  // a fork, which shares the pipe
+      ::signal(signal, SIG_DFL);
+      ::raise(signal);
+      return;
+    }
+    ++saying_;
+    auto const number = static_cast<unsigned char>(signal);
+    static_cast<void>(::write(says_to_, &number, 1) == 1);
+    --saying_;
+    errno = before;
+  }
 
   // State for the handler.
   static inline std::atomic<int> says_to_ = -1, saying_ = 0;
@@ -58,7 +103,3 @@ class [[nodiscard]] SignalWatch {
 };
 
 }}}  // namespace lockstep::launch::detail
-
-#if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/launch/run/detail/signal_watch.ipp>
-#endif
