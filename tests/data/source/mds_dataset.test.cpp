@@ -76,6 +76,17 @@ TEST_CASE("there are more shards than may be open at once") {
   CHECK(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}) == before);
 }
 
+TEST_CASE("shards are read from folders below the index, as merged indices name them") {
+  Folder const folder;
+  for (auto const* part : {"en", "de"}) std::filesystem::create_directory(folder / part);
+  write_file(folder / "en/shard.00000.mds", shard({sample("one", 1, 1), sample("two", 2, 2)}));
+  write_file(folder / "de/shard.00000.mds", shard({sample("drei", 3, 3)}));
+  auto const mds = folder.open(entry("en/shard.00000.mds", 2) + "," + entry("de/shard.00000.mds", 1));
+  REQUIRE(mds.size() == 3);
+  CHECK(mds.get(1).text("caption") == "two");
+  CHECK(mds.get(2).text("caption") == "drei");
+}
+
 TEST_CASE("unreadable files are refused by name") {
   Folder const folder;
   auto const refused = [&](std::string const& shards, char const* why) {
@@ -83,7 +94,9 @@ TEST_CASE("unreadable files are refused by name") {
   };
   refused("", "has no sample");
   refused(entry("none.mds", 1), "cannot be opened");
-  refused(entry("../x.mds", 1), "must be in the same folder as its index");
+  refused(entry("../x.mds", 1), "must be in the folder of its index or below it");
+  refused(entry("en/../../x.mds", 1), "must be in the folder of its index or below it");
+  refused(entry("/x.mds", 1), "must be in the folder of its index or below it");
   refused(entry("shard.00000.mds", 3), "holds 2 samples, and the index says 3");
   refused(entry("none.mds", 1, columns, "\"zstd\""), "is compressed (zstd)");
   CHECK(folder.open(entry("shard.00001.mds", 1, columns, "\"zstd\"")).size() == 1);  // already decompressed

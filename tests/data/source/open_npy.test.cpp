@@ -65,11 +65,29 @@ TEST_CASE("damaged and unreadable files are refused with file and reason") {
   refused(npy_of("<c8", "(1,)", std::string(8, 'x')), "of the type \"<c8\"");
   refused(npy_of("|O", "(1,)", std::string(8, 'x')), "of the type");
   refused(npy_of("<f3", "(1,)", std::string(8, 'x')), "of the type");
-  refused(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", "abcd"), "column by column");
+  refused(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", std::string(16, 'x')), "column by column");
+  refused(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,), }", "abcd"), "the fortran_order \"1\"");
+  refused(npy_of("|V2", "(2,)", "abcd"), "bfloat16 as ml_dtypes saves it");
   refused(npy("{'descr': '<f4', 'fortran_order': False, }", "abcd"), "lacks descr or shape");
   refused(npy("{'descr': [('a', '<f4')], 'shape': (1,), }", "abcd"), "no '''");
   refused(npy("{'colour': 'red', }", ""), "the key \"colour\"");
   refused(npy("{'descr': '<f4", ""), "a quote that does not close");
+}
+
+TEST_CASE("a column-major array with one extent other than 1 is read, as Julia and Fortran write vectors") {
+  File const file;
+  for (auto const* shape : {"(3,)", "(3, 1)", "(1, 3)", "(1, 3, 1)"}) {
+    auto const header = std::string("{'descr': '<f4', 'fortran_order': True, 'shape': ") + shape + ", }";
+    CHECK(file.open(npy(header, bytes_of(std::vector<float>{1, 2, 3}))).numbers<float>() ==
+          std::vector<float>{1, 2, 3});
+  }
+}
+
+TEST_CASE("bfloat16 is read as ml_dtypes saves it") {
+  File const file;
+  auto const array = file.open(npy_of("<V2", "(3,)", bytes_of(std::vector<std::uint16_t>{0x3f80, 0x4000, 0xc040})));
+  CHECK(array.type().name() == "bfloat16");
+  CHECK(array.numbers<float>() == std::vector<float>{1, 2, -3});
 }
 
 TEST_CASE("a bool is 0 or 1") {

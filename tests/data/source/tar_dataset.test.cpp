@@ -207,13 +207,65 @@ TEST_CASE("damaged and truncated archives are refused, also if they are truncate
     if (at < 148 || at > 155) CHECK_THROWS_AS(archive.open(damaged), DataError);
   }
   CHECK_THROWS_WITH_AS(archive.open(std::string(2000, 'x')), doctest::Contains("decompress it first"), DataError);
-  CHECK_THROWS_WITH_AS(archive.open(end), doctest::Contains("holds no file"), DataError);
+  CHECK_THROWS_WITH_AS(archive.open(member(".hidden", "x") + end), doctest::Contains("holds no file"), DataError);
   CHECK_THROWS_AS(archive.open(member("p", "99 path=x\n", 'x') + whole), DataError);
   CHECK_THROWS_AS(archive.open(member("p", "9 size=x\n", 'x') + whole), DataError);
   CHECK_THROWS_AS(archive.open(member("a", "a", '0', std::string(12, '\xff'))), DataError);
   auto const tar = archive.open(whole);
   std::filesystem::resize_file(archive / "a.tar", 700);
   CHECK_THROWS_WITH_AS(static_cast<void>(tar.get(0)), doctest::Contains("ends at byte 700"), DataError);
+}
+
+TEST_CASE("concatenated archives are read as one, with and without padding between them") {
+  Archive const archive;
+  auto const first = member("1.txt", "one") + member("2.txt", "two"), second = member("3.txt", "three");
+  for (std::size_t const zeros : {512U, 1024U, 10240U, 512U * 300U}) {
+    auto const tar = archive.open(first + std::string(zeros, '\0') + second + end);
+    REQUIRE(tar.size() == 3);
+    CHECK(text(tar.get(2).at("txt")) == "three");
+  }
+  CHECK_THROWS_WITH_AS(archive.open(first + end + std::string(512, 'x')), doctest::Contains("at byte 3072 is damaged"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(archive.open(first + end + "x"), doctest::Contains("needs 512 bytes from byte 3072"), DataError);
+}
+
+TEST_CASE("an archive without files has no samples, so that it can be one of many shards") {
+  Archive const archive;
+  for (int time = 0; time < 2; ++time) {
+    CHECK(archive.open(end, data::TarIndex::keep).size() == 0);
+    CHECK(archive.open(member("train/", "", '5') + end).size() == 0);
+  }
+  CHECK_THROWS_AS(archive.open(""), DataError);
+}
+
+TEST_CASE("WebDataset's metadata and hidden files are skipped and counted") {
+  Archive const archive;
+  auto const tar = archive.open(member("__meta__", "{}") + member("__shard__/a.json", "{}") + member("1.txt", "one") +
+                                member("__main__.py", "x") + member("a/__meta__", "y") + member(".hidden", "z") + end);
+  REQUIRE(tar.size() == 3);
+  CHECK(tar.get(0).key == "1");
+  CHECK(tar.get(1).key == "__main__");
+  CHECK(tar.get(2).key == "a/__meta__");
+  CHECK(tar.skipped() == 3);
+}
+
+TEST_CASE("a symbolic link has the bytes of its target file, which must precede it") {
+  Archive const archive;
+  auto const link = [](std::string const& name, std::string const& target) {
+    auto header = member(name, "", '2');
+    header.replace(157, target.size(), target);
+    sign(header);
+    return header;
+  };
+  auto const tar =
+      archive.open(member("a/1.jpg", "image") + link("b/2.jpg", "../a/1.jpg") + link("a/3.jpg", "1.jpg") + end);
+  REQUIRE(tar.size() == 3);
+  CHECK(text(tar.get(1).at("jpg")) == "image");
+  CHECK(text(tar.get(2).at("jpg")) == "image");
+  CHECK_THROWS_WITH_AS(archive.open(link("1.jpg", "/data/1.jpg") + end),
+                       doctest::Contains("holds \"1.jpg\" as a symbolic link to \"/data/1.jpg\", which does not come "
+                                         "before it; write the archive with --dereference"),
+                       DataError);
 }
 
 TEST_CASE("a hard link has the bytes of its target member") {

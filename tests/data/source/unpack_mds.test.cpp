@@ -96,5 +96,5 @@ TEST_CASE("shards that cannot be decompressed are refused by name and leave no f
   folder.index(plain.size(), "gz");
   refused(whole, "is compressed with gz");
   folder.index(plain.size(), "zstd", "../shard.mds.zstd");
-  refused(whole, "must be in the same folder as its index");
+  refused(whole, "must be in the folder of its index or below it");
 }

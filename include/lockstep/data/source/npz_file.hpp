@@ -16,7 +16,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// A .npz archive with arrays by name. Opens the file and reads its directory once for all arrays. Closes the file when
 /// this object and all of its arrays are destroyed.
-/// @throws DataError if the file is damaged, or an array in it is compressed (np.savez does not compress)
+/// Other files of the archive do not matter, whatever their names and compression.
+/// @throws DataError if the file is damaged
 /// @source PKWARE APPNOTE 6.3, with Zip64
 class NpzFile {
  public:
@@ -33,7 +34,8 @@ class NpzFile {
   }
   [[nodiscard]] bool has(std::string_view name) const { return find(name) != entries_.end(); }
   /// Returns an array whose rows are read from the archive in place.
-  /// @throws DataError if the archive has no such array, or the array is damaged
+  /// @throws DataError if the archive has no such array, or the array is damaged, encrypted or compressed (np.savez
+  /// does not compress)
   [[nodiscard]] FileArray array(std::string_view name) const {
     auto const found = find(name);
     if (found == entries_.end()) {

@@ -54,8 +54,11 @@ enum class TarIndex {
 
 /// Reads the samples of a tar archive in WebDataset's convention. Files whose paths are equal up to the first dot of
 /// the name are one sample. Reads the headers once; then any sample takes one call per member. The archive stays open.
-/// Decode with data::Transform. Copies share archive and index. Thread-safe.
-/// @throws DataError if the archive or its index is damaged, has no sample, or is shortened while it is read
+/// Skips hidden files, and metadata whose path begins with a name such as `__meta__`; `skipped` counts them. An archive
+/// without files has no samples, such as one of many shards. Reads concatenated archives as one. Decode with
+/// data::Transform. Copies share archive and index. Thread-safe.
+/// @throws DataError if the archive or its index is damaged, has only skipped files, or is shortened while it is read
+/// @throws DataError if a file is sparse, or a link to a file that does not precede it
 /// @source POSIX.1-2001 (ustar, pax), GNU tar's long names and base-256 sizes
 class TarDataset {
  public:
@@ -65,13 +68,16 @@ class TarDataset {
     auto members = index == TarIndex::keep ? read_index(index_path) : std::vector<detail::TarEntry>();
     if (members.empty()) {
       members = detail::TarParser(*file_).take();
-      if (index == TarIndex::keep) write_index(index_path, members);
+      if (index == TarIndex::keep && !members.empty()) write_index(index_path, members);
     }
     auto samples = std::make_shared<Samples>();
     std::unordered_map<std::string, std::size_t> known;  // key to sample
     for (auto& member : members) {
       auto const name = std::string_view(member.name).substr(member.name.rfind('/') + 1);
-      if (name.starts_with('.')) continue;
+      if (name.starts_with('.') || is_metadata(member.name)) {
+        ++samples->skipped;
+        continue;
+      }
       auto const dot = name.find('.');
       auto const key = member.name.substr(0, member.name.size() - name.size() + std::min(dot, name.size()));
       auto const [found, is_new] = known.try_emplace(key, samples->keys.size());
@@ -82,7 +88,7 @@ class TarDataset {
       member.name.erase(0, std::min(key.size() + 1, member.name.size()));
       samples->members[found->second].push_back(std::move(member));
     }
-    if (samples->keys.empty()) file_->fail("holds no file; it must hold at least one sample");
+    if (samples->keys.empty() && samples->skipped > 0) file_->fail("holds no file; it must hold at least one sample");
     for (std::size_t i = 0; i < samples->keys.size(); ++i)
       require_unique_extensions(samples->keys[i], samples->members[i]);
     samples_ = std::move(samples);
@@ -101,14 +107,22 @@ class TarDataset {
   [[nodiscard]] std::string name(Index i) const {
     return samples_->keys[static_cast<std::size_t>(i)] + " in " + file_->path();
   }
+  /// Returns the number of files that are no samples: hidden files, and metadata such as `__meta__`.
+  [[nodiscard]] Index skipped() const noexcept { return samples_->skipped; }
   [[nodiscard]] std::uint64_t fingerprint() const { return file_->fingerprint(); }
 
  private:
   struct Samples {
+    Index skipped = 0;
     std::vector<std::string> keys;
     std::vector<std::vector<detail::TarEntry>> members;  // of each sample, by extension
   };
 
+  /// Whether a path begins with a name such as `__meta__`, which WebDataset skips.
+  static bool is_metadata(std::string_view path) noexcept {
+    auto const first = path.substr(0, path.find('/'));
+    return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
+  }
   void require_unique_extensions(std::string const& key, std::vector<detail::TarEntry> const& members) const {
     std::vector<std::string_view> extensions;
     for (auto const& member : members) extensions.push_back(member.name);
@@ -120,7 +134,7 @@ class TarDataset {
   }
   /// Returns the first line of an index, which identifies its archive.
   [[nodiscard]] std::string first_line() const {
-    return "lockstep tar index 2 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +
+    return "lockstep tar index 3 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +
            std::to_string(file_->fingerprint()) + "\n";
   }
   /// Returns the members, or an empty vector if there is no index for this archive; the index is then rebuilt.

@@ -27,8 +27,9 @@ class NpyHeader {
       if (key == "descr") {
         descr(quoted());
       } else if (key == "fortran_order") {
-        if (word() != "False")
-          fail("its numbers are stored column by column (fortran_order); save np.ascontiguousarray(...)");
+        auto const value = word();
+        if (value != "False" && value != "True") fail("its header has the fortran_order " + excerpt(value));
+        by_columns_ = value == "True";
       } else if (key == "shape") {
         tuple();
       } else {
@@ -40,6 +41,9 @@ class NpyHeader {
       }
     }
     if (!has_type_ || !has_shape_) fail("its header lacks descr or shape");
+    // An array with at most one extent other than 1 has the same bytes in both orders.
+    if (by_columns_ && std::count_if(shape.begin(), shape.end(), [](Index extent) { return extent != 1; }) > 1)
+      fail("its numbers are stored column by column (fortran_order); save np.ascontiguousarray(...)");
   }
 
   NumberType type{};
@@ -49,6 +53,10 @@ class NpyHeader {
  private:
   void descr(std::string_view text) {
     has_type_ = true;
+    if (text == "<V2") {  // bfloat16 of ml_dtypes (JAX, TensorFlow); numpy writes its own two bytes as "|V2"
+      type = {'B', 2};
+      return;
+    }
     auto const size = text.size() >= 3 ? text.substr(2) : std::string_view{};
     auto const [end, error] = std::from_chars(size.data(), size.data() + size.size(), type.bytes);
     bool const sized = error == std::errc{} && end == size.data() + size.size();
@@ -59,7 +67,8 @@ class NpyHeader {
                            : (type.kind == 'i' || type.kind == 'u') &&
                                  (type.bytes == 1 || type.bytes == 2 || type.bytes == 4 || type.bytes == 8);
     if (!sized || !known || std::string_view("<>|=").find(text[0]) == std::string_view::npos) {
-      fail("its numbers are of the type " + excerpt(text) + "; bool, integers and floats of 2 to 8 bytes can be read");
+      fail("its numbers are of the type " + excerpt(text) + "; bool, integers and floats of 2 to 8 bytes can be read" +
+           (text == "|V2" ? ", and bfloat16 as ml_dtypes saves it, \"<V2\"" : ""));
     }
     if (text[0] == '>') order = FileArray::Order::swapped;
   }
@@ -111,7 +120,7 @@ class NpyHeader {
   DataFile const& file_;
   std::string_view text_;
   std::size_t at_ = 0;
-  bool has_type_ = false, has_shape_ = false;
+  bool has_type_ = false, has_shape_ = false, by_columns_ = false;
 };
 
 /// Returns the .npy array that begins at byte `begin` of a file and has `room` bytes.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,8 +20,8 @@ struct TarEntry {
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// Finds the regular files of a tar archive: ustar, with GNU's long names and large sizes and with pax headers. A hard
-/// link has the bytes of its target, which must precede it.
+/// Finds the regular files of a tar archive: ustar, with GNU's long names and large sizes and with pax headers. Reads
+/// concatenated archives as one. A link has the bytes of its target, a file of the archive that must precede it.
 class TarParser {
  public:
   explicit TarParser(DataFile const& file) : file_(file) {
@@ -27,7 +29,10 @@ class TarParser {
       if (at_ >= file_.size())
         file_.fail("has no end of the archive after byte " + std::to_string(at_) + ": it was cut off, write it again");
       auto const header = file_.read_text(at_, block, "a header");
-      if (header.find_first_not_of('\0') == std::string::npos) break;  // the end
+      if (header.find_first_not_of('\0') == std::string::npos) {
+        if (skip_zeros()) break;
+        continue;  // another archive follows: concatenated archives are read as one
+      }
       check_sum(header);
       auto const bytes = has_size_ ? next_bytes_ : number(header, 124, 12);
       auto const data = at_ + block;
@@ -41,6 +46,21 @@ class TarParser {
  private:
   static constexpr std::uint64_t block = 512;
 
+  /// Skips the blocks of zeros at an archive's end. Returns whether the file ends there.
+  bool skip_zeros() {
+    constexpr std::uint64_t part = 128 * block;
+    while (at_ < file_.size()) {
+      auto const bytes = file_.read_text(at_, std::min(part, file_.size() - at_), "the end of the archive");
+      auto const found = bytes.find_first_not_of('\0');
+      if (found != std::string::npos) {
+        at_ += found / block * block;
+        return false;
+      }
+      at_ += bytes.size();
+    }
+    return true;
+  }
+
   void add_entry(std::string const& header, std::uint64_t data, std::uint64_t bytes) {
     auto const type = header[156];
     if (type == 'L' || type == 'K') {
@@ -52,20 +72,26 @@ class TarParser {
     if (type == 'S') sparse();
     if (type == 'x') return pax(file_.read_text(data, bytes, "a pax header"));
     if (type == '0' || type == '\0') entries_.push_back({name(header), data, bytes});
-    if (type == '1') hard_link(header);
+    if (type == '1' || type == '2') add_link(header);
     next_name_.clear();
     next_link_.clear();
     has_size_ = false;
   }
-  void hard_link(std::string const& header) {
+  void add_link(std::string const& header) {
+    bool const is_symbolic = header[156] == '2';
     if (next_link_.empty()) next_link_ = field(header, 157, 100);
+    if (is_symbolic && !next_link_.starts_with('/')) {
+      auto const folder = std::filesystem::path(name(header)).parent_path();
+      next_link_ = (folder / next_link_).lexically_normal().string();
+    }
     for (; named_ < entries_.size(); ++named_) by_name_[entries_[named_].name] = named_;  // the last one counts
     if (auto const found = by_name_.find(next_link_); found != by_name_.end()) {
       auto const& target = entries_[found->second];
       return entries_.push_back({name(header), target.offset, target.bytes});
     }
-    file_.fail("holds \"" + name(header) + "\" as a hard link to \"" + next_link_ +
-               "\", which does not come before it; write the archive with --hard-dereference");
+    file_.fail("holds \"" + name(header) + "\" as a " + (is_symbolic ? "symbolic" : "hard") + " link to \"" +
+               next_link_ + "\", which does not come before it; write the archive with " +
+               (is_symbolic ? "--dereference" : "--hard-dereference"));
   }
   std::string name(std::string const& header) const {
     if (!next_name_.empty()) return next_name_;

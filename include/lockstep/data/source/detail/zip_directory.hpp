@@ -15,6 +15,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 struct ZipEntry {
   std::string name;
   std::uint64_t header = 0, bytes = 0;
+  bool is_encrypted = false, is_compressed = false;
 };
 
 /// Returns a little-endian number in a text. @pre the number is inside the text
@@ -44,7 +45,7 @@ inline void read_zip64(DataFile const& file, std::string_view extra, std::uint64
   }
 }
 
-/// Returns the stored files of an archive. @throws DataError if it is damaged, or a file is compressed or encrypted
+/// Returns the files of an archive, also those that are compressed or encrypted. @throws DataError if it is damaged
 inline std::vector<ZipEntry> read_zip_directory(DataFile const& file) {
   std::string text;
   auto end = std::string::npos;
@@ -80,18 +81,19 @@ inline std::vector<ZipEntry> read_zip_directory(DataFile const& file) {
     std::uint64_t stored = number_at<std::uint32_t>(rest, 20), size = number_at<std::uint32_t>(rest, 24),
                   header = number_at<std::uint32_t>(rest, 42);
     read_zip64(file, rest.substr(std::size_t{46} + name_length, extra_length), stored, size, header);
-    ZipEntry entry{std::string(rest.substr(46, name_length)), header, size};
-    if ((number_at<std::uint16_t>(rest, 8) & 1) != 0) file.fail("\"" + entry.name + "\" is encrypted");
-    if (number_at<std::uint16_t>(rest, 10) != 0 || stored != size)
-      file.fail("\"" + entry.name + "\" is compressed, and rows cannot be read from it; write it with np.savez");
-    out.push_back(std::move(entry));
+    bool const is_encrypted = (number_at<std::uint16_t>(rest, 8) & 1) != 0;
+    bool const is_compressed = number_at<std::uint16_t>(rest, 10) != 0 || stored != size;
+    out.push_back({std::string(rest.substr(46, name_length)), header, size, is_encrypted, is_compressed});
     rest.remove_prefix(length);
   }
   return out;
 }
 
-/// Returns the offset of a file's bytes.
+/// Returns the offset of a file's bytes. @throws DataError if it is compressed, encrypted or damaged
 inline std::uint64_t zip_data_offset(DataFile const& file, ZipEntry const& entry) {
+  if (entry.is_encrypted) file.fail("\"" + entry.name + "\" is encrypted");
+  if (entry.is_compressed)
+    file.fail("\"" + entry.name + "\" is compressed, and rows cannot be read from it; write it with np.savez");
   auto const header = file.read_text(entry.header, 30, "the header of an archived file");
   if (!header.starts_with("PK\x03\x04")) file.fail("\"" + entry.name + "\" has a damaged header");
   auto const offset = entry.header + 30 + number_at<std::uint16_t>(header, 26) + number_at<std::uint16_t>(header, 28);
