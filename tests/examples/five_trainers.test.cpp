@@ -31,9 +31,7 @@ std::vector<Story> stories() {
   std::vector<Story> all{
       {"activity_classification", {"--width", "4"}, {"--samples", "46"}},
       {"text_classification", transformer, {}},
-      {"trajectory_transformer",
-       both(transformer, {"--max-length", "4", "--context", "2"}),
-       {"--samples", "30", "--max-length", "4"}},
+      {"trajectory_transformer", both(transformer, {"--max-length", "4", "--context", "2"}), {"--samples", "30"}},
       {"video_classification", {"--channels", "4,4"}, {"--samples", "46", "--frames", "4", "--height", "16"}}};
   if (std::getenv("LOCKSTEP_PROGRAM_pose_to_text") != nullptr)  // needs sentencepiece
     all.push_back({"pose_to_text", both(transformer, {"--beam", "2"}), {"--samples", "46", "--max-length", "3"}});
