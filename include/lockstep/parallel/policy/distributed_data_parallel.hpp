@@ -98,9 +98,10 @@ struct DistributedDataParallel {
     struct Nothing {};
     using HostStagedRows = std::conditional_t<copies, detail::HostStagedRows<Space>, Nothing>;
     static constexpr bool update_copies_parameters = false;  ///< every rank updates its own replica
+    static constexpr bool begins_with_first_values = true;   ///< of rank 0; other ranks need no values
 
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
-    /// @shape values [layout.size()], the whole arena
+    /// @shape values [layout.size()], the whole arena; may be empty on other ranks than 0
     /// @throws CollectiveMismatch if a rank has other parameters, activations, buckets, backend, build or instructions,
     /// with the rank and both values; ConfigError for a wire format that does not fit
     template <class Policy>
@@ -129,11 +130,13 @@ struct DistributedDataParallel {
                             std::to_string(communicator_.gpu()) + ", and OnCuda puts the replica on GPU " +
                             std::to_string(replica_.device().gpu()) + "; give both the same GPU, or give OnCuda none");
         queued_.emplace(communicator_, replica_, buckets_, wire_);
-        replica_.set_values(values);
-        detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
+        if (!values.empty()) replica_.set_values(values);
+        detail::broadcast_bytes(communicator_, replica_.value_data(),
+                                static_cast<std::size_t>(layout.size()) * sizeof(float));
       } else {
         if constexpr (copies) queued_.emplace(communicator_, replica_, buckets_, staged_rows_, exchange_);
         std::vector<float> start(values.begin(), values.end());
+        start.resize(static_cast<std::size_t>(layout.size()));
         detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
         replica_.set_values(start);
       }

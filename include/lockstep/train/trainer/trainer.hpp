@@ -232,6 +232,8 @@ class Trainer {
   friend struct train::detail::TrainerAccess;
   [[nodiscard]] std::vector<float> initial_values(std::uint64_t seed) {
     parallel::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
+    if constexpr (requires { Session::begins_with_first_values; })
+      if (rank() > 0) return {};  // rank 0 sends its own
     return nn::initial_values(layout_, seed, policy_.threads_each());
   }
   [[nodiscard]] train::detail::SingleThreadGuard::Call call() const {
