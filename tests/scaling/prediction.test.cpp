@@ -185,7 +185,7 @@ TEST_CASE("more ranks have a longer maximum of varying steps") {
         doctest::Approx(0.5 * std::sqrt(0.5) * 0.589456));
 }
 
-TEST_CASE("of a table, ranks send the rows that any of them touched, after all other gradients") {
+TEST_CASE("ranks send the rows of a table that any of them touched, after all other gradients") {
   auto work = small();
   work.gradients.push_back({100, 1, 1000});  // one in ten rows
   CollectiveCost const cost{0, 1e-3};

@@ -140,7 +140,7 @@ TEST_CASE("without buckets, or with a GPU's, gradients are ready evenly during b
     CHECK(last == doctest::Approx(0.06));
   };
   SUBCASE("none") { r.session.buckets.clear(); }
-  SUBCASE("of a GPU") { r.phases = {.optimizer = 0.25, .pass = 0.6}; }
+  SUBCASE("a GPU") { r.phases = {.optimizer = 0.25, .pass = 0.6}; }
   check();
 }
 

@@ -89,7 +89,7 @@ Seconds measure(int times, Sum const& sum, Finish const& finish) {
   return {Spread::of(whole).median, Spread::of(host).median};
 }
 
-/// Of the slowest rank.
+/// The slowest rank's time.
 Seconds longest(comm::NcclCommunicator& c, Seconds mine) {
   double numbers[]{mine.whole, mine.host};
   comm::Piece piece{ElementType::float64, numbers, 2, comm::Operation::max, {}};

@@ -861,7 +861,7 @@ TEST_CASE("a loss that is not finite on one rank or device names it, and leaves 
   };
   std::string const says = "training: the loss of step 2 is nan on ", why = " 1 and nowhere else; look at the samples";
   CHECK(end_of(parallel::DataParallel{.devices = 2, .threads = 1}).starts_with(says + "device" + why));
-  // Of four shards it is in the second, which is the first device's.
+  // It is in the second of four shards, which is the first device's.
   CHECK(end_of(parallel::Reproducible{parallel::DataParallel{.devices = 2, .threads = 1}, 4})
             .starts_with("training: the loss of step 1 is nan on device 0 and nowhere else"));
   std::vector<std::string> ends(2);
