@@ -183,8 +183,7 @@ class Reference {
     double const log_sum = most + std::log(total);
     // The error of an exponential is its argument's, the rounding of the subtraction (of the largest or, in backward,
     // of the logarithm of the sum) and 2 units (4 u) of its own. The error of the sum is the mean of these over its
-    // terms, and its additions, n
-    // 16 + 16. The logarithm rounds once more, and so does the division by the sum.
+    // terms, and its additions, n / 16 + 16. The logarithm rounds once more, and so does the division by the sum.
     std::vector<double> each;
     for (auto const& x : s) each.push_back(x.error + u * (std::max(most - x.value, log_sum - x.value) + 6));
     for (std::size_t j = 0; j < s.size(); ++j) moved += std::exp(s[j].value - log_sum) * each[j];

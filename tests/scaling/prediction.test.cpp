@@ -176,8 +176,7 @@ TEST_CASE("more ranks have a longer maximum of varying steps") {
   CHECK(many.slowest_seconds == doctest::Approx(0.5 * 3.241).epsilon(0.05));
   CHECK(std::string(many.bound) == "slowest rank");
   CHECK(many.step_seconds == doctest::Approx(1.5 + many.slowest_seconds));
-  // Blom's: the quantiles of (n - 0.375)
-  // (n + 0.25).
+  // Blom's: the quantiles of (n - 0.375) / (n + 0.25).
   for (auto const& [n, deviations] : {std::pair{2, 0.589456}, {4, 1.049131}, {10, 1.546635}, {1000, 3.227290}})
     CHECK(scaling::detail::expected_maximum(n) == doctest::Approx(deviations).epsilon(1e-6));
   // With half the samples they differ by less: variances add up.

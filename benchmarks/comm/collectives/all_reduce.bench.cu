@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce of float32 in device memory: the engine nccl against ncclAllReduce on NCCL's own communicator, without
-// waits as ours and, as in most programs, with waits. algbw is bytes over time; busbw is algbw times 2 (n - 1)
-// n, as nccl-tests define them. Uses a rank per GPU; on a single GPU one rank, and then two that share it.
-// LOCKSTEP_BYTES, a comma-separated list, chooses other sizes.
+// waits as ours and, as in most programs, with waits. algbw is bytes over time; busbw is algbw times 2 (n - 1) / n, as
+// nccl-tests define them. Uses a rank per GPU; on a single GPU one rank, and then two that share it. LOCKSTEP_BYTES, a
+// comma-separated list, chooses other sizes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -82,8 +82,7 @@ TEST_CASE("padding is small, and batches of all lengths are mixed") {
     return waste(sampler.over(Dataset{20'000}), all, batch);
   };
   auto const shuffled = waste(data::ShuffledSampler{.seed = 1}.over(Dataset{20'000}), all, 32);
-  // A batch takes its lengths from batch
-  // window of the distribution, so a quarter of that at least halves the waste.
+  // A batch takes its lengths from batch / window of the distribution, so a quarter of that at least halves the waste.
   CHECK(padding(16, 1024) <= 0.03);
   CHECK(padding(32, 1024) <= 0.06);
   CHECK(padding(32, 4096) <= 0.03);

@@ -71,9 +71,8 @@ TEST_CASE_TEMPLATE("batch norm on CUDA equals the host's within rounding", T, fl
           auto const got = on_device(stream, BatchNormCase<T>{rows, width}, activation, write);
           auto const exact = batch_norm_defined({rows, width}, activation, write);
           // Sums of at most `rows` terms up to 1 (the squares and z up to 4), rounded as often, scaled by reciprocals
-          // of deviations (1
-          // 0.3 for more than a few rows, at most 32 for one), which dx contains squared. An element that rounds across
-          // the activation's edge would differ by dy: none of these does.
+          // of deviations (1 / 0.3 for more than a few rows, at most 32 for one), which dx contains squared. An element
+          // that rounds across the activation's edge would differ by dy: none of these does.
           double const reciprocal = *std::max_element(exact.reciprocal.begin(), exact.reciprocal.end());
           double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
           double const bound = unit * 4 * static_cast<double>(rows + 16) * std::max(1.0, reciprocal * reciprocal);
