@@ -374,7 +374,7 @@ TEST_CASE("final metrics of a program are in run.json, also after a run that was
   CHECK(final.at("chrf").is_null());
   CHECK(final.at("train_loss").number() > 0);
   CHECK(fit(true) == with);   // the run was complete, with these numbers
-  CHECK(fit(false) == with);  // and stays as it is
+  CHECK(fit(false) == with);  // and is unchanged
   auto rest = json::parse(with).object();
   for (auto& [name, value] : rest)
     if (name == "final") value = json::Object(value.object().begin(), value.object().end() - 2);

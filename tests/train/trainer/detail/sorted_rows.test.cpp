@@ -115,7 +115,7 @@ TEST_CASE("an unwritable folder is reported with the table's name") {
                        DataError);
 }
 
-TEST_CASE("parts of steps grow until they have half a megabyte, and shrink beyond one") {
+TEST_CASE("parts grow up to half a mebibyte, and shrink above one mebibyte") {
   using train::detail::next_part;
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   CHECK(next_part(1, 0) == 2);
