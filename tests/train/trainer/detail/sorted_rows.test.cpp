@@ -111,7 +111,7 @@ TEST_CASE("an unwritable folder is reported with the table's name") {
   SortedRows rows(folder / "none/table.csv", 1);
   std::string line;
   NumberedLine{1, "a"}.append_to(line);
-  CHECK_THROWS_WITH_AS(rows.add(line), doctest::Contains("none/table.csv: cannot create a temporary file beside it"),
+  CHECK_THROWS_WITH_AS(rows.add(line), doctest::Contains("none/table.csv: cannot create a temporary file next to it"),
                        DataError);
 }
 
