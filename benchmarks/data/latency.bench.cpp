@@ -78,8 +78,8 @@ void beside_training(Ratios& ratios, TokensSet const& set) {
         std::accumulate(bare.within.begin(), bare.within.end(), 0.0) / static_cast<double>(bare.within.size());
     to_batch.push_back(mean / p99(Waits(loader, 0.8, 2 * mean).border));
   }
-  ratios.report("epoch border, 99th percentile, 1 worker, beside training", "a batch's mean time", Spread::of(to_batch),
-                "9 runs");
+  ratios.report("epoch boundary, 99th percentile, 1 worker, during training", "a batch's mean time",
+                Spread::of(to_batch), "9 runs");
 }
 
 void compare_waits(Ratios& ratios) {
@@ -163,7 +163,7 @@ void compare_training(Ratios& ratios) {
       return made / (thread_seconds() - begin);
     };
   };
-  std::string const label = "training beside a loader of clips, 8 a step";
+  std::string const label = "training during loading of clips, 8 per step";
   ratios.compare(label + ", processor time", "training alone", by_thread(beside), by_thread(alone),
                  {.seconds = 0.5, .count = 7});
   ratios.compare(

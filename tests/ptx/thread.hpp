@@ -141,7 +141,7 @@ class Thread {
           state_ = State::done;
           return;
         case Op::trap:
-          fail_at(how, "it traps: nvcc found that what stands here is undefined");
+          fail_at(how, "it traps: nvcc found undefined behaviour here");
         case Op::bar:
         case Op::bar_red:
           state_ = State::at_barrier;
