@@ -94,13 +94,13 @@ void compare_waits(Ratios& ratios) {
     p99s.push_back(p99(waits.within) / p99(waits.border));
     to_batch.push_back(all / static_cast<double>(waits.within.size()) / p99(waits.border));
   }
-  std::string const label = "epoch border, ";
+  std::string const label = "epoch boundary, ";
   ratios.report(label + "median, 2 workers", "median within an epoch", Spread::of(p50s), "9 runs");
   ratios.report(label + "99th percentile, 2 workers", "99th percentile within an epoch", Spread::of(p99s), "9 runs");
   ratios.report(label + "99th percentile, 2 workers", "a batch's mean time", Spread::of(to_batch), "9 runs");
   beside_training(ratios, set);
   if (auto peer = python_peer("loader_latency.py", {"border", "2"})) {
-    ratios.compare("epoch border, 99th percentile, 2 workers", "pytorch",
+    ratios.compare("epoch boundary, 99th percentile, 2 workers", "pytorch",
                    [&](double duration) { return 1 / p99(Waits(loader, duration).border); }, std::ref(*peer),
                    {.seconds = 0.5, .count = 3});
   }
