@@ -135,7 +135,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   options.seed = 7;
   launch::World world;
   app::Training const training(options, world);
-  CHECK(training.loader_options().seed == 7);  // of augmentation
+  CHECK(training.loader_options().seed == 7);  // seed of augmentation
   data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
   auto fit = training.fit_options(loader);  // ceil(100 / 8) = 13 micro-steps, ceil(13 / 2) = 7 steps
   CHECK(fit.epochs == 3);

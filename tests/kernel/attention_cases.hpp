@@ -60,7 +60,7 @@ struct Batch {
   Side queries, keys;
   DropoutMask mask;
   std::vector<T> query, key, value, dout, bias;
-  Index sharers = 1;  // of keys and values, which have one head for each
+  Index sharers = 1;  // query heads per head of keys and values
 
   explicit Batch(Options const& o)
       : options(o),

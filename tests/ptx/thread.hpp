@@ -22,7 +22,7 @@ struct Extent {
 struct Block {
   Function const* kernel = nullptr;
   Extent blocks, threads, at;
-  std::uint32_t launch = 0, number = 0;  // of the block, from 0
+  std::uint32_t launch = 0, number = 0;  // number of the block, from 0
   std::vector<std::byte> parameters;
   std::size_t dynamic_shared_bytes = 0;
   std::vector<Module const*> modules;
@@ -487,7 +487,7 @@ class Thread {
   };
   std::vector<Copy> copies_;                           // in flight
   std::uint64_t groups_ = 0;                           // committed groups of copies
-  std::map<Instruction const*, std::uint32_t> times_;  // of accesses, if these are counted
+  std::map<Instruction const*, std::uint32_t> times_;  // executions of accesses, if these are counted
 };
 
 }  // namespace ptx

@@ -138,7 +138,7 @@ TEST_CASE("processors' own work is not overlapped") {
 
 TEST_CASE("with equal samples overall, passes get shorter, and optimizer and all-reduces do not") {
   auto work = small();
-  work.ranks = 2;  // of 8 samples each
+  work.ranks = 2;  // 8 samples each
   CollectiveCost const cost{0.25, 0};
   auto const four = predict(work, 4, cost, Scaling::strong);
   CHECK(four.pass_seconds == 0.5);
@@ -195,7 +195,7 @@ TEST_CASE("ranks send the rows of a table that any of them touched, after all ot
   std::swap(work.gradients[0], work.gradients[1]);
   CHECK(predict(work, 2, cost).exposed_seconds == doctest::Approx(0.5 + 1 - 0.9 * 0.9));
   work = small(), work.gradients.push_back({100, 1, 1000});
-  work.ranks = 2;  // whose samples together touched that row
+  work.ranks = 2;  // their samples together touched that row
   CHECK(predict(work, 4, cost).exposed_seconds == doctest::Approx(1 + 1 - 0.9 * 0.9));
 }
 

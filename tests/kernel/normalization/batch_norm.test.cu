@@ -109,7 +109,7 @@ TEST_CASE_TEMPLATE("sequences on CUDA give the results of the matrix of their to
           bool const full = k.padded.rows == k.tokens.rows;  // then rows are added in equal order
           double largest = 1;
           for (T r : expected.reciprocal) largest = std::max(largest, static_cast<double>(r));
-          double const unit = static_cast<double>(std::numeric_limits<T>::epsilon()),  // of both as in the first case
+          double const unit = static_cast<double>(std::numeric_limits<T>::epsilon()),  // for both as in the first case
               bound = full ? 0 : 2 * unit * 4 * static_cast<double>(k.tokens.rows + 16) * largest * largest;
           got.each(expected, [&](char const* name, auto const& padded, auto const& tokens) {
             CAPTURE(name);
