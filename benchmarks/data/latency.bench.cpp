@@ -78,8 +78,8 @@ void beside_training(Ratios& ratios, TokensSet const& set) {
         std::accumulate(bare.within.begin(), bare.within.end(), 0.0) / static_cast<double>(bare.within.size());
     to_batch.push_back(mean / p99(Waits(loader, 0.8, 2 * mean).border));
   }
-  ratios.report("epoch border, 99th percentile, 1 worker, beside training", "a batch's mean time", Spread::of(to_batch),
-                "9 runs");
+  ratios.report("epoch boundary, 99th percentile, 1 worker, during training", "a batch's mean time",
+                Spread::of(to_batch), "9 runs");
 }
 
 void compare_waits(Ratios& ratios) {
@@ -94,13 +94,13 @@ void compare_waits(Ratios& ratios) {
     p99s.push_back(p99(waits.within) / p99(waits.border));
     to_batch.push_back(all / static_cast<double>(waits.within.size()) / p99(waits.border));
   }
-  std::string const label = "epoch border, ";
+  std::string const label = "epoch boundary, ";
   ratios.report(label + "median, 2 workers", "median within an epoch", Spread::of(p50s), "9 runs");
   ratios.report(label + "99th percentile, 2 workers", "99th percentile within an epoch", Spread::of(p99s), "9 runs");
   ratios.report(label + "99th percentile, 2 workers", "a batch's mean time", Spread::of(to_batch), "9 runs");
   beside_training(ratios, set);
   if (auto peer = python_peer("loader_latency.py", {"border", "2"})) {
-    ratios.compare("epoch border, 99th percentile, 2 workers", "pytorch",
+    ratios.compare("epoch boundary, 99th percentile, 2 workers", "pytorch",
                    [&](double duration) { return 1 / p99(Waits(loader, duration).border); }, std::ref(*peer),
                    {.seconds = 0.5, .count = 3});
   }
@@ -163,7 +163,7 @@ void compare_training(Ratios& ratios) {
       return made / (thread_seconds() - begin);
     };
   };
-  std::string const label = "training beside a loader of clips, 8 a step";
+  std::string const label = "training during loading of clips, 8 per step";
   ratios.compare(label + ", processor time", "training alone", by_thread(beside), by_thread(alone),
                  {.seconds = 0.5, .count = 7});
   ratios.compare(

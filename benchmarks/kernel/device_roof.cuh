@@ -51,7 +51,7 @@ class DeviceRoof {
  private:
   static constexpr lockstep::Index copied = lockstep::Index{512} << 20;  // far larger than any cache
 
-  /// Of one call.
+  /// Seconds of one call.
   double seconds(std::function<void()> const& call) const {
     constexpr int calls = 20;
     stream().synchronize();

@@ -8,9 +8,8 @@
 
 namespace lockstep_bench {
 
-/// Ids whose frequency falls as 1
-/// rank, like words of a text: the k-th is floor(rows^(k * golden ratio mod 1)) - 1, scattered over the table.
-/// peers/kernels.py generates equal ids.
+/// Ids whose frequency falls as 1 / rank, like words of a text: the k-th is floor(rows^(k * golden ratio mod 1)) - 1,
+/// scattered over the table. peers/kernels.py generates equal ids.
 inline std::vector<std::int32_t> zipf_ids(lockstep::Index rows, lockstep::Index count) {
   std::vector<std::int32_t> ids;
   for (lockstep::Index k = 0; k < count; ++k) {

@@ -49,7 +49,7 @@ std::optional<double> counted(std::string const& policy, int steps) {
   return instructions;
 }
 
-/// Of one step: the first costs more, so it is left out.
+/// Instructions of one step, without the first, which costs more.
 std::optional<double> of_a_step(std::string const& policy) {
   auto const one = counted(policy, 1), two = counted(policy, 2);
   if (!one || !two) return std::nullopt;

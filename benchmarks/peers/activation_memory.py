@@ -36,7 +36,7 @@ def main():
     events = [(e["ts"], e["args"]["Addr"], e["args"]["Bytes"]) for e in events if e["args"]["Device Type"] == 0]
     events.sort(key=lambda e: e[0])
 
-    # Of several gradients at one address, the last allocated one counts.
+    # The last allocated one of several gradients at one address counts.
     gradients = {p.grad.data_ptr() for p in model.parameters()}
     last = {address: i for i, (_, address, size) in enumerate(events) if size > 0 and address in gradients}
     kept = set(last.values())

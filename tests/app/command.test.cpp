@@ -31,7 +31,7 @@ struct Flags {
     app::Command command("about the program");
     command.add("--width,--breadth", width, 1, 64, "How wide");
     command.add("--rate", rate, 0, 1, "How fast");
-    command.add("--seed", seed, 0, std::numeric_limits<std::uint64_t>::max(), "Of chance");
+    command.add("--seed", seed, 0, std::numeric_limits<std::uint64_t>::max(), "Random seed");
     command.add("--depth", depth, 1, 9, "How deep");
     command.add("--path", path, "Where");
     command.add("--mode", mode, {{"slow", 1}, {"fast", 2}}, "How");

@@ -395,7 +395,7 @@ TEST_CASE("only ranks have buckets, and only several replicas are compared") {
 }
 
 TEST_CASE("only cosine and linear schedules have an end") {
-  CHECK(parse({"--lr-min-factor", "0.1"}).lr_min_factor == 0.1);  // of the default schedule, cosine
+  CHECK(parse({"--lr-min-factor", "0.1"}).lr_min_factor == 0.1);  // for the default schedule, cosine
   CHECK(parse({"--lr-schedule", "linear", "--lr-min-factor", "0.1"}).lr_min_factor == 0.1);
   CHECK(contains(refused({"--lr-schedule", "constant", "--lr-min-factor", "0.1"}),
                  "--lr-min-factor with another --lr-schedule than cosine or linear: it would change nothing"));

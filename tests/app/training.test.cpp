@@ -135,7 +135,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   options.seed = 7;
   launch::World world;
   app::Training const training(options, world);
-  CHECK(training.loader_options().seed == 7);  // of augmentation
+  CHECK(training.loader_options().seed == 7);  // seed of augmentation
   data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
   auto fit = training.fit_options(loader);  // ceil(100 / 8) = 13 micro-steps, ceil(13 / 2) = 7 steps
   CHECK(fit.epochs == 3);
@@ -374,7 +374,7 @@ TEST_CASE("final metrics of a program are in run.json, also after a run that was
   CHECK(final.at("chrf").is_null());
   CHECK(final.at("train_loss").number() > 0);
   CHECK(fit(true) == with);   // the run was complete, with these numbers
-  CHECK(fit(false) == with);  // and stays as it is
+  CHECK(fit(false) == with);  // and is unchanged
   auto rest = json::parse(with).object();
   for (auto& [name, value] : rest)
     if (name == "final") value = json::Object(value.object().begin(), value.object().end() - 2);

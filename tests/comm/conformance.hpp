@@ -89,8 +89,9 @@ class Case {
         fail(what + ": element " + std::to_string(i) + " of " + std::to_string(count_) + " differs from the tree sum");
     for (std::size_t i = 0; i < rider_.size(); ++i)
       if (!same_bits(rider_[i], tree(0, size_, [&](int r) { return rider(r, i); })))
-        fail(what + ": rider " + std::to_string(i) + " differs from the tree sum");
-    if (!same_bits(begin_[-1], guard) || !same_bits(begin_[count_], guard)) fail(what + ": wrote beside the piece");
+        fail(what + ": piggybacked scalar " + std::to_string(i) + " differs from the tree sum");
+    if (!same_bits(begin_[-1], guard) || !same_bits(begin_[count_], guard))
+      fail(what + ": wrote outside of the memory");
     if (piece_.started_seconds <= 0 || piece_.finished_seconds < piece_.started_seconds) fail(what + ": time stamps");
   }
 
@@ -173,8 +174,8 @@ inline void max_spreads_nan(comm::AnyCommunicator& c) {
     c.start(piece);
     c.finish();
     require(x[0] == static_cast<float>(c.size() - 1) && x[1] == 0, "max");
-    require(std::isnan(x[2]), "max spreads nan");
-    require(rider == c.size(), "riders are summed, whatever the operation");
+    require(std::isnan(x[2]), "max propagates NaN");
+    require(rider == c.size(), "piggybacked scalars are summed, for any operation");
   }
 }
 

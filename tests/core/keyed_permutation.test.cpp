@@ -178,9 +178,7 @@ TEST_CASE("adjacent elements of a long order are independent, in a row and in a 
 }
 
 TEST_CASE("fixed points and ascents are as frequent as in a fair shuffle") {
-  // Of n elements, 1 stays in place on average, with variance 1; (n - 1)
-  // 2 steps ascend, with variance (n + 1)
-  // 12.
+  // One of n elements stays in place on average, with variance 1; (n - 1) / 2 steps ascend, with variance (n + 1) / 12.
   constexpr Index n = 5000;
   constexpr int keys = 400;
   double fixed = 0, ascents = 0;

@@ -40,8 +40,7 @@ TEST_CASE("names give distinct keys that never change") {
 }
 
 TEST_CASE("one flipped input bit flips half of the output bits") {
-  // 64 flips are fair coins: over 1000 inputs the mean is 32 with a standard deviation of 4
-  // sqrt(1000) = 0.13.
+  // 64 flips are fair coins: over 1000 inputs the mean is 32 with a standard deviation of 4 / sqrt(1000) = 0.13.
   for (int bit = 0; bit < 64; ++bit) {
     int flipped = 0;
     for (std::uint64_t i = 0; i < 1000; ++i) flipped += std::popcount(mix(i) ^ mix(i ^ std::uint64_t{1} << bit));

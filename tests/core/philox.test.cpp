@@ -61,8 +61,8 @@ TEST_CASE("normal numbers are finite at both ends") {
 }
 
 TEST_CASE("moments of uniform and normal numbers match the distributions") {
-  // A mean of n independent terms of variance v has the standard deviation sqrt(v
-  // n). Five of them are exceeded by chance once in 1.7 million, and the key is fixed.
+  // A mean of n independent terms of variance v has the standard deviation sqrt(v / n). Five of them are exceeded by
+  // chance once in 1.7 million, and the key is fixed.
   constexpr int n = 1 << 18;
   Philox const random(1);
   double first = 0, second = 0, normal1 = 0, normal2 = 0, normal4 = 0, product = 0;
@@ -90,8 +90,8 @@ TEST_CASE("moments of uniform and normal numbers match the distributions") {
 }
 
 TEST_CASE("every bit of the key and of the counter changes about half of the bits") {
-  // A flip is a fair coin: over 64 blocks of 128 bits the count has mean 4096 and standard deviation sqrt(8192)
-  // 2 = 45; six of them bound all 192 cases.
+  // A flip is a fair coin: over 64 blocks of 128 bits the count has mean 4096 and standard deviation sqrt(8192) / 2 =
+  // 45; six of them bound all 192 cases.
   for (int bit = 0; bit < 192; ++bit) {
     int flipped = 0;
     for (std::uint64_t i = 0; i < 64; ++i) {

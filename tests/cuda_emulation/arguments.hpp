@@ -32,9 +32,9 @@ template <class T>
 /// each kernel.
 struct Argument {
   std::size_t bytes, at;
-  std::size_t alignment;  // of the pointed-to value
+  std::size_t alignment;  // alignment of the pointed-to value
   bool is_unique;         // std::has_unique_object_representations_v
-  char const* name;       // of its type
+  char const* name;       // name of its type
 };
 
 template <class T>

@@ -115,7 +115,7 @@ class Machine {
   };
   struct Barrier {
     unsigned arrived = 0, opened = 0;
-    Site site{};  // of those that have arrived
+    Site site{};  // place of the threads that have arrived
   };
 
   [[nodiscard]] unsigned count() const noexcept { return threads.x * threads.y; }
@@ -196,7 +196,7 @@ class Machine {
   std::mutex mutex_;
   jmp_buf scheduler_;
   Fiber* fibers_[most_threads] = {};  // plain pointers: every wait uses them, also in tests without optimization
-  unsigned made_ = 0;                 // of these
+  unsigned made_ = 0;                 // number of created fibers
   Barrier block_barrier_, warp_barriers_[most_threads / warp_size];
   std::uint64_t exchanged_[most_threads] = {};
   std::uint64_t progress_ = 0;

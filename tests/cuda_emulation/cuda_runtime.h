@@ -58,7 +58,7 @@ struct CUevent_st {
   int device;
   unsigned flags;
   std::shared_ptr<cuda_emulation::Event> event = std::make_shared<cuda_emulation::Event>();
-  std::optional<cuda_emulation::Device::Captured> captured = {};  // where it was last recorded in a capture
+  std::optional<cuda_emulation::Device::Captured> captured = {};  // its last place in a capture
 };
 struct CUgraph_st {
   std::vector<cuda_emulation::Capture::Piece> pieces;

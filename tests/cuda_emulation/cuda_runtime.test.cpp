@@ -74,7 +74,7 @@ TEST_CASE("a thread's last error stays until it is read") {
 
 TEST_CASE("kernels, events and fills go to streams of the current device, copies to any") {
   Devices const two(2);
-  Things const first(0), second(1);  // whose device is current
+  Things const first(0), second(1);  // the last one's device is current
   CHECK(launch_put(second.stream, {1, second.memory}) == cudaSuccess);
   CHECK(launch_put(first.stream, {1, second.memory}) == cudaErrorInvalidResourceHandle);
   CHECK(cudaMemsetAsync(first.memory, 0, 4, first.stream) == cudaErrorInvalidResourceHandle);
@@ -195,7 +195,7 @@ TEST_CASE("a stream that waits for a capture's event is captured until the first
   cudaGraphDestroy(graph);
   begin();
   join();
-  fill(beside, beside.memory, 1);  // which no stream waits for
+  fill(beside, beside.memory, 1);  // no stream waits for it
   CHECK(end() == cudaErrorStreamCaptureUnjoined);
   begin();
   CHECK(cudaStreamSynchronize(beside.stream) == cudaErrorStreamCaptureUnsupported);

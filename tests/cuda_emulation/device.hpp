@@ -35,7 +35,7 @@ struct Work {
   std::uint64_t mark = 0;
   std::function<bool()> ready = {};
   std::shared_ptr<Event> marks = {};          // recorded again each time that the operation is queued
-  void const *from = nullptr, *to = nullptr;  // of a copy, or of an NCCL operation
+  void const *from = nullptr, *to = nullptr;  // memory of a copy, or of an NCCL operation
   std::shared_ptr<Event> awaits = {};         // waited for, as it was recorded last
 };
 
@@ -71,7 +71,7 @@ struct CUstream_st {
   int device = 0;  // by number
   std::deque<cuda_emulation::Work> work = {};
   std::shared_ptr<cuda_emulation::Capture> capture = {};
-  std::size_t branch = 0;                 // of the capture
+  std::size_t branch = 0;                 // branch of the capture
   std::vector<CUstream_st*> beside = {};  // for the branches of graphs that are launched here
   int priority = 0;                       // any order is arbitrary, so execution order changes nothing
 };
@@ -343,7 +343,7 @@ class Memory {
     std::size_t bytes;
     bool on_host;
     Device* device;
-    int number;  // of the device, among the streams of a thread
+    int number;  // number of the device, among the streams of a thread
     /// Whether it contains this many bytes.
     [[nodiscard]] bool holds(void const* from, std::size_t count) const noexcept {
       auto const before = static_cast<std::size_t>(static_cast<std::byte const*>(from) - begin);

@@ -44,7 +44,7 @@ void check_learned_by_heart(Model const& model, std::vector<Sample> const& sampl
     Trainer trainer{model, optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 1};
     auto batches = in_order(samples, batch_size, collate);
     auto const record = trainer.fit(batches, {}, {.epochs = epochs});
-    auto const seen = evaluate(trainer);  // which gives every rank the first rank's buffers
+    auto const seen = evaluate(trainer);  // gives every rank the first rank's buffers
     return Learned{{trainer.values().begin(), trainer.values().end()},
                    {trainer.buffers().begin(), trainer.buffers().end()},
                    record,

@@ -77,7 +77,7 @@ TEST_CASE("a run that is killed at any moment, or stopped on request, resumes an
     CHECK(whole.at("resumed_at").array().empty());
 
     auto arguments = flags(folder, name, both(policy, {"--checkpoint-every", "20", "--resume", "auto"}));
-    if (name == "nproc") arguments.emplace_back("--shard-optimizer");  // which changes no bit
+    if (name == "nproc") arguments.emplace_back("--shard-optimizer");  // changes no bit
     {
       Program program(example("text_classification"), arguments);
       REQUIRE(appears((folder / name) + "/checkpoints/step_60.safetensors"));

@@ -226,7 +226,7 @@ TEST_CASE("augmentation depends only on the sample's key") {
     earlier += s[0] == 80, later += s[160] == 80;
   }
   for (int const count : {flipped, brighter, darker, earlier, later}) {
-    CHECK(count >= 10);  // of 60, with the probability 1/3 or 1/2
+    CHECK(count >= 10);  // out of 60, with the probability 1/3 or 1/2
     CHECK(count <= 45);
   }
 }

@@ -253,7 +253,7 @@ TEST_CASE("a gradient is reported as soon as backward has computed it, and excep
   replica.set_values(start);
   std::fill_n(replica.gradient_data(), layout.size(), 7.0f);
   struct Heard {
-    float const* last;  // of hidden.weight, the last in backward
+    float const* last;  // gradient of hidden.weight, the last in backward
     std::vector<Index> offsets;
     bool last_was_there = false, throws = false;
   } heard{replica.gradient_data() + layout.entries()[0].offset, {}};

@@ -65,9 +65,9 @@ TEST_CASE("gelu's value and slope in float are within a few roundings of the exa
     auto const [y, slope] = kernel::Gelu{}.at(x);
     CHECK(kernel::Gelu{}(x) == y);
     // The integral: 1 rounding of the fit, and about 2 of the sum after it, because its last term is at least a quarter
-    // of it; 2 of the exponential, 3 of the products; its argument's rounding counts x^2/2 <= 1.6
-    // integral. All are relative to at most 1/2, plus 1 of the subtraction from 1: 6 * 2^-24 in all. Then 1 rounding of
-    // the product with x.
+    // of it; 2 of the exponential, 3 of the products; its argument's rounding counts x^2/2 <= 1.6 / integral. All are
+    // relative to at most 1/2, plus 1 of the subtraction from 1: 6 * 2^-24 in all. Then 1 rounding of the product with
+    // x.
     double const y_bound = 7 * 0x1p-24 * std::abs(at) + 1e-37;
     // The slope adds x * density: 2 of the exponential, x^2/2 of its argument, 3 of products; x density (5 + x^2/2) <
     // 2.

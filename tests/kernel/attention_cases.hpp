@@ -60,7 +60,7 @@ struct Batch {
   Side queries, keys;
   DropoutMask mask;
   std::vector<T> query, key, value, dout, bias;
-  Index sharers = 1;  // of keys and values, which have one head for each
+  Index sharers = 1;  // query heads per head of keys and values
 
   explicit Batch(Options const& o)
       : options(o),
@@ -183,8 +183,7 @@ class Reference {
     double const log_sum = most + std::log(total);
     // The error of an exponential is its argument's, the rounding of the subtraction (of the largest or, in backward,
     // of the logarithm of the sum) and 2 units (4 u) of its own. The error of the sum is the mean of these over its
-    // terms, and its additions, n
-    // 16 + 16. The logarithm rounds once more, and so does the division by the sum.
+    // terms, and its additions, n / 16 + 16. The logarithm rounds once more, and so does the division by the sum.
     std::vector<double> each;
     for (auto const& x : s) each.push_back(x.error + u * (std::max(most - x.value, log_sum - x.value) + 6));
     for (std::size_t j = 0; j < s.size(); ++j) moved += std::exp(s[j].value - log_sum) * each[j];

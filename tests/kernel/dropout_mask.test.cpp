@@ -33,7 +33,7 @@ TEST_CASE("probabilities are rounded to multiples of 2^-16, and the expectation 
 }
 
 TEST_CASE("a fraction p of the elements is dropped at every half-word, and masks differ by key and position") {
-  // Of n independent draws, n p +- 5 sqrt(n p (1 - p)) are dropped: a false alarm once in 1.7 million checks.
+  // n p +- 5 sqrt(n p (1 - p)) of n independent draws are dropped: a false alarm once in 1.7 million checks.
   double const p = 0.25, n = 20'000;
   auto const mask = DropoutMask::of(5, p), other = DropoutMask::of(6, p);
   double const bound = 5 * std::sqrt(n * p * (1 - p));

@@ -355,7 +355,7 @@ TEST_CASE("a missing rank is named, by rank 0 and to the late rank") {
   Scratch const scratch;
   std::vector<pid_t> pids;
   for (int const rank : {0, 2}) pids.push_back(start(command_of("rank: connects late"), variables_of(rank, 4)));
-  pids.push_back(start(command_of("rank: connects late"), variables_of(1, 3, "7")));  // of a run without a rank 0
+  pids.push_back(start(command_of("rank: connects late"), variables_of(1, 3, "7")));  // a run without a rank 0
   CHECK(end_of(pids[0]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[0])), "have not joined within 0 s: 1, 3"));
   CHECK(end_of(pids[2]) == 2);
@@ -481,7 +481,7 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
       CHECK(code == (rank == victim ? 128 + SIGKILL : 1));
       if (rank != victim) CHECK(Scratch::read("saw" + std::to_string(rank)) == std::to_string(victim));
     }
-    auto const report = Scratch::read("report");  // of two hosts, one rank reports for each if the first rank does not
+    auto const report = Scratch::read("report");  // one rank of each host reports if the first rank does not
     CHECK(report.starts_with("rank " + std::to_string(victim) + " (pid "));
     CHECK(report.ends_with(std::string(") is gone: its process was killed, or ended without a message") +
                            (apart ? ", or its host cannot be reached\n" : "\n")));

@@ -190,7 +190,7 @@ struct ncclComm {
   std::uint64_t calls = 0;
   int looks = 0;  // for how many more queries the communicator is busy
   bool finalized = false;
-  std::shared_ptr<int> recordings = std::make_shared<int>();  // which refers to the communicator
+  std::shared_ptr<int> recordings = std::make_shared<int>();  // each recording refers to the communicator
   int device = cuda_emulation::current_device;                // by number
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
 };

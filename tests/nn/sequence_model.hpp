@@ -66,8 +66,8 @@ nn::VariableOf<Context, 2> learned(Context& context, nn::Parameter const& p) {
   return x;
 }
 
-/// Sum over elements of w y + y^2
-/// 2 with an irregular w; elements of padding slots are left out and get gradient zero.
+/// Sum over elements of w y + y^2 / 2 with an irregular w; elements of padding slots are left out and get gradient
+/// zero.
 template <class Context>
 nn::Loss<HostSpace> irregular_loss(Context& context, nn::VariableOf<Context, 2> y,
                                    nn::SequenceLayout<HostSpace> const* layout = nullptr) {

@@ -29,10 +29,8 @@ void compare_with_formula(Adam const& o, Scalars const& s) {
   // m: 3u G, u for the difference, 2u for its factor and product, u for the sum: below 8u (|m0| + G)
   // v: g^2 errs by twice g's 3u G times |g|, so by 6u G^2, its factor, products and the sum 4u more: below 11u V with
   // V = beta2 v0 + (1 - beta2) G^2
-  // denominator: v's error through the root, 11u V
-  // (2 sqrt(v) sqrt(bias)), and 4u of the denominator
-  // x: rate |m|
-  // denominator has m's error, the denominator's and 3u, and the difference u of both terms
+  // denominator: v's error through the root, 11u V / (2 sqrt(v) sqrt(bias)), and 4u of the denominator
+  // x: rate |m| / denominator has m's error, the denominator's and 3u, and the difference u of both terms
   auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
   long double const bias1 = 1 - std::pow(static_cast<long double>(o.beta1), s.step),
                     bias2 = 1 - std::pow(static_cast<long double>(o.beta2), s.step);

@@ -46,8 +46,7 @@ void compare_with_formula(AdamW const& optimizer, Scalars const& scalars) {
   // v: both terms are positive: g^2 has 5u, its factor, product and the sum 3u more: 8u, below 9u v
   // denominator: half of v's and u for the root, 2u for its scale, u for the sum: below 9u
   // x: |m|/denominator has 8u (|m0| + |g|) and 9u + 3u more for rate, product and quotient, all within 21u rate (|m0| +
-  // |g|)
-  // denominator; keep x0 has 2u, the difference u of both: below 24u moved + 4u |x0|
+  // |g|) / denominator; keep x0 has 2u, the difference u of both: below 24u moved + 4u |x0|
   auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
   for (std::size_t i = 0; i < arena.values.size(); ++i) {
     Reference const r(optimizer, scalars, before.values[i], before.gradients[i], before.states[0][i],
@@ -79,9 +78,7 @@ TEST_CASE("the first step from zero changes values by the learning rate against 
   for (auto& state : arena.states) state.assign(100, 0);
   step(AdamW{.weight_decay = 0}, pool, arena, 0, 100, {.step = 1, .learning_rate = 0.01});
   for (std::size_t i = 0; i < 100; ++i) {
-    // |m|
-    // sqrt(v) is 1 except for epsilon
-    // |g| and rounding; gradients of this arena are above 1e-3.
+    // |m| / sqrt(v) is 1 except for epsilon / |g| and rounding; gradients of this arena are above 1e-3.
     auto const moved = (before.values[i] - arena.values[i]) * (before.gradients[i] > 0 ? 1 : -1);
     CHECK(moved == doctest::Approx(0.01).epsilon(1e-8 / std::abs(before.gradients[i]) + 1e-12));
   }

@@ -49,8 +49,7 @@ TEST_CASE_TEMPLATE("it equals a plain sum at any size, with equal bits for any n
     }
     auto const one = measure(1, gradients);
     // Positive terms: the relative error of a sum is below (additions in the longest chain + 1) u. A chain has a lane
-    // of a chunk (at most 5860
-    // 32 terms), 32 lanes or as many leftovers, and 256 chunks.
+    // of a chunk (at most 5860 / 32 terms), 32 lanes or as many leftovers, and 256 chunks.
     auto const u = static_cast<long double>(std::numeric_limits<double>::epsilon()) / 2;
     CHECK(std::abs(one.sum_of_squares - expected) <= (184 + 64 + 256 + 1) * u * expected);
     for (int threads : {2, 3}) CHECK(measure(threads, gradients).sum_of_squares == one.sum_of_squares);

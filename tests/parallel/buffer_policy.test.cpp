@@ -14,8 +14,7 @@ using namespace lockstep;
 using parallel::BufferPolicy;
 
 namespace {
-/// Returns the buffer of every replica after replica k has set its own to 2^k
-/// 3, and all were shared.
+/// Returns the buffer of every replica after replica k has set its own to 2^k / 3, and all were shared.
 template <class Policy>
 std::vector<float> shared(Policy policy) {
   session_cases::Counting model;

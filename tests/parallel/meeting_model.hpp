@@ -54,7 +54,7 @@ enum class Kind {
   apart,         ///< statistics are each replica's own
   recomputed,    ///< layers with an exchange are recomputed in backward
   gathering,     ///< rows are gathered before any other exchange
-  of_sequences,  ///< which are padded to each replica's longest
+  of_sequences,  ///< sequences are padded to each replica's longest
   skipping,      ///< some batches skip a head, whose gradients would be sent before others' exchange; on the host
 };
 

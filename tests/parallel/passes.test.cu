@@ -274,7 +274,7 @@ TEST_CASE("traced passes are queued again, with equal bits, and each operation's
   int passes = 0, forward = 0, backward = 0;
   for (auto const* span = timeline.begin(); span != timeline.end(); ++span) {
     CHECK(span->begin <= span->end);
-    CHECK(std::abs(span->begin - now) < 60);  // of the host's clock, at the resolution of the device's
+    CHECK(std::abs(span->begin - now) < 60);  // seconds of the host's clock, at the resolution of the device's
     forward += span->kind == Span::Kind::forward;
     backward += span->kind == Span::Kind::backward;
     if (span->kind != Span::Kind::phase) continue;

@@ -60,8 +60,7 @@ auto whole(Context& context, nn::Parameter const& table) {
   return out;
 }
 
-/// Loss: the sum over all outputs of (output - 1)^2
-/// 2. The weight is the number of rows.
+/// Loss: the sum over all outputs of (output - 1)^2 / 2. The weight is the number of rows.
 class Model {
  public:
   Model(Index rows, nn::GradientForm form)

@@ -331,7 +331,7 @@ template <class T>
       auto const count = std::min<std::uint64_t>(static_cast<std::uint32_t>(b_bits), 32);
       return (((std::uint64_t{1} << count) - 1) << from) & 0xffffffffu;
     }
-    case Op::shf: {  // of 64 bits
+    case Op::shf: {  // shifts 64 bits
       auto const by = how.wraps ? c_bits & 31u : std::min<std::uint64_t>(static_cast<std::uint32_t>(c_bits), 32);
       auto const whole = (a_bits & 0xffffffffu) | b_bits << 32;
       return (how.mode == Mode::left ? (whole << by) >> 32 : whole >> by) & 0xffffffffu;

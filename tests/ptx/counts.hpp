@@ -63,7 +63,7 @@ class Counts {
     return all;
   }
   void write() const {
-    if (steps_.empty()) return;  // such as a parent process
+    if (steps_.empty()) return;  // for example in a parent process
     auto* const file = std::fopen(path_, "w");
     if (!file) return;
     std::fputs(text().c_str(), file);

@@ -181,7 +181,7 @@ PTX_EXPORTED(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) 
       return *value = 48 << 10, cudaSuccess;
     case 97:  // with the kernel's opt-in
       return *value = static_cast<int>(most_shared_bytes()), cudaSuccess;
-    case 81:  // of all blocks of a multiprocessor, each of which needs 1 KB more
+    case 81:  // shared memory of a multiprocessor, including 1 KB per block
       return *value = static_cast<int>(most_shared_bytes() + 1024), cudaSuccess;
     case 5:  // largest grid
       return *value = 0x7fffffff, cudaSuccess;

@@ -26,7 +26,7 @@ namespace ptx {
 }
 /// Rounds to nearest, ties to even, or towards zero.
 [[nodiscard]] inline std::uint64_t narrowed(Type type, double value, Rounding rounding = Rounding::nearest) {
-  int const digits = is_bfloat(type) ? 7 : 10, least = is_bfloat(type) ? -126 : -14;  // of mantissa, and exponent
+  int const digits = is_bfloat(type) ? 7 : 10, least = is_bfloat(type) ? -126 : -14;  // mantissa bits, least exponent
   std::uint64_t const infinity = is_bfloat(type) ? 0x7f80u : 0x7c00u, sign = std::signbit(value) ? 0x8000u : 0;
   if (std::isnan(value)) return 0x7fffu;
   if (std::isinf(value)) return sign | infinity;

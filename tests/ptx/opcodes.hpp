@@ -54,7 +54,7 @@ namespace ptx {
       {"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16", {Op::stmatrix, 4, Type::b16, true}},
       {"movmatrix.sync.aligned.m8n8.trans.b16", {Op::movmatrix, 1, Type::b16, true}},
       {"cp.async.ca.shared.global", {Op::cp_async, 0}},
-      {"cp.async.cg.shared.global", {Op::cp_async, 16}},  // of 16 bytes only
+      {"cp.async.cg.shared.global", {Op::cp_async, 16}},  // only 16 bytes
       {"cp.async.commit_group", {Op::cp_async_commit, 0}},
       {"cp.async.wait_group", {Op::cp_async_wait, 0}},
       {"cp.async.wait_all", {Op::cp_async_wait_all, 0}}};

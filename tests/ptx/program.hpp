@@ -75,11 +75,11 @@ struct Operand {
     value,    // a literal, or the address of a module variable
     local,    // an address at that offset in the function's frame
     formal,   // the address of the parameter with that index
-    special,  // such as %tid.x, by index
+    special,  // a special register by index, for example %tid.x
   };
   Kind kind = Kind::none;
   std::int32_t index = 0;
-  std::uint64_t value = 0;  // of a formal: bytes beyond it
+  std::uint64_t value = 0;  // for a formal: bytes beyond it
 };
 
 enum class Special : std::int32_t {
@@ -217,23 +217,23 @@ struct Function;
 
 struct Instruction {
   Op op = Op::unknown;
-  Type type = Type::none, from = Type::none;  // of the result, and of the conversion's source
+  Type type = Type::none, from = Type::none;  // types of the result and of the conversion's source
   Mode mode = Mode::none;
   Rounding rounding = Rounding::none;
   Space space = Space::generic;
   bool guard_not = false, carries = false, saturates = false, integral = false, takes_apart = false;
   bool flushes = false;       // subnormal floats count as zero
   bool wraps = false;         // a shift by its amount modulo 32
-  bool transposed = false;    // of matrices
+  bool transposed = false;    // for matrices
   bool synchronises = false;  // a volatile, relaxed, acquiring, releasing or L2-only access
-  std::uint8_t width = 1;     // of a vector; of ldmatrix and stmatrix, the number of matrices; of mma, k
+  std::uint8_t width = 1;     // width of a vector; for ldmatrix and stmatrix the number of matrices; for mma, k
   std::int32_t guard = -1;    // the register
-  std::int32_t target = -1;   // of a branch
+  std::int32_t target = -1;   // target of a branch
   std::int32_t call = -1;     // among the function's calls
   Operand to[4], from_operands[5];
-  std::shared_ptr<std::array<Operand, 10>> factors = {};  // of mma: the registers of A, B and C
+  std::shared_ptr<std::array<Operand, 10>> factors = {};  // for mma: the registers of A, B and C
   Operand also_to;                                        // the predicate after "|"
-  std::uint32_t line = 0, file = 0;                       // of the source, or of the PTX
+  std::uint32_t line = 0, file = 0;                       // place in the source, or in the PTX
 };
 
 struct Call {
@@ -280,7 +280,7 @@ struct Module {
   std::map<std::string, std::unique_ptr<Function>> functions;
   std::vector<Global> globals;
   std::vector<std::unique_ptr<std::byte[]>> memory;
-  std::vector<std::string> files;  // of the source
+  std::vector<std::string> files;  // source files
   unsigned target = 0;             // compute capability, such as 80 for 8.0
 };
 

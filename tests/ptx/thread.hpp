@@ -22,7 +22,7 @@ struct Extent {
 struct Block {
   Function const* kernel = nullptr;
   Extent blocks, threads, at;
-  std::uint32_t launch = 0, number = 0;  // of the block, from 0
+  std::uint32_t launch = 0, number = 0;  // number of the block, from 0
   std::vector<std::byte> parameters;
   std::size_t dynamic_shared_bytes = 0;
   std::vector<Module const*> modules;
@@ -141,7 +141,7 @@ class Thread {
           state_ = State::done;
           return;
         case Op::trap:
-          fail_at(how, "it traps: nvcc found that what stands here is undefined");
+          fail_at(how, "it traps: nvcc found undefined behaviour here");
         case Op::bar:
         case Op::bar_red:
           state_ = State::at_barrier;
@@ -487,7 +487,7 @@ class Thread {
   };
   std::vector<Copy> copies_;                           // in flight
   std::uint64_t groups_ = 0;                           // committed groups of copies
-  std::map<Instruction const*, std::uint32_t> times_;  // of accesses, if these are counted
+  std::map<Instruction const*, std::uint32_t> times_;  // executions of accesses, if these are counted
 };
 
 }  // namespace ptx

@@ -104,7 +104,7 @@ TEST_CASE("a fast loader costs the speed difference to replayed steps, on the ho
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
   diagnosis.replayed_samples_per_second = 230;
   CHECK(contains(said(diagnosis), "+ 15 %  making batches takes cores from training"));
-  diagnosis.loader_samples_per_second = 1e6;  // which needs almost nothing: replayed steps were faster by chance
+  diagnosis.loader_samples_per_second = 1e6;  // loading needs almost no time: replayed steps were faster by chance
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
   diagnosis.num_workers = 3, diagnosis.ranks_here = 2, diagnosis.shards_here = diagnosis.cores = 4;
   diagnosis.replayed_samples_per_second = 300;

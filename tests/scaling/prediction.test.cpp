@@ -138,7 +138,7 @@ TEST_CASE("processors' own work is not overlapped") {
 
 TEST_CASE("with equal samples overall, passes get shorter, and optimizer and all-reduces do not") {
   auto work = small();
-  work.ranks = 2;  // of 8 samples each
+  work.ranks = 2;  // 8 samples each
   CollectiveCost const cost{0.25, 0};
   auto const four = predict(work, 4, cost, Scaling::strong);
   CHECK(four.pass_seconds == 0.5);
@@ -176,8 +176,7 @@ TEST_CASE("more ranks have a longer maximum of varying steps") {
   CHECK(many.slowest_seconds == doctest::Approx(0.5 * 3.241).epsilon(0.05));
   CHECK(std::string(many.bound) == "slowest rank");
   CHECK(many.step_seconds == doctest::Approx(1.5 + many.slowest_seconds));
-  // Blom's: the quantiles of (n - 0.375)
-  // (n + 0.25).
+  // Blom's: the quantiles of (n - 0.375) / (n + 0.25).
   for (auto const& [n, deviations] : {std::pair{2, 0.589456}, {4, 1.049131}, {10, 1.546635}, {1000, 3.227290}})
     CHECK(scaling::detail::expected_maximum(n) == doctest::Approx(deviations).epsilon(1e-6));
   // With half the samples they differ by less: variances add up.
@@ -185,7 +184,7 @@ TEST_CASE("more ranks have a longer maximum of varying steps") {
         doctest::Approx(0.5 * std::sqrt(0.5) * 0.589456));
 }
 
-TEST_CASE("of a table, ranks send the rows that any of them touched, after all other gradients") {
+TEST_CASE("ranks send the rows of a table that any of them touched, after all other gradients") {
   auto work = small();
   work.gradients.push_back({100, 1, 1000});  // one in ten rows
   CollectiveCost const cost{0, 1e-3};
@@ -196,7 +195,7 @@ TEST_CASE("of a table, ranks send the rows that any of them touched, after all o
   std::swap(work.gradients[0], work.gradients[1]);
   CHECK(predict(work, 2, cost).exposed_seconds == doctest::Approx(0.5 + 1 - 0.9 * 0.9));
   work = small(), work.gradients.push_back({100, 1, 1000});
-  work.ranks = 2;  // whose samples together touched that row
+  work.ranks = 2;  // their samples together touched that row
   CHECK(predict(work, 4, cost).exposed_seconds == doctest::Approx(1 + 1 - 0.9 * 0.9));
 }
 

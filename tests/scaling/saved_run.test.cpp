@@ -119,7 +119,7 @@ TEST_CASE("gradients are ready at their share of a pass, tables at its end") {
   CHECK(parts[2].ready_seconds == doctest::Approx(0.06));
   CHECK(parts[2].table_bytes == 400);
   auto r = record();
-  r.devices = 2;  // whose tables wait for the other all-reduces
+  r.devices = 2;  // tables wait for the other all-reduces
   auto const of_two = saved(r).workload().gradients;
   CHECK(of_two[0].ready_seconds == doctest::Approx(0.03));
   CHECK(of_two[1].ready_seconds == doctest::Approx(0.06));
@@ -140,7 +140,7 @@ TEST_CASE("without buckets, or with a GPU's, gradients are ready evenly during b
     CHECK(last == doctest::Approx(0.06));
   };
   SUBCASE("none") { r.session.buckets.clear(); }
-  SUBCASE("of a GPU") { r.phases = {.optimizer = 0.25, .pass = 0.6}; }
+  SUBCASE("a GPU") { r.phases = {.optimizer = 0.25, .pass = 0.6}; }
   check();
 }
 

@@ -63,7 +63,7 @@ std::string objection(std::string_view header, std::string_view included) {
   auto const to = folder_of(name);
   if (from.empty()) return is_detail(name) ? "a detail/ belongs to its own folder" : "";  // the umbrella headers
   if (to.empty()) return "nothing inside the library includes an umbrella";
-  if (height(from) < 0 || height(to) < 0) return "this folder stands on no floor";
+  if (height(from) < 0 || height(to) < 0) return "this folder has no floor";
   if (from != to && height(to) >= height(from)) return "a folder includes only itself and folders to its left";
   if (is_detail(name) && (from != to || (!room_of(name).empty() && room_of(name) != room_of(header))))
     return "a detail/ belongs to its own folder";

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -39,13 +41,33 @@ std::vector<Rule> const& rules() {
   return all;
 }
 
+/// Further rules for titles of tests, which begin with a lower-case letter and name no code.
+std::vector<Rule> const& title_rules() {
+  auto const word = [](char const* form) { return std::regex(form, std::regex::icase); };
+  static std::vector<Rule> const all{
+      {word("^(of|who|whoever|whom|what|the same|as which) "), "begin with a noun phrase"},
+      {word("\\bneighbours?\\b"), "adjacent, vectorized access"},
+      {word("\\b(strangers?|guests?)\\b"), "unauthenticated peer, connection"},
+      {word("\\briders?\\b"), "piggybacked scalars"},
+      {word("\\bfor ever\\b"), "without an end"},
+  };
+  return all;
+}
+
 /// Returns the rule that a line of prose breaks, or null. Code in backquotes and targets of links do not count.
 Rule const* broken_by(std::string const& line) {
   static std::regex const code("`[^`]*`|\\]\\([^)]*\\)");
-  auto const prose = std::regex_replace(line, code, "`");
+  auto const prose = line.find_first_of("`]") == std::string::npos ? line : std::regex_replace(line, code, "`");
   for (auto const& rule : rules())
     if (std::regex_search(prose, rule.form)) return &rule;
   return nullptr;
+}
+
+/// Returns the rule that a title of a test breaks, or null.
+Rule const* broken_by_title(std::string const& title) {
+  for (auto const& rule : title_rules())
+    if (std::regex_search(title, rule.form)) return &rule;
+  return broken_by(title);
 }
 
 /// Returns the string literals of a line of code.
@@ -66,6 +88,51 @@ std::vector<std::string> literals_of(std::string const& line) {
     }
   }
   return found;
+}
+
+struct Title {
+  std::size_t line;
+  std::string text;
+};
+
+/// Returns the titles of test cases and subcases in `source`. Adjacent literals are one title.
+std::vector<Title> titles_of(std::string const& source) {
+  static std::regex const arguments("^(_FIXTURE|_TEMPLATE|_TEMPLATE_DEFINE)?\\s*\\(\\s*(\\w+,\\s*)?(?=\")");
+  std::vector<Title> titles;
+  auto const find = [&](std::size_t from) {
+    return std::min(source.find("TEST_CASE", from), source.find("SUBCASE", from));
+  };
+  for (auto at = find(0); at < source.size(); at = find(at + 1)) {
+    auto const after = source.begin() + static_cast<std::ptrdiff_t>(source.find("CASE", at) + 4);
+    std::smatch macro;
+    if (!std::regex_search(after, source.end(), macro, arguments, std::regex_constants::match_continuous)) continue;
+    std::string text;
+    for (auto i = static_cast<std::size_t>(macro[0].second - source.begin()); i < source.size() && source[i] == '"';) {
+      for (++i; i < source.size() && source[i] != '"'; ++i) {
+        if (source[i] == '\\' && i + 1 < source.size()) ++i;
+        text += source[i];
+      }
+      i = source.find_first_not_of(" \n", i + 1);
+    }
+    auto const begin = source.begin() + static_cast<std::ptrdiff_t>(at);
+    titles.push_back({1 + static_cast<std::size_t>(std::count(source.begin(), begin, '\n')), text});
+  }
+  return titles;
+}
+
+/// Returns the comment of a line of C++, without its slashes; empty without one.
+std::string comment_of(std::string const& line) {
+  for (std::size_t i = 0, quotes = 0; i + 1 < line.size(); ++i) {
+    if (line[i] == '\\')
+      ++i;
+    else if (line[i] == '"')
+      ++quotes;
+    else if (quotes % 2 == 0 && line.compare(i, 2, "//") == 0) {
+      auto const text = line.find_first_not_of("/< ", i);
+      return text == std::string::npos ? "" : line.substr(text);
+    }
+  }
+  return {};
 }
 
 /// Fails for each line of prose that breaks a rule.
@@ -140,4 +207,59 @@ TEST_CASE("messages are written in plain English") {
   for (auto const& header : library_files()) check("include/lockstep/" + header);
   for (auto const& source : files_below(source_root / "examples", {".hpp", ".cpp", ".cu"})) check("examples/" + source);
   CHECK(messages > 1000);
+}
+
+TEST_CASE("titles are found with their lines, and their rules find banned forms") {
+  auto const titles = titles_of(
+      "\nTEST_CASE(\"a \\\"b\\\" \"\n    \"c\") {\n  SUBCASE(\"d\") {}\nTEST_CASE_TEMPLATE_DEFINE(\"e\", T, id)"
+      "\nTEST_CASE_FIXTURE(Fixture, \"f\") {}\n#define TEST_CASE(name)");
+  REQUIRE(titles.size() == 4);
+  CHECK(titles[0].text == "a \"b\" c");
+  CHECK(titles[0].line == 2);
+  CHECK(titles[1].text == "d");
+  CHECK(titles[2].line == 5);
+  CHECK(titles[3].text == "f");
+  for (char const* const bad : {"of two ranks one fails", "what is wrong is told", "who waits is named",
+                                "the same bits again", "a run goes on", "strangers are refused", "rows of neighbours"})
+    CHECK_MESSAGE(broken_by_title(bad) != nullptr, bad);
+  for (char const* const good : {"resume from 4 ranks on 2 gives equal bits", "offsets of rows", "whole rows are read"})
+    CHECK_MESSAGE(broken_by_title(good) == nullptr, good);
+}
+
+TEST_CASE("titles of tests are written in plain English") {
+  std::size_t titles = 0;
+  for (auto const& file : files_below(source_root / "tests", {".cpp", ".hpp", ".cu", ".cuh"})) {
+    std::ostringstream source;
+    for (auto const& line : lines_of(source_root / "tests" / file)) source << line << '\n';
+    for (auto const& title : titles_of(source.str())) {
+      ++titles;
+      if (auto const* const rule = broken_by_title(title.text))
+        CHECK_MESSAGE(false, "tests/", file, ":", title.line, ": instead write ", std::string(rule->instead), ": ",
+                      title.text);
+    }
+  }
+  CHECK(titles > 2000);
+}
+
+TEST_CASE("comments are found after code and outside strings") {
+  CHECK(comment_of("  int a;  // two words") == "two words");
+  CHECK(comment_of("/// a docstring") == "a docstring");
+  CHECK(comment_of(R"(open("http://host");)").empty());
+  CHECK(comment_of("a / b").empty());
+}
+
+TEST_CASE("comments of tests, benchmarks and examples are written in plain English") {
+  int comments = 0;
+  for (std::string const folder : {"tests", "benchmarks", "examples"})
+    for (auto const& file : files_below(source_root / folder, {".cpp", ".hpp", ".cu", ".cuh", ".h"})) {
+      int number = 0;
+      for (auto const& line : lines_of(source_root / folder / file)) {
+        ++number;
+        auto const comment = comment_of(line);
+        if (comment.empty() || comment.starts_with("CASE ")) continue;
+        ++comments;
+        check_prose(folder + "/" + file + ":" + std::to_string(number), comment);
+      }
+    }
+  CHECK(comments > 2000);
 }

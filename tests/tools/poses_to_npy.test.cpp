@@ -146,7 +146,7 @@ TEST_CASE("texts from a table, half precision, and a scale that does not depend 
   CHECK(index.get(0).split == "val");
   CHECK(data::open_npy(convert.folder / "out/poses/bare.npy").type().bytes == 2);
   auto const numbers = convert.numbers("out/poses/bare.npy", {2, 5, 3});
-  double x = 0, y = 0, square = 0, seen = 0;  // of joints with confidence: the first one is at 0, 0
+  double x = 0, y = 0, square = 0, seen = 0;  // only joints with confidence: the first one is at 0, 0
   for (std::size_t i = 0; i < numbers.size(); i += 3) {
     seen += numbers[i + 2];
     x += numbers[i], y += numbers[i + 1];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce of float32 on one machine: Lockstep's engines, Gloo and OpenMPI against the roof (equal work on equal
-// memory, without waiting). algbw is bytes over time; busbw is algbw times 2 (n - 1)
-// n, as nccl-tests define them. LOCKSTEP_BYTES and LOCKSTEP_RANKS, comma-separated lists, choose other sizes and
-// numbers of ranks.
+// memory, without waiting). algbw is bytes over time; busbw is algbw times 2 (n - 1) / n, as nccl-tests define them.
+// LOCKSTEP_BYTES and LOCKSTEP_RANKS, comma-separated lists, choose other sizes and numbers of ranks.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce of float32 in device memory: the engine nccl against ncclAllReduce on NCCL's own communicator, without
-// waits as ours and, as in most programs, with waits. algbw is bytes over time; busbw is algbw times 2 (n - 1)
-// n, as nccl-tests define them. Uses a rank per GPU; on a single GPU one rank, and then two that share it.
-// LOCKSTEP_BYTES, a comma-separated list, chooses other sizes.
+// waits as ours and, as in most programs, with waits. algbw is bytes over time; busbw is algbw times 2 (n - 1) / n, as
+// nccl-tests define them. Uses a rank per GPU; on a single GPU one rank, and then two that share it. LOCKSTEP_BYTES, a
+// comma-separated list, chooses other sizes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -89,7 +89,7 @@ Seconds measure(int times, Sum const& sum, Finish const& finish) {
   return {Spread::of(whole).median, Spread::of(host).median};
 }
 
-/// Of the slowest rank.
+/// The slowest rank's time.
 Seconds longest(comm::NcclCommunicator& c, Seconds mine) {
   double numbers[]{mine.whole, mine.host};
   comm::Piece piece{ElementType::float64, numbers, 2, comm::Operation::max, {}};

@@ -22,8 +22,7 @@ namespace {
 
 constexpr Index vocabulary = 20000, width = 128, rows = 32, length = 128, batches = 16;
 
-/// A new batch each time, so that the touched rows vary. Zipf: rank r with frequency 1
-/// r.
+/// A new batch each time, so that the touched rows vary. Zipf: rank r with frequency 1 / r.
 std::vector<std::int32_t> draw(bool zipf, std::uint64_t batch) {
   std::vector<std::int32_t> ids;
   for (std::uint64_t k = 0; k < rows * length; ++k) {

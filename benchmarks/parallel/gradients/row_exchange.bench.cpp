@@ -21,8 +21,7 @@ namespace {
 constexpr Index vocabulary = 20000, width = 128, tokens = 32 * 128;
 constexpr int ranks = 2;
 
-/// The rows that a batch of a text touches on a rank: rank r of the vocabulary with frequency 1
-/// r.
+/// The rows that a batch of a text touches on a rank: rank r of the vocabulary with frequency 1 / r.
 void touch(kernel::TouchedRows const& table, int rank, Index step) {
   table.clear();
   for (Index k = 0; k < tokens; ++k) {

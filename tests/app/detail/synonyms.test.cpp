@@ -195,7 +195,7 @@ TEST_CASE("a program's own flag takes precedence over a synonym") {
   app::Command command;
   int hidden = 1, smoothing = 1;
   command.add("--hidden-size", hidden, 1, 9, "Width of something else");
-  command.add("--smoothing", smoothing, 1, 9, "What others call --label-smoothing");
+  command.add("--smoothing", smoothing, 1, 9, "Smoothing of labels");
   command.add_synonyms();
   std::vector<char const*> const words{"program", "--hidden_size", "5", "--label_smoothing_factor=3"};
   CHECK(command.parse(static_cast<int>(words.size()), words.data()));

@@ -110,7 +110,7 @@ TEST_CASE("rank: late" * doctest::skip()) {
         }
         try {
           c.barrier();
-          fail("nobody was missed");
+          fail("no rank was missing");
         } catch (lockstep::RankStalled const& error) {
           Scratch::write("stalled", error.what());
         }

@@ -73,7 +73,7 @@ class Mirror {
   void down() {
     move_bytes(host_.data(), block_.data(), host_.size());
     for (std::size_t i = host_.size() - size_of(type_); i < host_.size(); ++i)
-      require(host_[i] == std::byte{0x5a}, "wrote beside the piece");
+      require(host_[i] == std::byte{0x5a}, "wrote outside of the memory");
   }
 
  private:

@@ -217,7 +217,7 @@ TEST_CASE("a rank that throws after its part is named by ranks that wait for ano
     CAPTURE(thrower);
     auto options = ranks(3);
     options.limits.stall_seconds = 5;
-    std::atomic<int> named{-1};  // of which the last rank was notified
+    std::atomic<int> named{-1};  // the rank named in the last rank's error
     auto const train = [&](launch::World& world) -> int {
       auto c = comm::connect(world);
       comm::Piece piece{.collective = comm::Collective::barrier};

@@ -82,8 +82,7 @@ TEST_CASE("padding is small, and batches of all lengths are mixed") {
     return waste(sampler.over(Dataset{20'000}), all, batch);
   };
   auto const shuffled = waste(data::ShuffledSampler{.seed = 1}.over(Dataset{20'000}), all, 32);
-  // A batch takes its lengths from batch
-  // window of the distribution, so a quarter of that at least halves the waste.
+  // A batch takes its lengths from batch / window of the distribution, so a quarter of that at least halves the waste.
   CHECK(padding(16, 1024) <= 0.03);
   CHECK(padding(32, 1024) <= 0.06);
   CHECK(padding(32, 4096) <= 0.03);
@@ -142,7 +141,7 @@ TEST_CASE("windows are whole batches, each shuffled differently; one thread can 
   auto const order =
       data::LengthBucketedSampler{.lengths = all, .global_batch = 4, .window = 10, .seed = 6}.over(Dataset{480});
   auto place = order.in(2);
-  std::set<std::vector<std::size_t>> ranks;  // of a window's batches by length
+  std::set<std::vector<std::size_t>> ranks;  // orders of a window's batches by length
   for (Index window = 0; window < 480; window += 12) {
     std::vector<std::pair<std::int32_t, std::int32_t>> batches;  // shortest and longest
     for (Index p = window; p < window + 12; ++p) {
@@ -172,8 +171,8 @@ TEST_CASE("the short batch, which a tail can drop, has samples of any length") {
     for (Index p = 0; p < 256; ++p) longest_is_used += order.in(epoch)(p) == 299;
     for (Index p = 256; p < 300; ++p) short_batches += order.in(epoch)(p) < 150;
   }
-  CHECK(longest_is_used > 25);  // of 43 expected
-  CHECK(short_batches > 800);   // of 1,100
+  CHECK(longest_is_used > 25);  // 43 are expected
+  CHECK(short_batches > 800);   // out of 1,100
 }
 
 TEST_CASE("a loader whose micro-steps hold samples of several of the sampler's batches is refused") {

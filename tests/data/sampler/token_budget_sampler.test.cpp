@@ -235,7 +235,7 @@ TEST_CASE("rows, buckets and their order follow the options") {
   for (std::int32_t i = 0; i < 16; ++i) falling.push_back(100 - i);
   auto const order = over(falling, {.lengths = {}, .tokens = 200, .spread = 0, .min_batches = 4});
   REQUIRE(order.max_rows() == 2);
-  std::set<Index> partners;                // of the longest
+  std::set<Index> partners;                // partners of the longest
   std::set<std::vector<bool>> of_buckets;  // batches with the longer half
   for (Index epoch = 0; epoch < 30; ++epoch) {
     std::vector<bool> longer;

@@ -21,7 +21,7 @@ struct Dataset {
 };
 static_assert(data::Sampler<data::WeightedSampler, Dataset>);
 
-/// Of `draws`, no count of probability p may be further than six standard deviations from its mean: each fails with a
+/// No count of probability p in `draws` may be further than six standard deviations from its mean: each fails with a
 /// probability of 2e-9.
 void check_counts(std::vector<double> const& counts, std::vector<double> const& weights, double draws) {
   double total = 0;

@@ -101,7 +101,7 @@ TEST_CASE(
       loader.start({}, 0, 0, 2);
       CHECK(loader.next().rows() == 2);
       gone ? static_cast<void>(std::filesystem::remove(tree / "dogs/1.bin")) : write_file(tree / "dogs/1.bin", "wo");
-      auto const rest = [&] {  // of the epoch: the young cat and the dog
+      auto const rest = [&] {  // rest of the epoch: the young cat and the dog
         if (policy == data::OnFailure::skip) {
           CHECK(loader.next().rows() == 1);
         } else {

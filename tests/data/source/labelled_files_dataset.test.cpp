@@ -24,7 +24,7 @@ std::string put(lockstep_test::TemporaryFolder const& folder, std::string const&
   return folder / name;
 }
 
-/// Returns four-digit numbers, so that a window shows where it was cut.
+/// Returns four-digit numbers, so that a window shows its offset.
 std::string ruler(std::size_t bytes) {
   std::string out;
   for (std::size_t i = 0; out.size() < bytes; i += 4) {

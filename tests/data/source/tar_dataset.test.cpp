@@ -164,7 +164,7 @@ TEST_CASE("headers of other programs are read") {
   auto gnu = prefixed;
   sign(prefixed);
   CHECK(archive.open(prefixed + end).get(0).key == "dir/key");
-  gnu.replace(257, 8, std::string("ustar  \0", 8));  // which has times in the place of ustar's prefix
+  gnu.replace(257, 8, std::string("ustar  \0", 8));  // GNU has times in the place of ustar's prefix
   sign(gnu);
   CHECK(archive.open(gnu + end).get(0).key == "key");
   CHECK(archive.open(member("old.txt", "x", '\0') + end).get(0).key == "old");

@@ -95,7 +95,7 @@ TEST_CASE("a process's own memory does not grow with the texts") {
   Index tokens = 0;
   for (Index i = 0; i < dataset.size(); ++i) tokens += std::ssize(dataset.get(i).tokens);
   CHECK(tokens * 4 > (Index{4} << 20));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose memory grows with the inspected pages
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers use memory per page
   CHECK(anonymous_kib() - before < 2048);
 #endif
 }

@@ -276,7 +276,7 @@ TEST_CASE_TEMPLATE("attention on a GPU without tensor cores", T, float, bfloat16
   auto const recent = c.on_device(stream, Write::overwrite);
   CHECK(old.out != recent.out);  // other kernels
   auto const exact = Case<double, T>{setting}.on_host(Write::overwrite);
-  double const unit = std::is_same_v<T, float> ? 0x1p-9 : 1;  // of the rounding of a 16-bit type
+  double const unit = std::is_same_v<T, float> ? 0x1p-9 : 1;  // unit of a 16-bit type's rounding
   auto const error = [&](auto const& got, auto const& right) { return Errors<T>(got, right).norm / unit; };
   CHECK(error(old.out, exact.out) <= 2);
   CHECK(error(old.dquery, exact.dquery) <= 12);

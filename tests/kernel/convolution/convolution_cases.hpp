@@ -174,8 +174,7 @@ struct Reference {
     magnitude[static_cast<std::size_t>(at)] += std::abs(term);
   }
   /// A sum of n products, in any order, with or without fused multiply-adds, has at most n + 1 roundings of at most
-  /// epsilon
-  /// 2 times the sum of the magnitudes; the first order is doubled for the rest.
+  /// epsilon / 2 times the sum of the magnitudes; the first order is doubled for the rest.
   template <class T>
   void check(std::vector<T> const& got, Index terms) const {
     double worst = 0;

@@ -36,7 +36,7 @@ TEST_CASE_TEMPLATE("every byte in every channel, for any number of channels and 
       for (std::size_t i = 0; i < x.size(); ++i) {
         auto const c = i % static_cast<std::size_t>(channels);
         double const expected = (x[i] / 255.0 - mean[c]) / deviation[c];
-        // Four roundings, of two constants, a difference and a product, each relative to terms of at most 1
+        // Four roundings, of two constants, a difference and a product, each relative to terms of at most 1 /
         // deviation.
         double const bound = 4 * static_cast<double>(std::numeric_limits<T>::epsilon()) / deviation[c];
         worst = std::max(worst, std::abs(static_cast<double>(y[i]) - expected) / bound);

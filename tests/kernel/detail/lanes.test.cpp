@@ -25,8 +25,8 @@ TEST_CASE_TEMPLATE("sum, dot and largest at all sizes near the lanes, with every
       products += std::abs(a * b);
       most = std::max(most, a);
     }
-    // Each term is in at most n
-    // lanes + lanes additions (the tail in lanes more), and a product rounds, too; the double reference has n.
+    // Each term is in at most n / lanes + lanes additions (the tail in lanes more), and a product rounds, too; the
+    // double reference has n.
     double const lanes = 64 / sizeof(T), count = static_cast<double>(n);
     double const bound = std::numeric_limits<T>::epsilon() / 2 * (count / lanes + 2 * lanes + 1) + 0x1p-53 * count;
     for (auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {

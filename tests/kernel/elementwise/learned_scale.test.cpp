@@ -57,8 +57,8 @@ TEST_CASE_TEMPLATE("products with the factor and its gradient, at all sizes, in 
         exact += here, terms += std::abs(here);
       }
       CHECK(wrong == 0);
-      // A product rounds once, and so do at most 256
-      // 8 additions to a lane and 8 of lanes; the factor and the last product once more each.
+      // A product rounds once, and so do at most 256 / 8 additions to a lane and 8 of lanes; the factor and the last
+      // product once more each.
       double const bound = 43 * static_cast<double>(std::numeric_limits<T>::epsilon()) / 2 * terms;
       CHECK(std::abs(static_cast<double>(ds[0]) - static_cast<double>(by) * exact) <= static_cast<double>(by) * bound);
       CHECK(ds[1] == 9 + ds[0]);

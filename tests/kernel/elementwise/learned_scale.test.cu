@@ -49,7 +49,7 @@ void check(T s, Index size) {
 TEST_CASE_TEMPLATE("products with a learned factor on CUDA have the host's bits, and so has its gradient's sum", T,
                    float, double) {
   if (!lockstep_test::has_gpu("kernel::LearnedScale<CudaSpace>")) return;
-  for (T s : {T(0), T(3)})  // whose exponentials are exact
+  for (T s : {T(0), T(3)})  // their exponentials are exact
     for (Index size : {0, 1, 257, 8192, 20000}) check<T>(s, size);
 }
 

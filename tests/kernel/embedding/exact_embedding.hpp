@@ -81,9 +81,8 @@ double half_epsilon() {
 }
 
 /// The gradients from the definition. The error of one token's gradient d is the formula's, evaluated with magnitudes.
-/// A sum of n of them has at most 32 + n
-/// 32 additions per level of a table's plan, 64 * 8 within a task and one per task elsewhere, each with one rounding of
-/// the sum of magnitudes.
+/// A sum of n of them has at most 32 + n / 32 additions per level of a table's plan, 64 * 8 within a task and one per
+/// task elsewhere, each with one rounding of the sum of magnitudes.
 template <class T>
 class ExactGradients {
  public:

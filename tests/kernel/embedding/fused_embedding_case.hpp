@@ -41,8 +41,8 @@ template <class T>
 struct EmbeddingCase {
   struct Part {
     std::vector<T> rows;
-    std::vector<std::int32_t> ids;  // of a table
-    Index count = 0;                // of rows
+    std::vector<std::int32_t> ids;  // ids of a table
+    Index count = 0;                // number of rows
     bool is_table = false;
   };
   struct Segment {
@@ -83,7 +83,7 @@ struct EmbeddingCase {
         dy[static_cast<std::size_t>(i)] = std::numeric_limits<T>::quiet_NaN();
   }
 
-  [[nodiscard]] Index length() const {  // of a padded result
+  [[nodiscard]] Index length() const {  // length of a padded result
     Index sum = 0;
     for (auto const& s : segments) sum += s.length;
     return sum;

@@ -49,9 +49,7 @@ struct Case {
 
   /// The largest error of `result` in units of its bound. Every one of the k products and additions, the scaling by
   /// alpha and the addition of beta * c and of partial sums rounds once, by at most half an epsilon of a sum that never
-  /// exceeds the sum of the terms' magnitudes: error <= (k + 4 + k
-  /// 256) * epsilon
-  /// 2 * sum |terms|.
+  /// exceeds the sum of the terms' magnitudes: error <= (k + 4 + k / 256) * epsilon / 2 * sum |terms|.
   [[nodiscard]] double worst_error(std::vector<T> const& result) const {
     double worst = 0;
     for (Index i = 0; i < shape.m; ++i) {

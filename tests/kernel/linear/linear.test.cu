@@ -93,7 +93,7 @@ TEST_CASE_TEMPLATE("layers of one input on CUDA, with parameters at equal distan
                    bfloat16) {
   if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
   using Kernel = kernel::Linear<CudaSpace>;
-  using Sum = Accumulate<T>;  // of the parameters' gradients
+  using Sum = Accumulate<T>;  // type of the parameters' gradients
   auto const rounded = [](std::vector<double>& exact) {
     std::vector<T> out;
     for (auto& e : exact) e = static_cast<double>(static_cast<Sum>(out.emplace_back(static_cast<Sum>(e))));

@@ -22,7 +22,7 @@ struct CrossEntropyCase {
   lockstep::kernel::CrossEntropyOptions options;
   Layout layout;
   std::vector<std::int32_t> labels{};
-  std::vector<float> factors{};  // of rows; none: each is 1
+  std::vector<float> factors{};  // factors of rows; empty: each is 1
 
   CrossEntropyCase(Layout const& of_rows, lockstep::Index class_count, float scale,
                    lockstep::kernel::CrossEntropyOptions const& with = {})

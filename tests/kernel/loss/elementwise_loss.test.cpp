@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE("a rule gets the column number of each element", T, float, do
 
 TEST_CASE("an invalid target is named with its place, except in padding") {
   Pair<float, kernel::BinaryCrossEntropy> pair(padded(5), 3);
-  pair.target[12] = 7;  // of row 0, which has 3 of 5 tokens
+  pair.target[12] = 7;  // in row 0, which has 3 of 5 tokens
   CHECK(pair.agrees(pair.run(1)));
   for (float wrong : {1.5f, -0.25f, std::numeric_limits<float>::quiet_NaN()}) {
     pair.target[35] = wrong;

@@ -71,9 +71,8 @@ TEST_CASE_TEMPLATE("batch norm on CUDA equals the host's within rounding", T, fl
           auto const got = on_device(stream, BatchNormCase<T>{rows, width}, activation, write);
           auto const exact = batch_norm_defined({rows, width}, activation, write);
           // Sums of at most `rows` terms up to 1 (the squares and z up to 4), rounded as often, scaled by reciprocals
-          // of deviations (1
-          // 0.3 for more than a few rows, at most 32 for one), which dx contains squared. An element that rounds across
-          // the activation's edge would differ by dy: none of these does.
+          // of deviations (1 / 0.3 for more than a few rows, at most 32 for one), which dx contains squared. An element
+          // that rounds across the activation's edge would differ by dy: none of these does.
           double const reciprocal = *std::max_element(exact.reciprocal.begin(), exact.reciprocal.end());
           double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
           double const bound = unit * 4 * static_cast<double>(rows + 16) * std::max(1.0, reciprocal * reciprocal);
@@ -110,7 +109,7 @@ TEST_CASE_TEMPLATE("sequences on CUDA give the results of the matrix of their to
           bool const full = k.padded.rows == k.tokens.rows;  // then rows are added in equal order
           double largest = 1;
           for (T r : expected.reciprocal) largest = std::max(largest, static_cast<double>(r));
-          double const unit = static_cast<double>(std::numeric_limits<T>::epsilon()),  // of both as in the first case
+          double const unit = static_cast<double>(std::numeric_limits<T>::epsilon()),  // for both as in the first case
               bound = full ? 0 : 2 * unit * 4 * static_cast<double>(k.tokens.rows + 16) * largest * largest;
           got.each(expected, [&](char const* name, auto const& padded, auto const& tokens) {
             CAPTURE(name);

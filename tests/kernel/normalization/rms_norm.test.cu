@@ -69,9 +69,8 @@ TEST_CASE_TEMPLATE("RMS norm on CUDA equals the host's within rounding", T, floa
           RMSNormCase<T> const c{twin.slots(), width, joins};
           auto const got = on_device(stream, c, {mask, twin.device()}, write);
           auto const exact = RMSNormCase<double>{twin.slots(), width, joins}.on_host(write, 1, {mask, twin.host()});
-          // A root rounds once per term and is used as its reciprocal, at most 1
-          // |x|, and 316 for a row of zeros: all of a row's results have its (width + 8) roundings, times the
-          // reciprocal once more in gradients.
+          // A root rounds once per term and is used as its reciprocal, at most 1 / |x|, and 316 for a row of zeros: all
+          // of a row's results have its (width + 8) roundings, times the reciprocal once more in gradients.
           double reciprocal = 1;
           for (double r : exact.reciprocals) reciprocal = std::max(reciprocal, r);
           double const roundings = static_cast<double>(width + 8) * reciprocal;

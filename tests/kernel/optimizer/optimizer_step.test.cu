@@ -48,8 +48,7 @@ void step_host(Optimizer const& optimizer, Arenas<T>& a, int step, bool skip) {
 }
 
 /// Three steps, the second of which is skipped. A step adds at most some 12 roundings of terms up to 1 to values up to
-/// 1.1, and moments accumulate theirs; divisions by roots of 1e-3 and more enlarge them by at most rate
-/// 1e-3 = 20.
+/// 1.1, and moments accumulate theirs; divisions by roots of 1e-3 and more enlarge them by at most rate / 1e-3 = 20.
 template <class T, class Optimizer>
 void compare(Optimizer const& optimizer) {
   memory::CudaStream const stream;

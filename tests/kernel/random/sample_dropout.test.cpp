@@ -34,7 +34,7 @@ void check(Layout const& layout, Index width) {
     bool const kept = half.keeps(static_cast<std::uint64_t>(position), 0);
     fresh.push_back(kept ? x[at] * 2 : T{0});
     if (kept) sum[at] += x[at] * 2;
-    if (!kept) x[at] = std::numeric_limits<T>::quiet_NaN();  // which is not read
+    if (!kept) x[at] = std::numeric_limits<T>::quiet_NaN();  // not read
   }
   for (int threads : {1, 3}) {
     ThreadPool pool(threads);

@@ -22,7 +22,7 @@ TEST_CASE_TEMPLATE("several arrays are summed with the host's bits, and all but 
       std::vector<std::vector<T>> host;
       std::vector<OnDevice<T>> device;
       std::vector<T*> on_host, on_device;
-      for (int k = 0; k < count; ++k) {  // of different magnitudes, so that another order has other bits
+      for (int k = 0; k < count; ++k) {  // different magnitudes, so that another order has other bits
         host.push_back(lockstep_test::values<T>(n, static_cast<std::uint64_t>(k + 1), std::ldexp(1.0f, k % 5)));
         device.emplace_back(host.back());
       }

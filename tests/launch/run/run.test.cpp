@@ -139,7 +139,7 @@ TEST_CASE("threads that exist before the run, and programs that the run starts, 
     auto* const program = ::popen("kill -TERM $$; echo deaf", "w");
     REQUIRE(program != nullptr);
     started = ::pclose(program);
-#if !defined(LOCKSTEP_THREAD_SANITIZER)  // which delivers no signals to a fork of several threads
+#if !defined(LOCKSTEP_THREAD_SANITIZER)  // it delivers no signals to a fork of several threads
     auto const fork = ::fork();
     if (fork == 0) {
       for (int i = 0; i < 5000; ++i) ::usleep(1000);

@@ -133,8 +133,8 @@ TEST_CASE("attention layer: gradients with rotary positions, and of heads that s
     }
   Model model(mixed_lengths, {.width = 8, .heads = 4, .key_heads = 2});
   auto const layout = nn::ParameterLayout::of(model);
-  CHECK(layout.entries()[1].shape == std::vector<Index>{8, 8});  // of the query
-  CHECK(layout.entries()[3].shape == std::vector<Index>{4, 8});  // of the key
+  CHECK(layout.entries()[1].shape == std::vector<Index>{8, 8});  // query weight
+  CHECK(layout.entries()[3].shape == std::vector<Index>{4, 8});  // key weight
 }
 
 TEST_CASE("attention layer: rotary positions encode relative, not absolute positions") {

@@ -20,7 +20,7 @@ Batch batch_of(Index heads, Index length) { return {.rows = 1, .length = std::ma
 TEST_CASE("each distance from query to key reads its bucket, for every head") {
   struct Case {
     bool causal;
-    std::vector<float> buckets;  // of keys from three places before the query to two after: four queries, three keys
+    std::vector<float> buckets;  // for keys from three places before the query to two after: four queries, three keys
   };
   for (auto const& [causal, buckets] : {Case{false, {3, 2, 1, 0, 17, 18}}, Case{true, {3, 2, 1, 0, 0, 0}}}) {
     nn::RelativePositionBias layer({.heads = 2, .causal = causal});

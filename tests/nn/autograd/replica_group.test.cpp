@@ -43,7 +43,7 @@ class Model {
       std::vector<double> in(2 * all.size()), sum(2);
       std::iota(in.begin(), in.end(), group->rank());
       group->reduce_scatter(in.data(), sum.data(), 2);
-      for (int k = 0; k < 2; ++k)  // of r + 2 rank + k over all r
+      for (int k = 0; k < 2; ++k)  // sums of r + 2 rank + k over all r
         CHECK(sum[static_cast<std::size_t>(k)] == size * (2 * group->rank() + k) + size * (size - 1) / 2);
     }
     return toy::squared_error(context, y, batch.targets);

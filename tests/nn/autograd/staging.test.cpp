@@ -26,9 +26,7 @@ struct Fixture {
   Context context{memory::Stream<HostSpace>(pool)};
 
   Fixture() { context.begin_micro_batch(nn::Mode::training, 1); }
-  /// Returns i
-  /// 4 for i < count, from 1 on: exact in bfloat16 up to 256
-  /// 4.
+  /// Returns i / 4 for i < count, from 1 on: exact in bfloat16 up to 256 / 4.
   nn::Variable<Scalar, 2, HostSpace> quarters(Index count) {
     auto const x = context.template variable<2>({1, count});
     for (Index i = 0; i < count; ++i) x.value.data[i] = static_cast<Scalar>(static_cast<float>(i + 1) / 4);

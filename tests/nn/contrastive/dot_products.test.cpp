@@ -35,7 +35,7 @@ struct Products {
     return loss;
   }
 };
-/// Of small integers.
+/// Products of small integers.
 struct Small {
   static constexpr std::array<float, 12> whole{1, -2, 0, 3, 1, 1, 0, 2, -1, 1, 1, 1};
   nn::Parameter a{{4, 3}, nn::Initializer::given(whole.data())}, b{{2, 3}, nn::Initializer::given(whole.data() + 3)};

@@ -13,8 +13,7 @@
 namespace {
 using namespace activation_check;
 
-/// log(1 + e^bx)
-/// b, by value and slope
+/// log(1 + e^bx) / b, by value and slope
 struct Softplus {
   static constexpr char const* name = "softplus";
   double b;

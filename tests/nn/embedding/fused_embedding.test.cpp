@@ -329,7 +329,7 @@ TEST_CASE("gradients of all inputs that can be assembled") {
                                                   .norm = norm};
         for (bool interleaved : {false, true}) {
           Trial<Assembled, double> trial(Assembled(options, interleaved));
-          for (std::size_t i = 0; i < trial.values.size(); ++i)  // of size one, because norms divide by it
+          for (std::size_t i = 0; i < trial.values.size(); ++i)  // values of size one, because norms divide by it
             trial.values[i] = std::sin(1 + 1.3 * static_cast<double>(i));
           auto const result =
               nn::check_gradients(trial.model, trial.layout, trial.values, mixed, {.max_per_parameter = 200});

@@ -50,9 +50,8 @@ Moments moments(std::vector<float> const& values, nn::Parameter const& p) {
 TEST_CASE("initial values have the mean, spread and bound of their distribution") {
   Model model;
   auto const values = start(model, 1);
-  // The mean of n values of deviation s has a deviation of s
-  // sqrt(n), and the deviation at most s
-  // sqrt(n) too; 5 of these.
+  // The mean of n values of deviation s has a deviation of s / sqrt(n), and the deviation at most s / sqrt(n) too; 5 of
+  // these.
   auto const one = moments(values, model.one), two = moments(values, model.two);
   double const s1 = 0.5 / std::sqrt(3.0), n = std::sqrt(40'000.0);
   CHECK(std::abs(one.mean) < 5 * s1 / n);

@@ -77,8 +77,7 @@ TEST_CASE(
     zeros += y.data[i] == 0;
     CHECK((y.data[i] == 0 || y.data[i] == doctest::Approx(x.value.data[i] / 0.75).epsilon(1e-6)));
   }
-  // 5400 values: the fraction of zeros has a deviation of sqrt(0.25 * 0.75
-  // 5400) = 0.006; 5 of these.
+  // 5400 values: the fraction of zeros has a deviation of sqrt(0.25 * 0.75 / 5400) = 0.006; 5 of these.
   CHECK(std::abs(static_cast<double>(zeros) / static_cast<double>(y.size()) - 0.25) < 5 * 0.006);
 }
 

@@ -78,8 +78,7 @@ TEST_CASE("stochastic depth: a sample is kept as a whole, in any batch, as an im
   CHECK(all == factors(depth, positions, true));
   CHECK(all != factors(depth, positions, false, 4));
   for (float factor : all) CHECK((factor == 0 || factor == 2));
-  // 200 draws: the number of kept ones has a deviation of sqrt(200
-  // 4) = 7.1; 5 of these.
+  // 200 draws: the number of kept ones has a deviation of sqrt(200 / 4) = 7.1; 5 of these.
   CHECK(std::abs(static_cast<double>(std::count(all.begin(), all.end(), 2.0f)) - 100) < 5 * 7.1);
   CHECK(factors(depth, {positions.begin() + 50, positions.end()}, false) ==
         std::vector<float>(all.begin() + 50, all.end()));

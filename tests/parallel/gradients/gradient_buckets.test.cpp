@@ -298,7 +298,7 @@ constexpr int layers = 96;
 TEST_CASE("at least 95 % of the overlappable communication is hidden behind backward, with the chosen bucket size") {
   for (auto const& cost : {parallel::CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {5e-6, 5e-10}}) {
     auto const whole = layers * each * 4 * cost.seconds_per_byte;
-    for (double ratio : {0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0}) {  // of backward to communication
+    for (double ratio : {0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0}) {  // backward over communication
       CAPTURE(cost.latency_seconds);
       CAPTURE(ratio);
       DelayedCommunicator const communicator{cost.latency_seconds, cost.seconds_per_byte};

@@ -126,8 +126,8 @@ struct Outcome {
   train::EvaluationReport evaluation;
   parallel::PhaseSeconds phases;
   std::vector<double> scales;  // after each step
-  std::vector<double> norms;   // of each step
-  double bytes = 0;            // of the first device
+  std::vector<double> norms;   // gradient norm of each step
+  double bytes = 0;            // bytes of the first device
   std::vector<parallel::BucketTimes> buckets = {};
 };
 
@@ -824,7 +824,7 @@ TEST_CASE("a host engine reduces a bucket while the GPU computes the gradients o
   constexpr int steps = 300;  // so many that some overlap on a busy machine, too
   std::array<int, 2> overlapped{};
   launch::run({.threads = 2}, [&](launch::World& world) {
-    float const* last = nullptr;  // of the gradients that backward writes: no number before
+    float const* last = nullptr;  // last gradient that backward writes: NaN before
     bool is_early = false;
     auto const hears = [&](comm::Piece const& piece) {
       if (last && !piece.rider.empty()) is_early = std::isnan(*last);

@@ -260,7 +260,7 @@ TEST_CASE("checkpoints are written at the interval and after the last step; a ki
   options.checkpoints.resume = train::newest_checkpoint(checkpoints);
   auto const rest = fit(parallel::SingleDevice{.threads = 1}, options);
   CHECK(rest.values == whole.values);
-  CHECK(rest.record.samples_before == samples + 16);  // which its speed leaves out
+  CHECK(rest.record.samples_before == samples + 16);  // its speed leaves them out
   CHECK(goes_on.began.resumed == 5);
   CHECK(goes_on.began.steps == 12);
   REQUIRE(goes_on.steps.size() == 7);
@@ -317,7 +317,7 @@ TEST_CASE("all ranks stop on request after one step and save, and end with the b
 
 TEST_CASE("a request on one rank is enough, and a request at the last step has no effect") {
   lockstep_test::TemporaryFolder const folder;
-  for (Index const after : {3, 7}) {  // of 8 steps
+  for (Index const after : {3, 7}) {  // out of 8 steps
     std::vector<Outcome> all(3);
     launch::Options ranks;
     ranks.threads = 3;
@@ -624,7 +624,7 @@ TEST_CASE("impossible progress is refused with file, name and value") {
                          DataError);
   };
   edited("\"seed\":\"5\"", "\"seed\":\"x\"", "seed is x");
-  edited("\"loss_scale\":2.0", "\"loss_scale\":0", "loss_scale is 0");  // which would mean none
+  edited("\"loss_scale\":2.0", "\"loss_scale\":0", "loss_scale is 0");  // 0 would mean no scale
   edited("\"loss_scale\":2.0", "\"loss_scale\":1e300", "loss_scale is 1000000");
   // not 3, although it has its bits
   edited("\"good_steps\":3", "\"good_steps\":4294967299", "good_steps is 4294967299");

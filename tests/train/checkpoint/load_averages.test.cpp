@@ -85,7 +85,7 @@ TEST_CASE("averages in a checkpoint and in a trainer's state are those used by e
     CHECK(train::Predictor<TextClassifier>(model(), checkpoint, Parameters::averages).metadata()[0].second == "texts");
 
     auto damaged = read_file(checkpoint);
-    damaged.back() = static_cast<char>(damaged.back() ^ 1);  // of a parameter's difference from its average
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);  // a byte of a parameter's difference from its average
     write_file(folder / "damaged", damaged);
     std::vector<float> found(averages.size(), 7);
     CHECK_THROWS_WITH_AS(train::load_averages(folder / "damaged", layout, found), doctest::Contains("the checksum"),

@@ -42,7 +42,7 @@ TEST_CASE("the content may be replaced before commit") {
   CHECK(lockstep_test::read_file(folder / "a") == "ten marks.");
 }
 
-TEST_CASE("of two files written to one place each is complete, and the last one counts") {
+TEST_CASE("two files written to one place are each complete, and the last one counts") {
   lockstep_test::TemporaryFolder folder;
   auto const path = folder / "a";
   train::AtomicFile first(path), second(path);

@@ -187,7 +187,7 @@ TEST_CASE("another model's parameters are refused by name, and nothing is change
   Arena<Other> other;
   CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", other.layout, other.values),
                        doctest::Contains("has no parameter \"scale\""), DataError);
-  auto bytes = lockstep_test::read_file(folder / "p");  // whose second parameter is another's
+  auto bytes = lockstep_test::read_file(folder / "p");  // its second parameter is another model's
   bytes.replace(bytes.rfind("bias"), 4, "gain");
   lockstep_test::write_file(folder / "p", bytes);
   Arena<Model> half;

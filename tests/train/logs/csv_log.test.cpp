@@ -126,7 +126,7 @@ TEST_CASE("a run is not resumed in a file with other columns, or in a damaged on
   write_file(path, names + "\nstep,1,0\nstep,one,0\n");
   CHECK_THROWS_WITH_AS(start(4, {}), doctest::Contains("metrics.csv: row 3 does not begin with a kind and a step"),
                        DataError);
-  start(0, {"f1"});  // which begins its own table
+  start(0, {"f1"});  // begins its own table
   CHECK(read_file(path) == names + ",f1\n");
   start(0, {R"(top "1", of 5)"});
   CHECK(read_file(path) == names + R"(,"top ""1"", of 5")" + "\n");

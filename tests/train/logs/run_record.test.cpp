@@ -40,7 +40,7 @@ TEST_CASE("start-up is the extra time of the first steps that take over twice th
 }
 
 TEST_CASE("each rank's seconds have their own place") {
-  struct Session {  // of ranks in sequence
+  struct Session {  // ranks in sequence
     std::array<double, 12> sums{};
     void all_reduce(std::span<double> numbers) {
       REQUIRE(numbers.size() == sums.size());

@@ -64,7 +64,7 @@ TEST_CASE("one logit decides between two classes, and an invalid label is refuse
   CHECK_THROWS_WITH_AS(confusion.add(prediction, wrong.batch()),
                        "ConfusionMatrix: a label is 2; the classes are 0 to 1", DataError);
   CHECK_THROWS_AS((train::ConfusionMatrix{&Window::activity, 1}), ConfigError);
-  for (Index const classes : {Index{4097}, Index{1} << 32})  // whose pairs exceed any memory, and any integer
+  for (Index const classes : {Index{4097}, Index{1} << 32})  // their pairs exceed any memory, and any integer
     CHECK_THROWS_WITH_AS((train::ConfusionMatrix{&Window::activity, classes}), doctest::Contains("the limit is 4096"),
                          ConfigError);
 }

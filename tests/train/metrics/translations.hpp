@@ -17,7 +17,7 @@ namespace lockstep_test {
 struct Translation {
   std::string hypothesis, reference;
   double bleu = 0, chrf = 0;  // as sacrebleu 2.6.0 computes them for this one alone
-  std::string tokens = {};    // of the hypothesis, by its tokenizer 13a
+  std::string tokens = {};    // tokens of the hypothesis, by its tokenizer 13a
 };
 
 inline std::vector<Translation> const translations{

@@ -56,7 +56,7 @@ std::vector<double> log_shares(Predictor& predictor, Pair const& pair) {
 /// The best of all hypotheses, by enumeration.
 void enumerate(Predictor& predictor, Pair pair, double log_probability, BeamSearchOptions const& options,
                Hypothesis& best) {
-  auto const length = std::ssize(pair.tokens);  // of the hypothesis with one token more
+  auto const length = std::ssize(pair.tokens);  // length of the hypothesis with one token more
   auto const shares = log_shares(predictor, pair);
   for (std::int32_t token = 0; token < target_tokens; ++token) {
     auto const sum = log_probability + shares[static_cast<std::size_t>(token)];
@@ -107,7 +107,7 @@ TEST_CASE("without a length penalty a sufficiently wide beam finds the best, and
     for (std::size_t i = 0; i < found.size(); ++i) {
       Hypothesis best{.score = -HUGE_VAL};
       enumerate(whole, pairs()[i], 0, options, best);
-      CHECK(found[i].score <= best.score * (1 - 1e-6));  // which is negative
+      CHECK(found[i].score <= best.score * (1 - 1e-6));  // the score is negative
       if (beam >= 40) CHECK(found[i].tokens == best.tokens);
       Pair read = pairs()[i];  // its log probability is its tokens'
       double sum = 0;

@@ -421,7 +421,7 @@ TEST_CASE_TEMPLATE("token by token, predictions have the bits of predictions for
   check(data::PadCollate{}, 1, 4);
   check(data::PadCollate{}, 3, 2);
   constexpr bool convolves = std::is_same_v<M, CausalModel> || std::is_same_v<M, nn::InBfloat16<CausalModel>>;
-  if constexpr (!convolves) check(data::RaggedCollate{}, 3, 3);  // which a convolution does not support
+  if constexpr (!convolves) check(data::RaggedCollate{}, 3, 3);  // a convolution does not support this
   check(data::PadCollate{}, 2, longest);
 }
 

@@ -158,7 +158,7 @@ TEST_CASE("the steps after the first ten are recorded, or the last ones of a sho
   train::Trace const trace;
   CHECK(trace.empty());
   CHECK(trace.plan(0, 100) == 11);
-  CHECK(trace.plan(50, 100) == 61);  // of a resumed run
+  CHECK(trace.plan(50, 100) == 61);  // a resumed run
   CHECK(trace.plan(0, 15) == 6);
   CHECK(trace.plan(0, 10) == 1);
   CHECK(trace.plan(0, 3) == 1);

@@ -108,7 +108,7 @@ TEST_CASE("one file has all ranks as processes, with their threads, devices and 
     CHECK(step.at("dur").number() == 1e6);
     CHECK(names.at(step.at("tid").integer()) == "training");
     auto const forward = find("head", "forward");
-    CHECK(names.at(forward.at("tid").integer()) == "training");  // of the first device, on the host
+    CHECK(names.at(forward.at("tid").integer()) == "training");  // the first device's thread, on the host
     CHECK(forward.at("args").at("operation").string() == "operation");
     CHECK(forward.at("args").at("bytes").integer() == 24);
     CHECK(find("head", "backward").at("ts").number() == (1000 + rank) * 1e6 + 0.5e6);

@@ -94,7 +94,7 @@ TEST_CASE("for a device, batches are taken and copied one ahead, and released af
                                       "back 1", "take 2", "send 4", "send 5", "compute 2", "back 2", "end"});
 }
 
-TEST_CASE("of a device's shards, the first one's batch is copied ahead") {
+TEST_CASE("the first shard's batch of a device is copied ahead") {
   CHECK(log_of<DeviceSpace>(2, -1, 2) == Log{"take 0", "compute 0", "back 0", "take 1", "send 2", "compute 1", "back 1",
                                              "take 2", "send 4", "end", "forget", "forget", "back 2"});
 }

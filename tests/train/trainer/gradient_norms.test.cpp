@@ -88,7 +88,7 @@ TEST_CASE("a norm is the mean gradient's, in the last step") {
   for (Index step = 0; step < 2; ++step) {
     loader.start(trainer.split(), 0, step, 1);
     auto const held = loader.next();
-    double gradient = 0;  // of the mean of (slope x - y)^2
+    double gradient = 0;  // gradient of the mean of (slope x - y)^2
     auto const slope = static_cast<double>(trainer.values()[0]);
     auto const x = held.batches()[0][&line::Point::x].values, y = held.batches()[0][&line::Point::y].values;
     for (Index row = 0; row < 4; ++row)

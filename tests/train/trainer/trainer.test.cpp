@@ -267,7 +267,7 @@ TEST_CASE("exposed communication time counts as communication, and no time count
   Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{Slow{}}};
   auto const record = trainer.fit(loader, {});
   auto const& phases = record.phases;
-  CHECK(phases.communication >= 0.04);  // of two steps
+  CHECK(phases.communication >= 0.04);  // for two steps
   CHECK(phases.forward + phases.backward + phases.communication + phases.optimizer <= record.training_seconds);
 }
 
@@ -843,7 +843,7 @@ TEST_CASE("a loss that is not finite ends the run, with the step") {
 
 TEST_CASE("a loss that is not finite on one rank or device names it, and leaves the parameters unchanged") {
   auto points = line::points(16);
-  points[13].y = std::nanf("");  // of the second batch of 8, the second's
+  points[13].y = std::nanf("");  // in the second batch of 8, the second rank's
   auto const end_of = [&](auto policy) -> std::string {
     data::DataLoader loader{
         data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
@@ -861,7 +861,7 @@ TEST_CASE("a loss that is not finite on one rank or device names it, and leaves 
   };
   std::string const says = "training: the loss of step 2 is nan on ", why = " 1 and nowhere else; look at the samples";
   CHECK(end_of(parallel::DataParallel{.devices = 2, .threads = 1}).starts_with(says + "device" + why));
-  // Of four shards it is in the second, which is the first device's.
+  // It is in the second of four shards, which is the first device's.
   CHECK(end_of(parallel::Reproducible{parallel::DataParallel{.devices = 2, .threads = 1}, 4})
             .starts_with("training: the loss of step 1 is nan on device 0 and nowhere else"));
   std::vector<std::string> ends(2);
@@ -885,7 +885,7 @@ struct Concealing : line::Model {
 
 TEST_CASE("a gradient that is not finite, if it is clipped, ends the run with the step, under any policy") {
   auto points = line::points(16);
-  points[13].y = 3e38f;  // of the second batch of 8; twice that overflows float
+  points[13].y = 3e38f;  // in the second batch of 8; twice that overflows float
   auto const fit = [&](auto policy) {
     data::DataLoader loader{
         data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};

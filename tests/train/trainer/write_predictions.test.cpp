@@ -119,7 +119,7 @@ TEST_CASE("a table has a row for each sample, in the dataset's order, under ever
   }
 }
 
-TEST_CASE("a table that is larger than a part has equal bits for any number of ranks, and leaves no other file") {
+TEST_CASE("a table larger than a part has equal bits for any number of ranks, and leaves no other file") {
   TemporaryFolder const folder;
   constexpr int count = 3000;
   auto const wide = [](auto const& y, auto const& batch, Index k) {

@@ -48,7 +48,7 @@ std::string text_of(SortedRows& rows) {
 
 }  // namespace
 
-TEST_CASE("lines in any order, with duplicates, are sorted in memory and by runs of a file") {
+TEST_CASE("lines in any order, with duplicates, are sorted in memory and by runs in a file") {
   lockstep_test::TemporaryFolder const folder;
   for (Index const count : {0, 1, 31, 32, 33, 1000}) {
     std::vector<Index> samples;
@@ -74,7 +74,7 @@ TEST_CASE("lines in any order, with duplicates, are sorted in memory and by runs
   }
 }
 
-TEST_CASE("of lines of one sample the one that was added first stays") {
+TEST_CASE("the first of several lines of one sample is kept") {
   lockstep_test::TemporaryFolder const folder;
   for (std::size_t const part : {std::size_t{1}, std::size_t{1} << 20}) {
     SortedRows rows(folder / "table.csv", part);
@@ -87,7 +87,7 @@ TEST_CASE("of lines of one sample the one that was added first stays") {
   }
 }
 
-TEST_CASE("memory is bounded by the part, and lines in order need no merge") {
+TEST_CASE("memory is bounded by a part's size, and ordered lines need no merge") {
   lockstep_test::TemporaryFolder const folder;
   constexpr std::size_t part = 10000;
   SortedRows in_order(folder / "a.csv", part), backward(folder / "b.csv", part);
@@ -106,16 +106,16 @@ TEST_CASE("memory is bounded by the part, and lines in order need no merge") {
   CHECK(std::ranges::count(text, '\n') == count);
 }
 
-TEST_CASE("a folder that cannot be written to is told with the table's name") {
+TEST_CASE("an unwritable folder is reported with the table's name") {
   lockstep_test::TemporaryFolder const folder;
   SortedRows rows(folder / "none/table.csv", 1);
   std::string line;
   NumberedLine{1, "a"}.append_to(line);
-  CHECK_THROWS_WITH_AS(rows.add(line), doctest::Contains("none/table.csv: cannot create a temporary file beside it"),
+  CHECK_THROWS_WITH_AS(rows.add(line), doctest::Contains("none/table.csv: cannot create a temporary file next to it"),
                        DataError);
 }
 
-TEST_CASE("parts of steps grow until they have half a megabyte, and shrink beyond one") {
+TEST_CASE("parts grow up to half a mebibyte, and shrink above one mebibyte") {
   using train::detail::next_part;
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   CHECK(next_part(1, 0) == 2);

@@ -191,7 +191,7 @@ class SortedRows {
   }
   [[noreturn]] void fail(char const* what) const {
     auto const reason = errno;
-    throw DataError(table_ + ": cannot " + what + " a temporary file beside it: " + std::strerror(reason) +
+    throw DataError(table_ + ": cannot " + what + " a temporary file next to it: " + std::strerror(reason) +
                     file_remedy(reason));
   }
 
