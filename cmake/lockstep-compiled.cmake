@@ -9,7 +9,7 @@ if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-compiled-targets.cmake")
   if(TARGET lockstep::compiled)
     return()
   endif()
-  # What the libraries were compiled with is found again.
+  # Finds the dependencies with which the libraries were compiled.
   foreach(component blas onednn app)
     include("${CMAKE_CURRENT_LIST_DIR}/lockstep-${component}.cmake")
   endforeach()
