@@ -91,7 +91,7 @@ LOCKSTEP_INLINE std::string Parser::string() {
       escape(out);
       continue;
     }
-    auto const length = lockstep::detail::utf8_length(text_.substr(at_));
+    auto const length = utf8_length(text_.substr(at_));
     if (length == 0) fail("a string holds bytes that are not UTF-8");
     out += text_.substr(at_, length);
     at_ += length;
@@ -113,7 +113,7 @@ LOCKSTEP_INLINE void Parser::escape(std::string& out) {
     if (low < 0xDC00 || low >= 0xE000) fail("the first half of a surrogate pair comes without the second");
     code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   }
-  lockstep::detail::append_utf8(out, code);
+  append_utf8(out, code);
 }
 
 LOCKSTEP_INLINE std::uint32_t Parser::hexadecimal() {
@@ -179,7 +179,7 @@ LOCKSTEP_INLINE std::string Parser::found() const {
   if (at_ == text_.size()) return "the end of the text";
   auto const c = static_cast<unsigned char>(text_[at_]);
   if (c < 0x20 || c == 0x7F) return "byte " + std::to_string(c);
-  auto const length = lockstep::detail::utf8_length(text_.substr(at_));
+  auto const length = utf8_length(text_.substr(at_));
   if (length == 0) return "byte " + std::to_string(c);
   return "'" + std::string(text_.substr(at_, length)) + "'";
 }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <lockstep/core/detail/utf8.hpp>
+#include <lockstep/core/utf8.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/name_table.hpp>
 
