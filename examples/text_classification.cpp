@@ -190,7 +190,8 @@ data::TokenCache prepared(Options const& options, std::FILE* out, bool verifies)
       sources.add_file(each);
   }
   sources.add(evaluation.empty() ? "a tenth held out by seed " + std::to_string(options.seed) : "two sources");
-  data::TokenRules const rules{"words without punctuation", options.vocabulary, 2, options.max_length};
+  data::TokenRules const rules{"words without punctuation, cut between characters", options.vocabulary, 2,
+                               options.max_length};
   return data::TokenCache::prepare(sources, rules, cache, Words{}, [&](auto const& build) {
     data::CsvOptions const csv{.max_held_bytes = 0, .threads = cache.threads, .progress = &progress};
     auto texts = read(source, sizes, csv, evaluation.empty(), options.seed);

@@ -32,6 +32,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/core/tree_sum.hpp>
+#include <lockstep/core/utf8.hpp>
 #include <lockstep/core/version.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/core/widen.hpp>

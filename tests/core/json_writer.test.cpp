@@ -30,7 +30,7 @@ rc::Gen<std::string> any_text() {
                           rc::gen::inRange<std::uint32_t>(0xE000, 0x110000))),
                       [](std::vector<std::uint32_t> const& codes) {
                         std::string out;
-                        for (auto code : codes) lockstep::detail::append_utf8(out, code);
+                        for (auto code : codes) lockstep::append_utf8(out, code);
                         return out;
                       });
 }

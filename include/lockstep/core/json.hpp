@@ -10,17 +10,24 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/detail/utf8.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/parse_real.hpp>
+#include <lockstep/core/utf8.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
+
+/// Handling of half a surrogate pair in a string, such as "\\ud83d".
+enum class LoneSurrogates {
+  refuse,   ///< an error
+  replace,  ///< read as U+FFFD
+};
+
 namespace detail {
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+  Parser(std::string_view text, std::string_view name, LoneSurrogates lone) : text_(text), name_(name), lone_(lone) {}
 
   Value document();
 
@@ -73,6 +80,7 @@ class Parser {
   [[noreturn]] void fail(std::string const& what) const;
 
   std::string_view text_, name_;
+  LoneSurrogates lone_;
   std::size_t at_ = 0;
   int depth_ = 0;
 };
@@ -83,7 +91,8 @@ class Parser {
 /// unique names. Strings must be UTF-8, integers must fit 64 bits and numbers a double; at most 256 levels are allowed.
 /// @param name the file's name, for messages
 /// @throws DataError with name, line and column
-[[nodiscard]] Value parse(std::string_view text, std::string_view name = "json");
+[[nodiscard]] Value parse(std::string_view text, std::string_view name = "json",
+                          LoneSurrogates lone = LoneSurrogates::refuse);
 
 }}}  // namespace lockstep::json
 

@@ -91,7 +91,7 @@ LOCKSTEP_INLINE std::string Parser::string() {
       escape(out);
       continue;
     }
-    auto const length = lockstep::detail::utf8_length(text_.substr(at_));
+    auto const length = utf8_length(text_.substr(at_));
     if (length == 0) fail("a string holds bytes that are not UTF-8");
     out += text_.substr(at_, length);
     at_ += length;
@@ -107,13 +107,22 @@ LOCKSTEP_INLINE void Parser::escape(std::string& out) {
   }
   if (!accept('u')) fail("a '\\' is followed by " + found() + "; only \" \\ / b f n r t and u may");
   auto code = hexadecimal();
-  if (code >= 0xDC00 && code < 0xE000) fail("the second half of a surrogate pair comes without the first");
-  if (code >= 0xD800 && code < 0xDC00) {
+  constexpr std::uint32_t replacement = 0xFFFD;
+  if (code >= 0xDC00 && code < 0xE000) {
+    if (lone_ == LoneSurrogates::refuse) fail("the second half of a surrogate pair comes without the first");
+    code = replacement;
+  } else if (code >= 0xD800 && code < 0xDC00) {
+    auto const after_first = at_;
     auto const low = accept('\\') && accept('u') ? hexadecimal() : 0;
-    if (low < 0xDC00 || low >= 0xE000) fail("the first half of a surrogate pair comes without the second");
-    code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    if (low >= 0xDC00 && low < 0xE000) {
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    } else {
+      if (lone_ == LoneSurrogates::refuse) fail("the first half of a surrogate pair comes without the second");
+      code = replacement;
+      at_ = after_first;  // what follows is read by itself
+    }
   }
-  lockstep::detail::append_utf8(out, code);
+  append_utf8(out, code);
 }
 
 LOCKSTEP_INLINE std::uint32_t Parser::hexadecimal() {
@@ -131,6 +140,11 @@ LOCKSTEP_INLINE Value Parser::number() {
   accept('-');
   if (!digit(peek())) {
     at_ = start;
+    auto const rest = text_.substr(at_);
+    for (std::string_view const word : {"NaN", "Infinity", "-Infinity"})
+      if (rest.starts_with(word))
+        fail("a value is needed, and JSON has no " + std::string(word) +
+             "; write null, or a number (Python's json.dumps refuses such values with allow_nan=False)");
     fail("a value is needed, not " + found());
   }
   if (accept('0')) {
@@ -179,7 +193,7 @@ LOCKSTEP_INLINE std::string Parser::found() const {
   if (at_ == text_.size()) return "the end of the text";
   auto const c = static_cast<unsigned char>(text_[at_]);
   if (c < 0x20 || c == 0x7F) return "byte " + std::to_string(c);
-  auto const length = lockstep::detail::utf8_length(text_.substr(at_));
+  auto const length = utf8_length(text_.substr(at_));
   if (length == 0) return "byte " + std::to_string(c);
   return "'" + std::string(text_.substr(at_, length)) + "'";
 }
@@ -199,8 +213,8 @@ LOCKSTEP_INLINE void Parser::fail(std::string const& what) const {
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 
-LOCKSTEP_INLINE Value parse(std::string_view text, std::string_view name) {
-  return detail::Parser(text, name).document();
+LOCKSTEP_INLINE Value parse(std::string_view text, std::string_view name, LoneSurrogates lone) {
+  return detail::Parser(text, name, lone).document();
 }
 
 }}}  // namespace lockstep::json

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include <lockstep/core/detail/utf8.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/name_table.hpp>
+#include <lockstep/core/utf8.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace json {
 

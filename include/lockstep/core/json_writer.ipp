@@ -88,7 +88,7 @@ LOCKSTEP_INLINE void Writer::quote(std::string_view string) {
   constexpr char digits[] = "0123456789abcdef";
   text_ += '"';
   while (!string.empty()) {
-    auto const length = lockstep::detail::utf8_length(string);
+    auto const length = utf8_length(string);
     auto const c = static_cast<unsigned char>(string[0]);
     constexpr std::string_view special = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
     if (length == 0) {

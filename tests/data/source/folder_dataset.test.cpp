@@ -79,6 +79,24 @@ TEST_CASE("changed and removed files cause errors that name them") {
   CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "*.none"), doctest::Contains("matches no file"), DataError);
 }
 
+TEST_CASE("links to class folders are followed, except to a folder that contains them") {
+  TemporaryFolder const tree;
+  for (auto const* name : {"set/cat", "set/dog", "disk/owl"}) {
+    std::filesystem::create_directories(tree / name);
+    write_file(tree / (std::string(name) + "/1.bin"), name);
+  }
+  std::filesystem::create_directory_symlink("../disk/owl", tree / "set/owl");
+  std::filesystem::create_directory_symlink("../..", tree / "disk/owl/up");
+  std::filesystem::create_directory_symlink(".", tree / "set/self");
+  std::filesystem::create_directory_symlink("nowhere", tree / "set/dangling");
+  data::FolderDataset const all(tree / "set/**/*.bin"), flat(tree / "set/*/*.bin");
+  CHECK(flat.classes() == std::vector<std::string>{"cat", "dog", "owl"});
+  CHECK(flat.size() == 3);
+  std::vector<std::string> names;
+  for (Index i = 0; i < all.size(); ++i) names.push_back(all.name(i));
+  CHECK(names == std::vector<std::string>{tree / "set/cat/1.bin", tree / "set/dog/1.bin", tree / "set/owl/1.bin"});
+}
+
 TEST_CASE("a file that matches a pattern in two ways is one sample") {
   TemporaryFolder const tree;
   std::filesystem::create_directories(tree / "b/b");

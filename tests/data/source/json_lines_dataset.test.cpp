@@ -2,6 +2,7 @@
 #include <lockstep/data/source/json_lines_dataset.hpp>
 
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <lockstep/data/combine/transform.hpp>
@@ -20,6 +21,35 @@ TEST_CASE("each line holds one value, and samples are made from values") {
   CHECK(lines.name(1) == folder / "a:3");
   data::Transform const labels{lines, [](json::Value const& value) { return value.at("label").integer(); }};
   CHECK(labels.get(0) == 1);
+}
+
+TEST_CASE("half of a surrogate pair is read as U+FFFD") {
+  TemporaryFolder const folder;
+  write_file(folder / "a", R"(["\ud83d\ude00"]
+["cut \ud83d"]
+["\ud83d\n"]
+["\ude00x"]
+["\ud83d\ud83d\ude00"]
+["\ud83d\u0041"]
+)");
+  data::JsonLinesDataset const lines(folder / "a");
+  std::string const smile = "\xf0\x9f\x98\x80", replacement = "\xef\xbf\xbd";
+  std::vector<std::string> const expected{
+      smile, "cut " + replacement, replacement + "\n", replacement + "x", replacement + smile, replacement + "A"};
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(lines.get(static_cast<Index>(i)).at(0).string() == expected[i]);
+}
+
+TEST_CASE("NaN and infinities are refused with the line and the remedy") {
+  TemporaryFolder const folder;
+  write_file(folder / "a", "{\"x\": NaN}\n[Infinity]\n-Infinity\n");
+  data::JsonLinesDataset const lines(folder / "a");
+  auto const refused = [&](Index i, char const* why) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(lines.get(i)), doctest::Contains(why), DataError);
+  };
+  refused(0, "a value is needed, and JSON has no NaN; write null, or a number");
+  refused(1, "JSON has no Infinity");
+  refused(2, "JSON has no -Infinity");
 }
 
 TEST_CASE("a line that is not JSON causes an error that names file and line") {

@@ -56,6 +56,28 @@ TEST_CASE("lines longer than the read buffer and lines across its end") {
   }
 }
 
+TEST_CASE("files that are not text are refused by name, and the lane resumes after them") {
+  TemporaryFolder const folder;
+  using namespace std::string_literals;
+  write_file(folder / "a.gz", "\x1f\x8b\x08\0\0\0\0\0"s);
+  write_file(folder / "b.zst", "\x28\xb5\x2f\xfd text");
+  write_file(folder / "c.utf16", "\xff\xfeh\0i\0\n\0"s);
+  write_file(folder / "d.bin", "first\n" + std::string(70000, 'x') + "\0"s);
+  write_file(folder / "e", "text\n");
+  std::vector<std::string> paths;
+  for (auto const* name : {"a.gz", "b.zst", "c.utf16", "d.bin", "e"}) paths.push_back(folder / name);
+  auto lane = data::LineStream(paths, 1, text).lane(0, 0);
+  auto const refused = [&](char const* why) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(lane.next()), doctest::Contains(why), DataError);
+  };
+  refused("a.gz: is not text (it is compressed with gzip); decompress it first");
+  refused("b.zst: is not text (it is compressed with zstd)");
+  refused("c.utf16: is not text (it is UTF-16, by its byte order mark); convert it to UTF-8");
+  CHECK(lane.next() == "first");
+  refused("d.bin: is not text (there is a zero byte at offset 70006)");
+  CHECK(lane.next() == "text");
+}
+
 TEST_CASE("a failed read is reported by name, and the lane resumes after it") {
   TemporaryFolder const folder;
   write_file(folder / "a", "one\n\nbad\ntwo\n");

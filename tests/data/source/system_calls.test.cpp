@@ -81,7 +81,7 @@ TEST_CASE("loads from each kind of source" * doctest::skip()) {
     load(data::ArrayDataset{data::ArrayMember{&Numbers::values, array}}, "array", workers);
     load(data::FolderDataset(folder + "/files/*"), "folder", workers);
     load(data::Transform{data::TarDataset(folder + "/a.tar", data::TarIndex::memory),
-                         [](data::TarSample const& sample) { return Numbers{sample.parts.front().bytes}; }},
+                         [](data::TarSample const& sample) { return Numbers{sample.members.front().bytes}; }},
          "tar", workers);
   }
 }

@@ -55,6 +55,16 @@ TEST_CASE("the text form has one token per line and is read back unchanged") {
   }));
 }
 
+TEST_CASE("the text form is valid UTF-8, and bytes that are not UTF-8 are read back unchanged") {
+  using namespace std::string_literals;
+  data::Vocabulary const words{{"caf\xe9", "\xe4\xb8", "\xad\xe6", "x\xff\\", "\xe4\xb8\xad", "\0"s}};
+  CHECK(words.to_text() == "caf\\xe9\n\\xe4\\xb8\n\\xad\\xe6\nx\\xff\\\\\n\xe4\xb8\xad\n\0\n"s);
+  CHECK(data::Vocabulary::from_text(words.to_text()) == words);
+  for (auto const* line : {"\\x4", "\\x4g", "\\xg4", "\\x41", "\\x"})
+    CHECK_THROWS_WITH_AS(static_cast<void>(data::Vocabulary::from_text(std::string(line) + "\n")),
+                         doctest::Contains("line 1 has a backslash before neither"), DataError);
+}
+
 TEST_CASE("a limit bounds the ids, and memory is reserved only for tokens that the text can hold") {
   data::Vocabulary const words{{"a", "b"}};
   auto const letters = data::NgramTokenizer{.width = 1};

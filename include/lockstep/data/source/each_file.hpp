@@ -16,8 +16,8 @@ template <class D, class... Arguments>
 requires std::constructible_from<D, std::string, Arguments const&...>
 [[nodiscard]] std::vector<D> each_file(std::string_view pattern, Arguments const&... arguments) {
   std::vector<D> out;
-  for (auto const& file :
-       detail::find_at_least_one_file(pattern, "each_file: the pattern \"" + std::string(pattern) + "\""))
+  for (auto const& file : detail::find_at_least_one_file(
+           pattern, "each_file: the pattern \"" + std::string(pattern) + "\"", detail::FolderLinks::follow))
     out.emplace_back(file.path, arguments...);
   return out;
 }

@@ -34,8 +34,9 @@ struct FileSample {
 
 /// Reads one sample per file of a folder tree; the file's folder names its class. Takes all files that match a pattern
 /// such as "clips/**/*.npy", in the order of their paths. `*`, `?` and `[...]` match within a name, `**` any depth of
-/// folders. The constructor stores file sizes. Each `get` opens, reads and closes its file, so the number of files is
-/// not limited. Decode the bytes with data::Transform. Copies share the list. Thread-safe.
+/// folders, including links to folders, except to one that contains the link. The constructor stores file sizes. Each
+/// `get` opens, reads and closes its file, so the number of files is not limited. Decode the bytes with
+/// data::Transform. Copies share the list. Thread-safe.
 /// @throws DataError from the constructor if no file matches or a folder cannot be searched
 /// @throws DataError from reading if a file is missing, cannot be read, or has changed in size
 class FolderDataset {
@@ -96,7 +97,8 @@ class FolderDataset {
     return std::string(folder.substr(folder.rfind('/') + 1));
   }
   static std::vector<detail::FoundFile> find(std::string_view pattern) {
-    return detail::find_at_least_one_file(pattern, "FolderDataset: the pattern \"" + std::string(pattern) + "\"");
+    return detail::find_at_least_one_file(pattern, "FolderDataset: the pattern \"" + std::string(pattern) + "\"",
+                                          detail::FolderLinks::follow);
   }
   static std::shared_ptr<List const> list_of(std::vector<detail::FoundFile> found, std::vector<std::string> classes) {
     std::unordered_map<std::string_view, std::int32_t> labels;

@@ -11,6 +11,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 
 /// Reads JSON lines: one value per line of a file; skips empty lines. `get` parses a line. data::Transform makes
 /// samples of values: `Transform{JsonLinesDataset{path}, [](json::Value const& v) { ... }}`.
+/// Reads half of a surrogate pair, which other programs leave where they cut a text, as U+FFFD. Refuses NaN and
+/// Infinity, as Python's json.dumps writes them by default, with the line.
 /// @throws DataError from the constructor if the file cannot be read, is not text or has no line
 /// @throws DataError from `get` if a line is not JSON; names file, line and column
 class JsonLinesDataset {
@@ -18,7 +20,9 @@ class JsonLinesDataset {
   explicit JsonLinesDataset(std::string path, TextLinesOptions options = {}) : lines_(std::move(path), options) {}
 
   [[nodiscard]] Index size() const noexcept { return lines_.size(); }
-  [[nodiscard]] json::Value get(Index i) const { return json::parse(lines_.get(i), lines_.name(i)); }
+  [[nodiscard]] json::Value get(Index i) const {
+    return json::parse(lines_.get(i), lines_.name(i), json::LoneSurrogates::replace);
+  }
   [[nodiscard]] std::string name(Index i) const { return lines_.name(i); }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_.fingerprint(); }
 

@@ -43,7 +43,8 @@ struct LabelledFilesOptions {
 /// Reads windows of text files as samples. Patterns "NAME=GLOB,NAME=GLOB,..." give the class of each file. `*`, `?` and
 /// `[...]` match within a name, `**` any depth of folders. A NAME may occur several times. The head of each file, min(2
 /// KiB, half of the file), is skipped, because license banners would reveal the class. Windows of one file form a
-/// group, which `hold_out` keeps together. Drops empty files, and repeated names of a file (hard and symbolic links).
+/// group, which `hold_out` keeps together. Drops empty files, and repeated names of a file (hard and symbolic
+/// links). `**` does not follow links to folders.
 /// The order is by class, then path, then place. Copies share the index. A file is open only while one of its windows
 /// is read. Thread-safe.
 /// @throws ConfigError if the patterns are malformed, an option is out of range, or there are fewer than two classes
@@ -70,11 +71,12 @@ class LabelledFilesDataset {
                           "c=/usr/include/*.h,cmake=/usr/share/**/*.cmake");
       }
       auto const name = item.substr(0, equals), pattern = item.substr(equals + 1);
-      auto found =
-          options.unmatched == Unmatched::skip
-              ? detail::find_files(pattern)
-              : detail::find_at_least_one_file(pattern, "LabelledFilesDataset: the pattern \"" + std::string(pattern) +
-                                                            "\" of class " + std::string(name));
+      auto found = options.unmatched == Unmatched::skip
+                       ? detail::find_files(pattern, detail::FolderLinks::skip)
+                       : detail::find_at_least_one_file(pattern,
+                                                        "LabelledFilesDataset: the pattern \"" + std::string(pattern) +
+                                                            "\" of class " + std::string(name),
+                                                        detail::FolderLinks::skip);
       if (found.empty()) continue;
       auto const known = std::find(index->classes.begin(), index->classes.end(), name);
       auto const label = static_cast<std::size_t>(known - index->classes.begin());

@@ -59,7 +59,8 @@ class LineReader {
       if (window_.text().size() >= TextWindow::longest)
         throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line is longer than " +
                         std::to_string(TextWindow::longest) + " bytes; give a text file");
-      window_.grow(open_->get(), path());
+      auto const at = window_.offset() + window_.text().size();
+      require_text(window_.grow(open_->get(), path()), at, path());
     });
     if (found) used_ = found->bytes;
     return found;
@@ -80,8 +81,8 @@ class LineReader {
 /// `convert` makes a sample of a line, given as a std::string_view; several threads call it at once. For a DataLoader,
 /// use `Streamed{LineStream{paths, 4, to_sample}}`.
 /// @throws ConfigError if there is no lane, or if there are more lanes than files
-/// @throws DataError from `next` of a lane if a file cannot be read, which ends the file, or `convert` rejects a line;
-/// names file and line
+/// @throws DataError from `next` of a lane if a file cannot be read or is not text, which ends the file, or `convert`
+/// rejects a line; names file and line
 template <class F>
 class LineStream {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/utf8.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 namespace detail {
@@ -72,18 +74,25 @@ class Vocabulary {
     return ids;
   }
 
-  /// Returns one token per line in the order of the ids, from id 2. Writes backslash, line feed and carriage return as
-  /// \\, \n and \r.
+  /// Returns one token per line in the order of the ids, from id 2, as valid UTF-8. Writes backslash, line feed and
+  /// carriage return as \\, \n and \r, and each byte that is not UTF-8 as \x and two hexadecimal digits.
   [[nodiscard]] std::string to_text() const {
     std::string out;
     for (auto const& token : tokens_) {
-      for (char c : token) {
-        if (c == '\\' || c == '\n' || c == '\r') {
+      for (std::string_view rest = token; !rest.empty();) {
+        auto const length = utf8_length(rest);
+        char const c = rest.front();
+        if (length == 0) {
+          constexpr std::string_view digits = "0123456789abcdef";
+          auto const byte = static_cast<unsigned char>(c);
+          out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+        } else if (c == '\\' || c == '\n' || c == '\r') {
           out += '\\';
           out += c == '\n' ? 'n' : c == '\r' ? 'r' : '\\';
         } else {
-          out += c;
+          out += rest.substr(0, length);
         }
+        rest.remove_prefix(std::max<std::size_t>(length, 1));
       }
       out += '\n';
     }
@@ -116,9 +125,18 @@ class Vocabulary {
         continue;
       }
       auto const next = ++i < line.size() ? line[i] : ' ';
+      if (next == 'x' && i + 2 < line.size()) {
+        unsigned byte = 0;
+        auto const* const begin = line.data() + i + 1;
+        if (std::from_chars(begin, begin + 2, byte, 16).ptr == begin + 2 && byte >= 0x80) {
+          out += static_cast<char>(byte);
+          i += 2;
+          continue;
+        }
+      }
       if (next != 'n' && next != 'r' && next != '\\') {
         throw DataError("Vocabulary: line " + std::to_string(number) +
-                        " has a backslash before neither n, r nor a backslash");
+                        " has a backslash before neither n, r, a backslash nor x with two hexadecimal digits from 80");
       }
       out += next == 'n' ? '\n' : next == 'r' ? '\r' : '\\';
     }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -25,10 +26,16 @@ struct FoundFile {
   Index bytes = 0;
 };
 
+/// Handling of links to folders by `**`.
+enum class FolderLinks {
+  follow,  ///< links are followed, but a folder is not searched again below itself
+  skip,
+};
+
 /// Directory walk of `find_files`: one component of the pattern per level.
 class FileSearch {
  public:
-  explicit FileSearch(std::string_view pattern) {
+  FileSearch(std::string_view pattern, FolderLinks links) : links_(links) {
     auto rest = pattern;
     while (!rest.empty()) {
       auto const part = rest.substr(0, rest.find('/'));
@@ -45,12 +52,12 @@ class FileSearch {
     auto const& part = parts_[level];
     if (part == "**") {
       descend(folder, level + 1);
-      for (auto const& name : names(folder)) {
-        struct ::stat status {};
-        if (name[0] != '.' && ::lstat((folder + name).c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-          descend(folder + name + "/", level);  // links to folders are not followed: they may form cycles
-        }
-      }
+      struct ::stat status {};
+      if (::stat(folder.empty() ? "." : folder.c_str(), &status) != 0) status = {};
+      containing_.emplace_back(status.st_dev, status.st_ino);
+      for (auto const& name : names(folder))
+        if (name[0] != '.' && is_folder_to_descend(folder + name)) descend(folder + name + "/", level);
+      containing_.pop_back();
     } else if (part.find_first_of("*?[") == std::string::npos) {
       visit(folder + part, level);
     } else {
@@ -58,6 +65,14 @@ class FileSearch {
         if (::fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) visit(folder + name, level);
       }
     }
+  }
+  [[nodiscard]] bool is_folder_to_descend(std::string const& path) const {
+    struct ::stat status {};
+    if (::lstat(path.c_str(), &status) != 0) return false;
+    if (S_ISLNK(status.st_mode) && (links_ == FolderLinks::skip || ::stat(path.c_str(), &status) != 0)) return false;
+    if (!S_ISDIR(status.st_mode)) return false;
+    auto const target = std::pair(status.st_dev, status.st_ino);
+    return std::find(containing_.begin(), containing_.end(), target) == containing_.end();
   }
   void visit(std::string const& path, std::size_t level) {
     struct ::stat status {};
@@ -89,14 +104,17 @@ class FileSearch {
     return out;
   }
 
+  FolderLinks links_;
+  std::vector<std::pair<::dev_t, ::ino_t>>
+      containing_;  // device and inode of the folders on the way to the current one
   std::vector<std::string> parts_;
   std::vector<FoundFile> found_;
 };
 
 /// Returns the regular files whose path matches, each once, in the order of their paths. `*`, `?` and `[...]` match
 /// within a name, `**` any depth of folders. Names that begin with a dot match only a pattern that begins with a dot.
-inline std::vector<FoundFile> find_files(std::string_view pattern) {
-  auto found = FileSearch(pattern).take();
+inline std::vector<FoundFile> find_files(std::string_view pattern, FolderLinks links) {
+  auto found = FileSearch(pattern, links).take();
   std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
   auto const same = [](auto const& a, auto const& b) { return a.path == b.path; };  // a pattern may match in two ways
   found.erase(std::unique(found.begin(), found.end(), same), found.end());
@@ -106,8 +124,9 @@ inline std::vector<FoundFile> find_files(std::string_view pattern) {
 /// As `find_files`, but at least one file.
 /// @param caller the caller and its pattern, for the message
 /// @throws DataError if no file matches
-inline std::vector<FoundFile> find_at_least_one_file(std::string_view pattern, std::string const& caller) {
-  auto found = find_files(pattern);
+inline std::vector<FoundFile> find_at_least_one_file(std::string_view pattern, std::string const& caller,
+                                                     FolderLinks links) {
+  auto found = find_files(pattern, links);
   if (found.empty())
     throw DataError(caller +
                     " matches no file; check the path, and quote the pattern so that the shell leaves it alone");

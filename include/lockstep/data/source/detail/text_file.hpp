@@ -61,7 +61,7 @@ class TextFile {
                                 " bytes; give a text file, and close each quote that opens");
     auto const at = window.offset() + window.text().size();
     auto const more = window.grow(file_.descriptor(), path());
-    expect_text(more, at);
+    require_text(more, at, path());
     hash_ = content_hash(more, hash_);
     hashed_ += more.size();
     if (is_held_) held_ += more;
@@ -118,20 +118,6 @@ class TextFile {
     for (auto n = line_ends_.size(); n <= at / block; ++n)
       line_ends_.push_back(line_ends_.back() + in((n - 1) * block, n * block));
     return line_ends_[at / block] + in(at / block * block, at);
-  }
-  void expect_text(std::string_view part, std::size_t at) const {
-    auto const control = [](char c) {
-      return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
-    };
-    auto const head = part.substr(0, at == 0 ? 4096 : 0);
-    auto const controls = static_cast<std::size_t>(std::count_if(head.begin(), head.end(), control));
-    auto const zero = part.find('\0');
-    if (zero == std::string_view::npos && controls * 20 <= head.size()) return;
-    file_.fail("is not text (" +
-               (zero != std::string_view::npos ? "there is a zero byte at offset " + std::to_string(at + zero)
-                                               : std::to_string(controls) + " of its first " +
-                                                     std::to_string(head.size()) + " bytes are control characters") +
-               "); give a text file, UTF-8 for instance");
   }
 
   DataFile file_;

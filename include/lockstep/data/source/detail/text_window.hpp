@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/data/detail/descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
@@ -47,6 +48,38 @@ class TextWindow {
   std::size_t begin_ = 0, offset_ = 0;  // of the kept part in read_; of read_'s end in the file
   bool ended_ = false;
 };
+
+/// Returns the format of a file that is not UTF-8 text, by its first bytes, with the remedy; null: it may be text.
+[[nodiscard]] inline char const* other_format(std::string_view head) noexcept {
+  using namespace std::string_view_literals;
+  if (head.starts_with("\x1f\x8b"sv)) return "it is compressed with gzip); decompress it first";
+  if (head.starts_with("\x28\xb5\x2f\xfd"sv)) return "it is compressed with zstd); decompress it first";
+  if (head.starts_with("\xfd\x37zXZ\0"sv)) return "it is compressed with xz); decompress it first";
+  if (head.starts_with("BZh"sv) && head.size() >= 10 && head.substr(4).starts_with("1AY&SY"sv))
+    return "it is compressed with bzip2); decompress it first";
+  if (head.starts_with("PK\3\4"sv)) return "it is a zip archive); unpack it first";
+  if (head.starts_with("\xff\xfe"sv) || head.starts_with("\xfe\xff"sv))
+    return "it is UTF-16, by its byte order mark); convert it to UTF-8";
+  return nullptr;
+}
+
+/// @param part read from byte `at` of the file
+/// @throws DataError if the part is not text: by its format, a zero byte, or many control characters at the beginning
+inline void require_text(std::string_view part, std::size_t at, std::string const& path) {
+  auto const control = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
+  };
+  auto const head = part.substr(0, at == 0 ? 4096 : 0);
+  if (auto const* const format = other_format(head.substr(0, 16))) throw DataError(path + ": is not text (" + format);
+  auto const controls = static_cast<std::size_t>(std::count_if(head.begin(), head.end(), control));
+  auto const zero = part.find('\0');
+  if (zero == std::string_view::npos && controls * 20 <= head.size()) return;
+  throw DataError(path + ": is not text (" +
+                  (zero != std::string_view::npos ? "there is a zero byte at offset " + std::to_string(at + zero)
+                                                  : std::to_string(controls) + " of its first " +
+                                                        std::to_string(head.size()) + " bytes are control characters") +
+                  "); give a text file, UTF-8 for instance");
+}
 
 struct TextLine {
   std::string_view text;  // without its end, LF or CR LF

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Returns the bytes of the first character of `text`, or 0 if it is not UTF-8: cut short, over-long, a surrogate, or
 /// beyond U+10FFFF.
@@ -50,4 +50,4 @@ inline void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
-}}}  // namespace lockstep::detail
+}}  // namespace lockstep
