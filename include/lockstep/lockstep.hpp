@@ -9,6 +9,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/free_memory.hpp>
 #include <lockstep/core/index.hpp>

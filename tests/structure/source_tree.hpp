@@ -49,6 +49,7 @@ inline std::string_view folder_of(std::string_view path) {
 /// itself, and those of its own detail/, share the empty room, on which the others stand.
 inline std::string_view room_of(std::string_view path) {
   path.remove_prefix(std::min(path.size(), folder_of(path).size() + 1));
+  if (path == "deprecated.hpp") return path;  // names of all rooms
   auto const room = folder_of(path);
   return room == "detail" ? std::string_view{} : room;
 }

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/mix.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
@@ -89,7 +89,7 @@ class DataFile {
 
  private:
   std::string path_;
-  Descriptor file_;
+  FileDescriptor file_;
   std::uint64_t size_ = 0;
   std::int64_t modified_ns_ = 0;
 };

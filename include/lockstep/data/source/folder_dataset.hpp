@@ -16,10 +16,10 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
@@ -122,7 +122,7 @@ class FolderDataset {
     return list;
   }
   static void read(File const& file, std::span<std::uint8_t> out) {
-    detail::Descriptor const open(file.path);
+    FileDescriptor const open(file.path);
     if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
     std::size_t got = 0;
     do {  // one system call for most files: it requests one byte more than expected

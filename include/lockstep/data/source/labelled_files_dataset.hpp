@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
@@ -101,7 +101,7 @@ class LabelledFilesDataset {
   [[nodiscard]] LabelledText get(Index i) const {
     auto const& window = index_->windows[static_cast<std::size_t>(i)];
     auto const& file = index_->files[window.file];
-    detail::Descriptor const open(file.path);
+    FileDescriptor const open(file.path);
     if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
     std::string text(window.bytes, '\0');
     auto const got = detail::read_at(open.get(), text.data(), text.size(), window.offset, file.path);

@@ -28,7 +28,7 @@ class LineReader {
   std::optional<std::string_view> next() {
     for (; file_ < paths_->size(); close_file()) {
       try {
-        if (!open_) open_ = std::make_unique<Descriptor>(path());
+        if (!open_) open_ = std::make_unique<FileDescriptor>(path());
         if (open_->get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
         while (auto const found = line()) {
           ++number_;
@@ -68,7 +68,7 @@ class LineReader {
 
   std::shared_ptr<std::vector<std::string> const> paths_;
   std::size_t file_, step_;
-  std::unique_ptr<Descriptor> open_;
+  std::unique_ptr<FileDescriptor> open_;
   TextWindow window_;
   std::size_t used_ = 0;  // by the last line, which the next call drops
   Index number_ = 0;

@@ -23,12 +23,12 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/progress.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/data/detail/data_file.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
 #include <lockstep/data/detail/partial_path.hpp>
 #include <lockstep/data/source/labelled_files_dataset.hpp>
 #include <lockstep/data/text/detail/cache_lock.hpp>
@@ -167,7 +167,7 @@ class TokenCache {
   }
   template <class Build>
   static TokenCache in_memory(detail::TokenKey const& key, Build const& build) {
-    detail::Descriptor const file(::memfd_create("lockstep-tokens", MFD_CLOEXEC));
+    FileDescriptor const file(::memfd_create("lockstep-tokens", MFD_CLOEXEC));
     if (file.get() < 0) throw DataError("TokenCache: no memory for texts: " + detail::system_message(errno));
     auto const path = "/proc/self/fd/" + std::to_string(file.get());
     build(file.get(), path);
@@ -189,7 +189,7 @@ class TokenCache {
     if (auto found = try_open(path, key, options)) return *found;
     remove_partial(path);
     auto const partial = detail::partial_path(path);
-    detail::Descriptor const file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    FileDescriptor const file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.get() < 0)
       throw DataError(partial + ": cannot be created for prepared texts: " + detail::system_message(errno) +
                       "; choose another folder");

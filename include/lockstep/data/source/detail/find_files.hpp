@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 

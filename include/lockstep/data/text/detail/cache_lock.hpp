@@ -12,8 +12,8 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/progress.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
@@ -46,7 +46,7 @@ class [[nodiscard]] CacheLock {
 
  private:
   std::string path_;
-  Descriptor file_;
+  FileDescriptor file_;
 };
 
 }}}  // namespace lockstep::data::detail

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/detail/descriptor.hpp>
 #include <lockstep/train/detail/file_remedy.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -199,7 +199,7 @@ class SortedRows {
   std::size_t part_bytes_;
   std::string held_;
   std::vector<Run> runs_;
-  data::detail::Descriptor file_{-1};
+  FileDescriptor file_{-1};
 };
 
 }}}  // namespace lockstep::train::detail

@@ -10,19 +10,19 @@
 
 #include <lockstep/core/error.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// An open file that closes itself.
-class [[nodiscard]] Descriptor {
+class [[nodiscard]] FileDescriptor {
  public:
   /// Opens a file for reading. Never blocks, not even for the other end of a pipe.
-  explicit Descriptor(std::string const& path) noexcept
+  explicit FileDescriptor(std::string const& path) noexcept
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   /// Owns an open file; below 0: none.
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor const&) = delete;
-  Descriptor& operator=(Descriptor const&) = delete;
+  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
+  ~FileDescriptor() { reset(); }
+  FileDescriptor(FileDescriptor const&) = delete;
+  FileDescriptor& operator=(FileDescriptor const&) = delete;
   [[nodiscard]] int get() const noexcept { return fd_; }
   void reset(int fd = -1) noexcept {
     if (fd_ >= 0) ::close(fd_);
@@ -36,7 +36,9 @@ class [[nodiscard]] Descriptor {
 /// Returns the system's message for an `errno`.
 inline std::string system_message(int error) { return std::system_category().message(error); }
 
-/// Fills `out` from `offset` in a file; returns fewer bytes only at the file's end. @throws DataError if reading fails
+/// Fills `out` from `offset` in the open file `fd`. Returns the number of bytes, which is smaller only at the file's
+/// end.
+/// @throws DataError if reading fails; names `path`
 inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t offset, std::string const& path) {
   std::size_t done = 0;
   while (done < bytes) {
@@ -49,4 +51,4 @@ inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t off
   return done;
 }
 
-}}}  // namespace lockstep::data::detail
+}}  // namespace lockstep

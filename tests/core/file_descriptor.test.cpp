@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/file_descriptor.hpp>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <fstream>
+#include <string>
+
+#include "temporary_folder.hpp"
+
+using lockstep::DataError;
+using lockstep::FileDescriptor;
+
+TEST_CASE("an open file is read at an offset, and closed at the end") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "text";
+  std::ofstream(path) << "0123456789";
+  int number = -1;
+  {
+    FileDescriptor const file(path);
+    number = file.get();
+    REQUIRE(number >= 0);
+    std::string read(4, ' ');
+    CHECK(lockstep::read_at(number, read.data(), 4, 3, path) == 4);
+    CHECK(read == "3456");
+    CHECK(lockstep::read_at(number, read.data(), 4, 8, path) == 2);
+  }
+  CHECK(::fcntl(number, F_GETFD) == -1);
+}
+
+TEST_CASE("a file that is missing has no descriptor, and a failed read names the path") {
+  FileDescriptor const file("/nonexistent/file");
+  CHECK(file.get() < 0);
+  char byte = 0;
+  CHECK_THROWS_WITH_AS(static_cast<void>(lockstep::read_at(file.get(), &byte, 1, 0, "some/file")),
+                       doctest::Contains("some/file: cannot be read"), DataError);
+}
