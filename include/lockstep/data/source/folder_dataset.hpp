@@ -123,14 +123,14 @@ class FolderDataset {
   }
   static void read(File const& file, std::span<std::uint8_t> out) {
     FileDescriptor const open(file.path);
-    if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
+    if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + system_message(errno));
     std::size_t got = 0;
     do {  // one system call for most files: it requests one byte more than expected
       char more = 0;
       std::array<::iovec, 2> const parts{{{out.data() + got, out.size() - got}, {&more, 1}}};
       auto const n = ::preadv(open.get(), parts.data(), 2, static_cast<::off_t>(got));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) throw DataError(file.path + ": cannot be read: " + detail::system_message(errno));
+      if (n < 0) throw DataError(file.path + ": cannot be read: " + system_message(errno));
       if (n == 0) break;
       got += static_cast<std::size_t>(n);
     } while (got < out.size());

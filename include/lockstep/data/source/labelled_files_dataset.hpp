@@ -102,9 +102,9 @@ class LabelledFilesDataset {
     auto const& window = index_->windows[static_cast<std::size_t>(i)];
     auto const& file = index_->files[window.file];
     FileDescriptor const open(file.path);
-    if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
+    if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + system_message(errno));
     std::string text(window.bytes, '\0');
-    auto const got = detail::read_at(open.get(), text.data(), text.size(), window.offset, file.path);
+    auto const got = read_at(open.get(), text.data(), text.size(), window.offset, file.path);
     if (got != text.size()) {
       throw DataError(file.path + ": ends at byte " + std::to_string(window.offset + got) + ", but reached byte " +
                       std::to_string(window.offset + window.bytes) +

@@ -26,7 +26,7 @@ class [[nodiscard]] MappedReads {
       action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
       ::sigemptyset(&action.sa_mask);
       if (::sigaction(SIGBUS, &action, &detail::previous_sigbus_action) != 0)
-        throw Error("MappedReads: SIGBUS cannot be handled: " + detail::system_message(errno));
+        throw Error("MappedReads: SIGBUS cannot be handled: " + system_message(errno));
     }
     ++instances_;
   }

@@ -168,7 +168,7 @@ class TokenCache {
   template <class Build>
   static TokenCache in_memory(detail::TokenKey const& key, Build const& build) {
     FileDescriptor const file(::memfd_create("lockstep-tokens", MFD_CLOEXEC));
-    if (file.get() < 0) throw DataError("TokenCache: no memory for texts: " + detail::system_message(errno));
+    if (file.get() < 0) throw DataError("TokenCache: no memory for texts: " + system_message(errno));
     auto const path = "/proc/self/fd/" + std::to_string(file.get());
     build(file.get(), path);
     return TokenCache(std::make_shared<detail::TokenFile const>(path, key));
@@ -191,7 +191,7 @@ class TokenCache {
     auto const partial = detail::partial_path(path);
     FileDescriptor const file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.get() < 0)
-      throw DataError(partial + ": cannot be created for prepared texts: " + detail::system_message(errno) +
+      throw DataError(partial + ": cannot be created for prepared texts: " + system_message(errno) +
                       "; choose another folder");
     try {
       build(file.get(), partial);

@@ -120,7 +120,7 @@ class SortedRows {
       auto const more = std::min(end_ - at_, std::max(buffer_bytes_, NumberedLine::bytes_of(rest_) - kept));
       std::string buffer(rest_);
       buffer.resize(kept + more);
-      if (more == 0 || data::detail::read_at(rows_->file_.get(), buffer.data() + kept, more, at_, rows_->table_) < more)
+      if (more == 0 || read_at(rows_->file_.get(), buffer.data() + kept, more, at_, rows_->table_) < more)
         throw DataError(rows_->table_ + ": its temporary file has lost rows; write the table again");
       at_ += more;
       buffer_ = std::move(buffer);
