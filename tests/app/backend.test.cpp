@@ -16,7 +16,7 @@ struct NoDriver {
 
 TEST_CASE("a program without CUDA has no GPU, and gives no reason") {
   static_assert(!app::built_with_cuda<>);
-  auto const gpus = app::Gpus::look();
+  auto const gpus = app::Gpus::detect();
   CHECK_FALSE(gpus.built);
   CHECK(gpus.count == 0);
   CHECK(gpus.why.empty());
