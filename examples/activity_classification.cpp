@@ -127,13 +127,13 @@ int train_rank(app::Training<Options>& training) {
   activity_classification::LossOptions loss{options.label_smoothing, {}};
   if (options.class_weights == ClassWeights::balanced) {
     loss.class_weights = balance.weights();
-    if (training.speaks()) std::printf("%s", balance.table().c_str());
+    if (training.is_main_rank()) std::printf("%s", balance.table().c_str());
   }
   auto const classes = UciHarDataset::classes;
   auto const report = [&](auto& trainer) {
     auto const found =
         trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&HarSample::label, classes}});
-    if (training.speaks()) std::printf("%s", train::class_report(found, names).c_str());
+    if (training.is_main_rank()) std::printf("%s", train::class_report(found, names).c_str());
   };
   training.fit(activity_classification::ActivityClassifier(options.sizes, loss),
                optim::AdamW{.weight_decay = options.weight_decay}, batches,

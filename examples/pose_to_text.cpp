@@ -178,7 +178,7 @@ int train_rank(app::Training<Options>& training) {
   auto const known = input.dataset(true, options.longest, pose_to_text::Reads::text);
   data::LengthBucketedSampler buckets{.lengths = {}, .global_batch = options.global_batch(), .seed = options.seed};
   for (Index const i : input.parts.training) buckets.lengths.push_back(input.parts.training_folder->entry(i).frames);
-  if (training.speaks()) announce(options, input, buckets);
+  if (training.is_main_rank()) announce(options, input, buckets);
 
   auto evaluating = training.loader_options();  // each sample counts once, so no other replaces it
   if (options.on_failure == data::OnFailure::substitute) evaluating.on_failure = data::OnFailure::skip;

@@ -218,7 +218,7 @@ void prepare(Options const& options) { static_cast<void>(prepared(options, nullp
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  auto* const out = training.speaks() ? stdout : nullptr;
+  auto* const out = training.is_main_rank() ? stdout : nullptr;
   auto const texts = prepared(options, out, false);
   if (out && texts.truncated() > 0)
     std::printf("note: %td of %td texts have more than %td words; the rest of them is not read (--max-length)\n",

@@ -113,7 +113,7 @@ void check(Options const& options) {
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
   auto const parts = load(options, Index{1} << 23);
-  if (training.speaks() && !parts.left_out.empty()) std::printf("note: %s\n", parts.left_out.c_str());
+  if (training.is_main_rank() && !parts.left_out.empty()) std::printf("note: %s\n", parts.left_out.c_str());
   data::RaggedCollate const collate{.segment_plans = data::SegmentPlans::build};
   data::DataLoader batches{parts.training, data::ShuffledSampler{.seed = options.seed}, collate,
                            training.loader_options()};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a 3D convolutional network to classify video clips of unbalanced classes. Reads --data, a folder with
 // index.csv and .npy files, or makes synthetic clips of a disc that rests, walks, rears or circles.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -108,7 +108,7 @@ int train_rank(app::Training<Options>& training) {
   auto const& names = known.classes().names();
   auto const size = known.clip_size();
   data::ClassBalance const balance(labels_of(parts.training, known), names);
-  if (training.speaks()) {
+  if (training.is_main_rank()) {
     auto const held_out = data::ClassBalance(labels_of(parts.evaluation, parts.folders.back()), names).counts();
     std::printf("%lld clips of %s for training\n%s%lld clips of other videos for evaluation:",
                 static_cast<long long>(parts.training.size()), size.text().c_str(), balance.table().c_str(),
@@ -137,11 +137,11 @@ int train_rank(app::Training<Options>& training) {
        .synchronized = options.synchronized});
   auto const classes = std::ssize(names);
   auto const report = [&](auto& trainer) {
-    Progress progress(training.speaks() ? stdout : nullptr);
+    Progress progress(training.is_main_rank() ? stdout : nullptr);
     auto const found = trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&Clip::label, classes}},
                                         progress.steps("counting classes"));
     progress.end();
-    if (training.speaks()) std::fputs(train::class_report(found, names).c_str(), stdout);
+    if (training.is_main_rank()) std::fputs(train::class_report(found, names).c_str(), stdout);
   };
   std::string lines;
   for (auto const& name : names) lines += name + "\n";

@@ -16,16 +16,16 @@ struct NoDriver {
 
 TEST_CASE("a program without CUDA has no GPU, and gives no reason") {
   static_assert(!app::built_with_cuda<>);
-  auto const gpus = app::Gpus::look();
+  auto const gpus = app::Gpus::detect();
   CHECK_FALSE(gpus.built);
   CHECK(gpus.count == 0);
   CHECK(gpus.why.empty());
 }
 
 TEST_CASE("with CUDA the number of GPUs is the driver's, or the driver's error is the reason") {
-  CHECK(app::Gpus::look<Three>().built);
-  CHECK(app::Gpus::look<Three>().count == 3);
-  auto const none = app::Gpus::look<NoDriver>();
+  CHECK(app::Gpus::detect<Three>().built);
+  CHECK(app::Gpus::detect<Three>().count == 3);
+  auto const none = app::Gpus::detect<NoDriver>();
   CHECK(none.built);
   CHECK(none.count == 0);
   CHECK(none.why == "cudaGetDeviceCount: no driver");

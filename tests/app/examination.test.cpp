@@ -27,10 +27,10 @@ app::Examination examined(Policy policy, Index samples = 24) {
   auto const before = trainer.values()[0];
   auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {.epochs = 9});
   CHECK(trainer.values()[0] == before);
-  CHECK(found.as_it_is.steps == 40);  // the steps are short
+  CHECK(found.complete_steps.steps == 40);  // the steps are short
   CHECK(found.replayed.steps == 40);
-  CHECK(found.as_it_is.evaluations.empty());
-  CHECK(found.as_it_is.samples_per_second() > 0);
+  CHECK(found.complete_steps.evaluations.empty());
+  CHECK(found.complete_steps.samples_per_second() > 0);
   CHECK(found.loader_samples_per_second > 0);
   CHECK(loader.options().batch_size == 4);
   return found;
@@ -41,9 +41,9 @@ app::Examination examined(Policy policy, Index samples = 24) {
 TEST_CASE("steps of one device, several devices and ranks are measured without changing the model") {
   for (auto const& found :
        {examined(parallel::SingleDevice{.threads = 1}), examined(parallel::DataParallel{.devices = 2, .threads = 1})}) {
-    auto const& buckets = found.as_it_is.session.buckets;
+    auto const& buckets = found.complete_steps.session.buckets;
     REQUIRE(buckets.size() == 1);
-    CHECK(buckets[0].ready > found.as_it_is.pass_began);
+    CHECK(buckets[0].ready > found.complete_steps.pass_began);
     CHECK(buckets[0].start == 0);
   }
   std::atomic<int> costs = 0;
@@ -74,7 +74,8 @@ TEST_CASE("the loader measured alone makes its batches") {
   auto held_out = line::loader(24, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
   auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {});
-  auto const before = 3 + found.as_it_is.steps + loader.options().prefetch + 1;  // batches; the last ones are replayed
+  auto const before =
+      3 + found.complete_steps.steps + loader.options().prefetch + 1;  // batches; the last ones are replayed
   CHECK(samples / 4 > before + 20);
 }
 
@@ -85,5 +86,5 @@ TEST_CASE("a stop request takes effect after a step") {
   stop.request_stop();
   auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {.stop = stop.get_token()});
   CHECK(found.stopped);
-  CHECK(found.as_it_is.steps == 0);
+  CHECK(found.complete_steps.steps == 0);
 }

@@ -276,14 +276,14 @@ TEST_CASE("the doctor recommends oneDNN for float models with convolution weight
   {
     app::Training const training(options, world);
     data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
-    found.as_it_is = training.fit(Line{}, optim::SGD{}, loader);
+    found.complete_steps = training.fit(Line{}, optim::SGD{}, loader);
   }
-  found.as_it_is.phases.forward = 1000;  // seconds: a step does little else
-  found.replayed = found.as_it_is;
+  found.complete_steps.phases.forward = 1000;  // seconds: a step does little else
+  found.replayed = found.complete_steps;
   options.save_dir = folder.path().string();
   auto const misses = [&](std::vector<Index> shape, std::optional<app::Precision> precision) {
     Weight model{{std::move(shape), {}}};
-    app::detail::RunOutput(options, world, precision).tell(found, {}, nn::ParameterLayout::of(model));
+    app::detail::RunOutput(options, world, precision).print_diagnosis(found, {}, nn::ParameterLayout::of(model));
     return lockstep_test::read_file(folder / "doctor.json").find("lockstep::onednn") != std::string::npos;
   };
   static_assert(!kernel::Convolution<HostSpace>::by_onednn);

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <lockstep/parallel/deprecated.hpp>
+#include <lockstep/parallel/policy/reproducible.hpp>
 
 using namespace lockstep;
 

@@ -26,7 +26,7 @@ struct Gpus {
   bool joined = false;   ///< whether the program was also built with NCCL
 
   template <class Devices = parallel::DevicesOf<CudaSpace>>
-  [[nodiscard]] static Gpus look() {
+  [[nodiscard]] static Gpus detect() {
     Gpus gpus;
     if constexpr (built_with_cuda<Devices>) {
       gpus.built = true;

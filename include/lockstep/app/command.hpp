@@ -202,10 +202,10 @@ class Command {
   Flag& enter(std::string const& names, std::function<void(std::string const&, std::string const&)> take, Takes takes);
 
   /// Translates the command line to the flags' own names and values.
-  [[nodiscard]] std::vector<std::string> own_words(int argc, char const* const* argv);
+  [[nodiscard]] std::vector<std::string> translated_arguments(int argc, char const* const* argv);
 
   /// Returns the names that a configuration file may use: all except --config.
-  [[nodiscard]] std::vector<std::string> nameable() const;
+  [[nodiscard]] std::vector<std::string> config_names() const;
   void apply(std::vector<detail::Setting> const& settings);
   [[noreturn]] void refuse(std::string const& argument) const;
 

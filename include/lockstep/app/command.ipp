@@ -29,9 +29,9 @@ LOCKSTEP_INLINE void Command::add(std::string const& names, bool& value, std::st
   auto& flag = enter(
       names,
       [&value](auto const& name, auto const& text) {
-        auto const truth = text == "True" ? "true" : text == "False" ? "false" : text;
-        if (truth != "true" && truth != "false") throw ConfigError(name + " " + text + ": must be true or false");
-        value = truth == "true";
+        auto const boolean = text == "True" ? "true" : text == "False" ? "false" : text;
+        if (boolean != "true" && boolean != "false") throw ConfigError(name + " " + text + ": must be true or false");
+        value = boolean == "true";
       },
       Takes::value);
   flag.option = app_->add_flag(names, value, help);
@@ -65,7 +65,7 @@ LOCKSTEP_INLINE bool Command::parse(int argc, char const* const* argv) {
 }
 
 LOCKSTEP_INLINE bool Command::parse_arguments(int argc, char const* const* argv) {
-  auto const words = own_words(argc, argv);
+  auto const words = translated_arguments(argc, argv);
   std::vector<char const*> pointers;
   for (auto const& word : words) pointers.push_back(word.c_str());
   try {
@@ -106,7 +106,8 @@ LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> Command::values
 LOCKSTEP_INLINE std::vector<std::pair<std::string, std::string>> Command::settings() const {
   std::vector<std::pair<std::string, std::string>> all;
   for (auto const& flag : flags_)
-    if (auto const says = flag.value ? flag.value() : not_given; says != not_given) all.emplace_back(flag.name, says);
+    if (auto const shown = flag.value ? flag.value() : not_given; shown != not_given)
+      all.emplace_back(flag.name, shown);
   return all;
 }
 
@@ -132,7 +133,7 @@ LOCKSTEP_INLINE Command::Flag& Command::enter(std::string const& names,
   return flags_.emplace_back(Flag{names.substr(0, names.find(',')), std::move(take), takes});
 }
 
-LOCKSTEP_INLINE std::vector<std::string> Command::own_words(int argc, char const* const* argv) {
+LOCKSTEP_INLINE std::vector<std::string> Command::translated_arguments(int argc, char const* const* argv) {
   std::vector<std::string> words(argv, argv + std::min(argc, 1));
   std::vector<detail::NamedValue> all;
   for (int i = 1; i < argc; ++i) {
@@ -144,29 +145,29 @@ LOCKSTEP_INLINE std::vector<std::string> Command::own_words(int argc, char const
     auto const name = word.substr(0, word.find('='));
     bool const whole = name.size() < word.size(), follows = !whole && i + 1 < argc && argv[i + 1][0] != '-';
     auto const value = whole ? word.substr(name.size() + 1) : follows ? argv[i + 1] : "true";
-    auto const said = name.starts_with("--") ? names_.read(name, value) : std::nullopt;
-    if (said) all.push_back(*said);
-    if (!said)
+    auto const given_value = name.starts_with("--") ? names_.read(name, value) : std::nullopt;
+    if (given_value) all.push_back(*given_value);
+    if (!given_value)
       words.push_back(word);
-    else if (said->as_is)
-      words.push_back(flags_[*said->flag].name + word.substr(name.size()));
+    else if (given_value->as_is)
+      words.push_back(flags_[*given_value->flag].name + word.substr(name.size()));
     else
       i += follows;
   }
-  detail::FlagNames::settle(all, [](auto const& first, auto const& second) {
+  detail::FlagNames::resolve_duplicates(all, [](auto const& first, auto const& second) {
     if (first.name == second.name) throw ConfigError(first.name + ": a flag takes one value and is given once");
     throw ConfigError(second.name + ": another name of " + first.name + ", and a flag is given once; leave out one");
   });
-  for (auto const& said : all) {
-    if (!said.flag || said.as_is || said.dropped) continue;
-    auto const& flag = flags_[*said.flag].name;
-    words.push_back(flag + "=" + said.values[0]);
-    names_.note_choice(said, flag);
+  for (auto const& given_value : all) {
+    if (!given_value.flag || given_value.as_is || given_value.dropped) continue;
+    auto const& flag = flags_[*given_value.flag].name;
+    words.push_back(flag + "=" + given_value.values[0]);
+    names_.note_choice(given_value, flag);
   }
   return words;
 }
 
-LOCKSTEP_INLINE std::vector<std::string> Command::nameable() const {
+LOCKSTEP_INLINE std::vector<std::string> Command::config_names() const {
   auto names = names_.known();
   std::erase(names, config_flag);
   return names;
@@ -174,7 +175,7 @@ LOCKSTEP_INLINE std::vector<std::string> Command::nameable() const {
 
 LOCKSTEP_INLINE void Command::apply(std::vector<detail::Setting> const& settings) {
   auto const where = [this](std::size_t line) { return config_ + ":" + std::to_string(line) + ": "; };
-  auto const placed = [&](std::size_t line, auto&& f) {
+  auto const with_line = [&](std::size_t line, auto&& f) {
     try {
       return f();
     } catch (ConfigError const& error) {
@@ -183,30 +184,31 @@ LOCKSTEP_INLINE void Command::apply(std::vector<detail::Setting> const& settings
   };
   std::vector<detail::NamedValue> all;
   for (auto const& setting : settings) {
-    auto said = placed(setting.line, [&] { return names_.read(setting.name, setting.value); });
-    if (!said || (said->flag && flags_[*said->flag].name == config_flag))
+    auto given_value = with_line(setting.line, [&] { return names_.read(setting.name, setting.value); });
+    if (!given_value || (given_value->flag && flags_[*given_value->flag].name == config_flag))
       throw ConfigError(where(setting.line) + "unknown name " + setting.name + "; the nearest is " +
-                        nearest("--" + setting.name, nameable()).substr(2) + " (--help lists them all)");
-    if (setting.is_list && !(said->flag && flags_[*said->flag].takes == Takes::list))
+                        nearest("--" + setting.name, config_names()).substr(2) + " (--help lists them all)");
+    if (setting.is_list && !(given_value->flag && flags_[*given_value->flag].takes == Takes::list))
       throw ConfigError(where(setting.line) + setting.name + " [" + setting.value + "]: takes one value, not a list");
-    said->line = setting.line;
-    all.push_back(*said);
+    given_value->line = setting.line;
+    all.push_back(*given_value);
   }
-  detail::FlagNames::settle(all, [&](auto const& first, auto const& second) {
+  detail::FlagNames::resolve_duplicates(all, [&](auto const& first, auto const& second) {
     throw ConfigError(where(second.line) + second.name + " is given by line " + std::to_string(first.line) +
                       " too; leave out one");
   });
   for (std::size_t i = 0; i < all.size(); ++i) {
-    auto const& said = all[i];
-    if (said.dropped) continue;
-    if (said.flag) {
-      auto& flag = flags_[*said.flag];
-      flag.line = said.line;
+    auto const& given_value = all[i];
+    if (given_value.dropped) continue;
+    if (given_value.flag) {
+      auto& flag = flags_[*given_value.flag];
+      flag.line = given_value.line;
       if (flag.option->count() > 0) continue;
-      placed(said.line, [&] { flag.take(flag.name, said.values[0]); });
-      names_.note_choice(said, flag.name);
+      with_line(given_value.line, [&] { flag.take(flag.name, given_value.values[0]); });
+      names_.note_choice(given_value, flag.name);
     }
-    configured_.push_back((said.as_is ? flags_[*said.flag].name : "--" + said.name) + "=" + settings[i].value);
+    configured_.push_back((given_value.as_is ? flags_[*given_value.flag].name : "--" + given_value.name) + "=" +
+                          settings[i].value);
   }
 }
 

@@ -18,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 /// Measurements of --doctor: short parts of a run, of some tens of steps or some seconds each. Steps are the trainer's
 /// own; with learning rate 0 they change only the optimizer's state.
 struct Examination {
-  train::RunRecord as_it_is;             ///< steps on batches of the loader
+  train::RunRecord complete_steps;       ///< steps on batches of the loader
   train::RunRecord replayed;             ///< steps on cached batches
   bool stopped = false;                  ///< stopped by FitOptions::stop before all was measured
   double loader_samples_per_second = 0;  ///< of this rank, without other work
@@ -37,8 +37,8 @@ struct Examination {
     out.stopped = first.stopped;
     if (out.stopped) return out;
     auto const count = steps_within(seconds_each, first);
-    out.as_it_is = steps(count);
-    out.stopped = out.as_it_is.stopped;
+    out.complete_steps = steps(count);
+    out.stopped = out.complete_steps.stopped;
     if (out.stopped) return out;
     loader.replay(data::Replay::cached);
     out.replayed = steps(count);

@@ -30,7 +30,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 namespace detail {
 
 /// Prints one line on stderr; control characters become spaces.
-void say(std::string const& program, std::string sentence);
+void print_error(std::string const& program, std::string sentence);
 
 std::string host_name();
 
@@ -54,14 +54,14 @@ template <class Options>
 int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&),
         void (*prepare)(Options const&) = nullptr) {
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
-  auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
-  bool speaks = true;  // of the processes of a launcher, one prints what is equal in all
+  auto const say = [&program](std::string const& sentence) { detail::print_error(program, sentence); };
+  bool prints = true;  // of the processes of a launcher, one prints what is equal in all
   std::string who;     // set if it is not the first process
   SaveDirLock held;
   for (int const signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // a write then fails with an error code
   try {
     auto const place = launch::detect();
-    speaks = place.rank == 0;
+    prints = place.rank == 0;
     Options options;
     Command command;
     CommonFlags common(command, options);
@@ -75,15 +75,15 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     command.group("Model and data of this trainer");
     if constexpr (requires { options.flags(command); }) options.flags(command);
     if (!command.parse_arguments(argc, argv)) {
-      if (speaks) std::fputs(command.help().c_str(), stdout);
+      if (prints) std::fputs(command.help().c_str(), stdout);
       return 0;
     }
-    speaks = place.local_rank == 0;  // other hosts have other files and GPUs
+    prints = place.local_rank == 0;  // other hosts have other files and GPUs
     if (place.rank != 0) who = "rank " + std::to_string(place.rank) + " on " + detail::host_name() + ": ";
     command.read_config();
-    auto const gpus = Gpus::look();
+    auto const gpus = Gpus::detect();
     common.resolve_place(place, gpus);
-    if (!command.has_config()) speaks = place.rank == 0;
+    if (!command.has_config()) prints = place.rank == 0;
     common.resolve_rest(launch::cores_of_ranks(place), place, gpus);
     if constexpr (requires { options.precision; }) {
       check_backend(options.backend, options.precision);
@@ -101,13 +101,13 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       check(options);
       if (!options.dry_run && !options.save_dir.empty()) held = SaveDirLock(options.save_dir);
     } else if (prepare && place.launcher != launch::Launcher::lockstep) {
-      speaks = place.local_rank == 0;
+      prints = place.local_rank == 0;
       prepare(options);
     }
-    speaks = true;
+    prints = true;
     who.clear();
     auto ranks = detail::launch_options(options, place);
-    ranks.report = [&](std::string const& sentence) { say(detail::with_hint(sentence)); };
+    ranks.report = [&](std::string const& sentence) { say(detail::with_memory_hint(sentence)); };
     ranks.warn = [&](std::string const& lines) {  // the last activity of each rank is a line
       std::istringstream in(lines);
       for (std::string line; std::getline(in, line);) say(line);
@@ -115,11 +115,11 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     return launch::run(ranks, [&](launch::World& world) {
       detail::MpiSession const mpi(world);
       Training<Options> training(options, world);
-      int const code = detail::telling_memory([&] { return train_rank(training); });
+      int const code = detail::with_memory_message([&] { return train_rank(training); });
       return code == 0 && training.stopped_by() != 0 ? 128 + training.stopped_by() : code;
     });
   } catch (std::exception const& error) {
-    if (speaks)
+    if (prints)
       say(who + detail::message_of(error));
     else  // many launchers kill all ranks when one exits, and the rank that prints may not have printed yet
       std::this_thread::sleep_for(std::chrono::seconds(1));

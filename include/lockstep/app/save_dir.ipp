@@ -6,8 +6,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app {
 
 LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string const& resume) {
   namespace fs = std::filesystem;
-  bool const goes_on = resume == Options::automatic;
-  if (std::error_code error; !goes_on && resume != Options::never && !fs::is_regular_file(resume, error))
+  bool const resumes = resume == Options::automatic;
+  if (std::error_code error; !resumes && resume != Options::never && !fs::is_regular_file(resume, error))
     throw ConfigError("--resume " + resume +
                       ": there is no such file; name a checkpoint, or auto for the newest one in --save-dir");
   if (directory.empty()) return;
@@ -18,7 +18,7 @@ LOCKSTEP_INLINE void check_save_dir(std::string const& directory, std::string co
   if (fs::exists(there) && ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
                       "; change its permissions, or name another directory");
-  if (goes_on) return;
+  if (resumes) return;
   for (char const* sign : {"run.json", "metrics.jsonl", "metrics.csv", "checkpoints"})
     if (fs::exists(fs::path(directory) / sign, error))
       throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +

@@ -56,7 +56,8 @@ class Training : public detail::Additions {
   /// Returns the signal that stopped `fit` early, or 0. It is SIGTERM if another rank received the signal.
   [[nodiscard]] int stopped_by() const noexcept { return stopped_by_; }
   /// Returns whether this is rank 0, which prints and saves.
-  [[nodiscard]] bool speaks() const noexcept { return output_.speaks(); }
+  [[nodiscard]] bool is_main_rank() const noexcept { return output_.is_main_rank(); }
+  [[deprecated("is_main_rank"), nodiscard]] bool speaks() const noexcept { return is_main_rank(); }
   [[nodiscard]] data::DataLoaderOptions loader_options() const noexcept {
     return {.batch_size = options_.shard_size(),
             .workers = options_.num_workers,
@@ -114,7 +115,7 @@ class Training : public detail::Additions {
   /// @throws all that the trainer throws, DataError if --save-dir cannot be written to
   /// @throws ConfigError for a second fit with --save-dir, or if a learning rate of the optimizer would be ignored
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation,
-            class Then = detail::NothingThen>
+            class Then = detail::DoNothing>
   train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
                        train::Metadata const& metadata = {}, Then const& then = {}) const {
     if (fitted_ && !options_.save_dir.empty())
@@ -122,7 +123,7 @@ class Training : public detail::Additions {
           "Training::fit: a second call, but --save-dir has the files of the first fit, so that the run would count as "
           "complete; make each phase its own run, with its own --save-dir, that begins with --init-from");
     fitted_ = true;
-    detail::take_settings(options_, optimizer);
+    detail::apply_settings(options_, optimizer);
     if constexpr (requires { options_.precision; }) {
       if (options_.precision == Precision::bf16)
         return fit_as(nn::InBfloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata, then);
@@ -149,27 +150,27 @@ class Training : public detail::Additions {
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
     if (!options_.init_from.empty()) trainer.load(options_.init_from, init_names_);
     if (options_.evaluate) {
-      if (speaks()) announce(trainer, loader);
-      detail::evaluate_alone(trainer, evaluation, speaks());
+      if (is_main_rank()) announce(trainer, loader);
+      detail::evaluate_alone(trainer, evaluation, is_main_rank());
       then(trainer);
       return {};
     }
     auto fit = fit_options(loader);
     if (options_.doctor) {
-      if (speaks()) announce(trainer, loader);
+      if (is_main_rank()) announce(trainer, loader);
       auto const found = Examination::make(trainer, loader, evaluation, fit);
       if (found.stopped)
         note_stop();
-      else if (speaks())
-        output_.tell(found, all_reduce, trainer.layout());
-      return found.as_it_is;
+      else if (is_main_rank())
+        output_.print_diagnosis(found, all_reduce, trainer.layout());
+      return found.complete_steps;
     }
-    if (speaks()) fit.checkpoints = checkpoints(metadata);
+    if (is_main_rank()) fit.checkpoints = checkpoints(metadata);
     if (options_.dry_run) return run_dry(trainer, loader, evaluation, fit);
     fit.observers = observers_;
     std::optional<train::KeepBest<decltype(trainer)>> best;
     std::optional<detail::RunLogs> logs;
-    if (speaks()) {
+    if (is_main_rank()) {
       announce(trainer, loader);
       logs.emplace(output_).join(fit.observers);
       if (output_.saves() && !options_.best_by.empty())
@@ -178,11 +179,11 @@ class Training : public detail::Additions {
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();
     auto record = trainer.fit(loader, evaluation, fit);
-    bool const was_complete = output_.tell_end(record);
+    bool const was_complete = output_.print_end(record);
     if (logs) logs->note_removed();
     if constexpr (requires { loader.stats(); }) output_.note_unreadable(loader.stats());
     if (record.stopped) note_stop();
-    if (trace && !was_complete) leave(*trace, trainer);
+    if (trace && !was_complete) write_trace(*trace, trainer);
     if (best && !was_complete && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
       output_.note(
           "there is no best.safetensors, because the best evaluation came before this run or used another --best-by");
@@ -197,10 +198,10 @@ class Training : public detail::Additions {
 
   template <class Trainer, class Loader, class Evaluation>
   train::RunRecord run_dry(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions fit) const {
-    if (speaks()) announce(trainer, loader);
+    if (is_main_rank()) announce(trainer, loader);
     fit.dry_run = true;
     auto record = trainer.fit(loader, evaluation, fit);
-    if (speaks()) output_.tell_rehearsal(record, loader.samples(), epoch_steps(loader), fit.schedule.total_steps);
+    if (is_main_rank()) output_.print_dry_run(record, loader.samples(), epoch_steps(loader), fit.schedule.total_steps);
     return record;
   }
   template <class Loader>
@@ -223,10 +224,10 @@ class Training : public detail::Additions {
   }
   /// @collective
   template <class Trainer>
-  void leave(train::Trace const& trace, Trainer& trainer) const {
+  void write_trace(train::Trace const& trace, Trainer& trainer) const {
     if (trace.empty()) return output_.note("nothing was traced: the run ended before the first step to trace");
     train::write_trace(output_.file("trace.json"), trainer, trace);
-    output_.tell(trace, trainer.layout());
+    output_.print_layer_times(trace, trainer.layout());
   }
 
   [[nodiscard]] train::Checkpoints checkpoints(train::Metadata const& metadata) const {

@@ -47,14 +47,14 @@ TEST_CASE("out-of-memory errors are reported with remedies, and other errors unc
   CHECK(text.starts_with("out of memory: the host, or a limit such as ulimit -v, refused memory ("));
   CHECK(text.find(" in all); a smaller --batch-size") != text.npos);
   CHECK(app::detail::message_of(memory::OutOfMemory(std::size_t{3} << 30)).find(" refused 3.0 GiB (") != text.npos);
-  auto const fails = [] { app::detail::telling_memory([] { throw std::bad_alloc(); }); };
+  auto const fails = [] { app::detail::with_memory_message([] { throw std::bad_alloc(); }); };
   CHECK_THROWS_WITH_AS(fails(), doctest::Contains("--grad-accum-steps"), Error);
-  CHECK(app::detail::telling_memory([] { return 7; }) == 7);
+  CHECK(app::detail::with_memory_message([] { return 7; }) == 7);
 }
 
 TEST_CASE("a killed rank may have run out of memory") {
   CHECK(
-      app::detail::with_hint("rank 1 (pid 3) was killed by signal 9 (Killed)") ==
+      app::detail::with_memory_hint("rank 1 (pid 3) was killed by signal 9 (Killed)") ==
       "rank 1 (pid 3) was killed by signal 9 (Killed); the kernel does that when memory runs out, which dmesg reports");
-  CHECK(app::detail::with_hint("rank 1 (pid 3) was killed by signal 15 (Terminated)").ends_with("(Terminated)"));
+  CHECK(app::detail::with_memory_hint("rank 1 (pid 3) was killed by signal 15 (Terminated)").ends_with("(Terminated)"));
 }

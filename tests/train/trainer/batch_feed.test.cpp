@@ -54,7 +54,7 @@ struct Session {
     std::shared_ptr<Log> log;
     int each = 1;
     [[nodiscard]] int shards() const { return each; }
-    void send(int batch) const { log->push_back("send " + std::to_string(batch)); }
+    void prefetch(int batch) const { log->push_back("send " + std::to_string(batch)); }
     void cancel_prefetch() const { log->push_back("forget"); }
   };
   DeviceReplica replica;

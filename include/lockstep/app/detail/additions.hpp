@@ -11,7 +11,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Default of `then` in Training::fit: does nothing with the trainer after the run.
-struct NothingThen {
+struct DoNothing {
   template <class Trainer>
   void operator()(Trainer&) const {}
 };
@@ -20,7 +20,7 @@ struct NothingThen {
 class Additions {
  public:
   /// Adds an observer to those of --save-dir and the screen. It must outlive `fit`. Add an observer that prints or
-  /// saves on the rank where `speaks()` returns true. Add one that changes training on every rank.
+  /// saves on the rank where `is_main_rank()` returns true. Add one that changes training on every rank.
   void observe(train::Observer& observer) { observers_.push_back(&observer); }
   /// Sets the names of the model's parameters in the file of --init-from; "" for parameters that the file does not
   /// initialize, as of a new head.

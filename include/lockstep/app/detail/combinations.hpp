@@ -58,9 +58,9 @@ class Combinations {
   void check_evaluate();
 
   /// Rejects flags that only affect training or its output, for a flag that replaces training.
-  void leave_training(char const* instead, char const* what);
+  void refuse_training_flags(char const* instead, char const* what);
   template <class T>
-  void leave(char const* instead, char const* flag, T Options::*member, T none, char const* what) {
+  void refuse_flag(char const* instead, char const* flag, T Options::*member, T none, char const* what) {
     refuse(flag, member, std::move(none), std::string(instead) + " with " + flag + ": " + what + "; leave out either");
   }
 

@@ -95,8 +95,8 @@ LOCKSTEP_INLINE void Combinations::check_best() {
 }
 
 LOCKSTEP_INLINE void Combinations::check_saving() {
-  bool const goes_on = options_.resume != Options::never && options_.resume != Options::automatic;
-  if (goes_on)
+  bool const resumes = options_.resume != Options::never && options_.resume != Options::automatic;
+  if (resumes)
     refuse("--init-from", &Options::init_from, std::string(),
            "--resume with --init-from: a resumed run has its own parameters; leave out either");
   if (!options_.save_dir.empty()) return;
@@ -120,7 +120,7 @@ LOCKSTEP_INLINE void Combinations::check_doctor() {
     refuse("--beta-gb-s", &Options::beta_gb_s, std::optional<double>(), needs("--beta-gb-s"));
     return;
   }
-  leave_training("--doctor", "it measures, and neither trains nor saves");
+  refuse_training_flags("--doctor", "it measures, and neither trains nor saves");
   refuse("--shard-optimizer", &Options::shard_optimizer, false,
          "--doctor with --shard-optimizer: its predictions are for ranks that keep all of the optimizer's moments; "
          "leave out either");
@@ -131,25 +131,25 @@ LOCKSTEP_INLINE void Combinations::check_evaluate() {
   if (options_.init_from.empty())
     throw ConfigError("--evaluate without --init-from: there is nothing to evaluate; name a .safetensors file");
   auto const what = "it evaluates, and neither trains nor saves";
-  leave_training("--evaluate", what);
-  leave("--evaluate", "--doctor", &Options::doctor, false, what);
-  leave("--evaluate", "--save-dir", &Options::save_dir, std::string(), what);
-  leave("--evaluate", "--shard-optimizer", &Options::shard_optimizer, false, what);
+  refuse_training_flags("--evaluate", what);
+  refuse_flag("--evaluate", "--doctor", &Options::doctor, false, what);
+  refuse_flag("--evaluate", "--save-dir", &Options::save_dir, std::string(), what);
+  refuse_flag("--evaluate", "--shard-optimizer", &Options::shard_optimizer, false, what);
 }
 
-LOCKSTEP_INLINE void Combinations::leave_training(char const* instead, char const* what) {
-  leave(instead, "--resume", &Options::resume, std::string(Options::never), what);
-  leave(instead, "--checkpoint-every", &Options::checkpoint_every, Index{0}, what);
-  leave(instead, "--keep-checkpoints", &Options::keep_checkpoints, Index{0}, what);
-  leave(instead, "--trace", &Options::trace, false, what);
-  leave(instead, "--max-restarts", &Options::max_restarts, 0, what);
-  if (command_.given("--best-by")) leave(instead, "--best-by", &Options::best_by, std::string(), what);
-  leave(instead, "--patience", &Options::patience, Index{0}, what);
-  leave(instead, "--lr-plateau", &Options::plateau, Index{0}, what);
-  leave(instead, "--timed-products", &Options::timed_products, false, what);
-  leave(instead, "--max-steps", &Options::max_steps, std::optional<Index>(), what);
-  leave(instead, "--eval-every", &Options::eval_every, Index{0}, what);
-  leave(instead, "--dry-run", &Options::dry_run, false, what);
+LOCKSTEP_INLINE void Combinations::refuse_training_flags(char const* instead, char const* what) {
+  refuse_flag(instead, "--resume", &Options::resume, std::string(Options::never), what);
+  refuse_flag(instead, "--checkpoint-every", &Options::checkpoint_every, Index{0}, what);
+  refuse_flag(instead, "--keep-checkpoints", &Options::keep_checkpoints, Index{0}, what);
+  refuse_flag(instead, "--trace", &Options::trace, false, what);
+  refuse_flag(instead, "--max-restarts", &Options::max_restarts, 0, what);
+  if (command_.given("--best-by")) refuse_flag(instead, "--best-by", &Options::best_by, std::string(), what);
+  refuse_flag(instead, "--patience", &Options::patience, Index{0}, what);
+  refuse_flag(instead, "--lr-plateau", &Options::plateau, Index{0}, what);
+  refuse_flag(instead, "--timed-products", &Options::timed_products, false, what);
+  refuse_flag(instead, "--max-steps", &Options::max_steps, std::optional<Index>(), what);
+  refuse_flag(instead, "--eval-every", &Options::eval_every, Index{0}, what);
+  refuse_flag(instead, "--dry-run", &Options::dry_run, false, what);
 }
 
 }}}  // namespace lockstep::app::detail

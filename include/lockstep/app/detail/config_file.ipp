@@ -61,8 +61,8 @@ LOCKSTEP_INLINE void ConfigFile::read_section(bool inside) {
 LOCKSTEP_INLINE yaml_event_type_t ConfigFile::next() {
   yaml_event_delete(&event_);
   if (yaml_parser_parse(&parser_, &event_) == 0) {
-    bool const placed = parser_.error == YAML_SCANNER_ERROR || parser_.error == YAML_PARSER_ERROR;
-    throw ConfigError(path_ + (placed ? ":" + std::to_string(parser_.problem_mark.line + 1) : "") +
+    bool const has_line = parser_.error == YAML_SCANNER_ERROR || parser_.error == YAML_PARSER_ERROR;
+    throw ConfigError(path_ + (has_line ? ":" + std::to_string(parser_.problem_mark.line + 1) : "") +
                       ": is not YAML or JSON: " + (parser_.problem ? parser_.problem : "cannot be read"));
   }
   return event_.type;

@@ -42,7 +42,7 @@ class FlagNames {
   /// Resolves several names of one flag. A name with several candidates yields to a name that gives one of them. For
   /// all others, calls twice(first, second), which throws.
   template <class F>
-  static void settle(std::vector<NamedValue>& all, F&& twice) {
+  static void resolve_duplicates(std::vector<NamedValue>& all, F&& twice) {
     for (std::size_t i = 0; i < all.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
         if (!all[i].flag || all[i].flag != all[j].flag || all[j].dropped) continue;
@@ -56,7 +56,7 @@ class FlagNames {
   }
 
   /// Adds a note if a name has several candidates.
-  void note_choice(NamedValue const& said, std::string const& flag);
+  void note_choice(NamedValue const& given_value, std::string const& flag);
   /// Returns one sentence for each accepted setting and each choice.
   [[nodiscard]] std::vector<std::string> notes() const;
 

@@ -36,9 +36,9 @@ LOCKSTEP_INLINE std::optional<NamedValue> FlagNames::read(std::string const& giv
     if (!meaning.known)
       throw ConfigError(given + " " + value + ": must be one of " + words_of(*row) + "; it is another name of " +
                         std::string(row->flag));
-    NamedValue said{.name = given, .values = meaning.values};
-    if (!meaning.values.empty()) said.flag = offered({row->flag, ""}, given);
-    return said;
+    NamedValue given_value{.name = given, .values = meaning.values};
+    if (!meaning.values.empty()) given_value.flag = offered({row->flag, ""}, given);
+    return given_value;
   }
   if (auto const* const row = row_of(constants, bare)) {
     accept(*row, given, value);
@@ -50,10 +50,10 @@ LOCKSTEP_INLINE std::optional<NamedValue> FlagNames::read(std::string const& giv
   return {};
 }
 
-LOCKSTEP_INLINE void FlagNames::note_choice(NamedValue const& said, std::string const& flag) {
-  if (said.values.size() > 1)
-    notes_.push_back(bare(said.name) + " means " + flag + " " + said.values[0] + " here; the other choice is " + flag +
-                     " " + said.values[1]);
+LOCKSTEP_INLINE void FlagNames::note_choice(NamedValue const& given_value, std::string const& flag) {
+  if (given_value.values.size() > 1)
+    notes_.push_back(bare(given_value.name) + " means " + flag + " " + given_value.values[0] +
+                     " here; the other choice is " + flag + " " + given_value.values[1]);
 }
 
 LOCKSTEP_INLINE std::vector<std::string> FlagNames::notes() const {
@@ -105,14 +105,14 @@ LOCKSTEP_INLINE std::size_t FlagNames::offered(OtherNames const& row, std::strin
 }
 
 LOCKSTEP_INLINE void FlagNames::accept(Constant const& row, std::string const& given, std::string const& value) {
-  auto const says = truth(value);
-  if (row.is != Always::unused && says != "true" && says != "false")
+  auto const boolean = parse_boolean(value);
+  if (row.is != Always::unused && boolean != "true" && boolean != "false")
     throw ConfigError(given + " " + value + ": must be true or false");
-  if ((row.is == Always::on || row.is == Always::off) && (says == "true") != (row.is == Always::on))
+  if ((row.is == Always::on || row.is == Always::off) && (boolean == "true") != (row.is == Always::on))
     throw ConfigError(given + " " + value + ": is not possible, because " + std::string(row.because) +
                       "; leave it out");
-  std::pair const said{bare(given), row.is};
-  if (std::find(accepted_.begin(), accepted_.end(), said) == accepted_.end()) accepted_.push_back(said);
+  std::pair const setting{bare(given), row.is};
+  if (std::find(accepted_.begin(), accepted_.end(), setting) == accepted_.end()) accepted_.push_back(setting);
 }
 
 LOCKSTEP_INLINE std::string FlagNames::bare(std::string const& name) {

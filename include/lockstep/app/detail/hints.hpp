@@ -27,7 +27,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Returns f(). Replaces a bad_alloc with an Error with `message_of`.
 template <class F>
-decltype(auto) telling_memory(F&& f) {
+decltype(auto) with_memory_message(F&& f) {
   try {
     return f();
   } catch (std::bad_alloc const& error) {
@@ -36,7 +36,7 @@ decltype(auto) telling_memory(F&& f) {
 }
 
 /// Returns the supervisor's sentence about a failed rank, with a hint if the kernel may have killed it.
-[[nodiscard]] std::string with_hint(std::string const& report);
+[[nodiscard]] std::string with_memory_hint(std::string const& report);
 
 }}}  // namespace lockstep::app::detail
 

@@ -36,7 +36,7 @@ LOCKSTEP_INLINE std::string message_of(std::exception const& error) {
          "and --dry-run prints how much a device takes";
 }
 
-LOCKSTEP_INLINE std::string with_hint(std::string const& report) {
+LOCKSTEP_INLINE std::string with_memory_hint(std::string const& report) {
   if (report.find("was killed by signal 9") == std::string::npos) return report;
   return report + "; the kernel does that when memory runs out, which dmesg reports";
 }

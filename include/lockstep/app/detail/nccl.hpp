@@ -37,9 +37,9 @@ inline constexpr bool built_with_nccl = requires {
 /// their host ids differ. If processes share a GPU, each process therefore sets its own NCCL_HOSTID.
 template <class Communicator>
 [[nodiscard]] Communicator connect_gpu(launch::World const& world, int gpu) {
-  struct Seat {
+  struct GpuLocation {
     char host[128] = {}, boot[40] = {}, gpu[32] = {};
-    bool operator==(Seat const& other) const noexcept {
+    bool operator==(GpuLocation const& other) const noexcept {
       return std::strcmp(host, other.host) == 0 && std::strcmp(boot, other.boot) == 0 &&
              std::strcmp(gpu, other.gpu) == 0;
     }
@@ -48,15 +48,15 @@ template <class Communicator>
   ::gethostname(mine.host, sizeof mine.host - 1);
   std::ifstream("/proc/sys/kernel/random/boot_id").read(mine.boot, 36);  // host names may not be unique
   auto host = Communicator::host_engine(world);
-  std::vector<Seat> all(static_cast<std::size_t>(world.size));
+  std::vector<GpuLocation> all(static_cast<std::size_t>(world.size));
   host.all_gather(&mine, all.data(), sizeof mine);
-  bool crowded = false;
-  for (auto const& seat : all) crowded = crowded || std::count(all.begin(), all.end(), seat) > 1;
-  if (crowded && world.engine == launch::Engine::thread)
+  bool shares_gpu = false;
+  for (auto const& location : all) shares_gpu = shares_gpu || std::count(all.begin(), all.end(), location) > 1;
+  if (shares_gpu && world.engine == launch::Engine::thread)
     throw ConfigError(
         "--engine nccl: there are more ranks than GPUs, but NCCL lets no two threads of a process share a GPU; use "
         "--nproc instead of --devices, or --engine process");
-  if (crowded) ::setenv("NCCL_HOSTID", (std::string(mine.host) + "-" + std::to_string(world.rank)).c_str(), 0);
+  if (shares_gpu) ::setenv("NCCL_HOSTID", (std::string(mine.host) + "-" + std::to_string(world.rank)).c_str(), 0);
   return Communicator(world, std::move(host), gpu);
 }
 

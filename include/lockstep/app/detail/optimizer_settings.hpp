@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// Applies the flags to the program's optimizer.
 /// @throws ConfigError if the program sets a learning rate that the flag's default would replace
 template <class Optimizer>
-void take_settings(Options const& options, Optimizer& optimizer) {
+void apply_settings(Options const& options, Optimizer& optimizer) {
   auto const gives = [&](char const* flag) {
     return std::find(options.given.begin(), options.given.end(), flag) != options.given.end();
   };

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include <lockstep/app/detail/not_over.hpp>
+#include <lockstep/app/detail/remove_run_json.hpp>
 #include <lockstep/app/detail/run_output.hpp>
 #include <lockstep/train/logs/csv_log.hpp>
 #include <lockstep/train/logs/metrics_log.hpp>
@@ -21,7 +21,7 @@ class RunLogs {
   /// Creates the observers that the options need. `output` must outlive this object and belong to rank 0.
   explicit RunLogs(RunOutput const& output) : output_(output) {
     if (!output.saves()) return;
-    not_over_.emplace(output.file("run.json"));
+    remove_run_json_.emplace(output.file("run.json"));
     metrics_.emplace(output.file(names[0]));
     table_.emplace(output.file(names[1]));
 #if defined(LOCKSTEP_TENSORBOARD)
@@ -34,7 +34,7 @@ class RunLogs {
   /// Adds the observers in order, the progress bar first, so that output of others appears below its line.
   void join(std::vector<train::Observer*>& observers) {
     observers.insert(observers.begin(), &progress_);
-    if (not_over_) observers.insert(observers.end(), {&*not_over_, &*metrics_, &*table_});
+    if (remove_run_json_) observers.insert(observers.end(), {&*remove_run_json_, &*metrics_, &*table_});
 #if defined(LOCKSTEP_TENSORBOARD)
     if (events_) observers.push_back(&*events_);
 #endif
@@ -52,7 +52,7 @@ class RunLogs {
 
   RunOutput const& output_;
   train::ProgressBar progress_{stdout};
-  std::optional<NotOver> not_over_;
+  std::optional<RemoveRunJson> remove_run_json_;
   std::optional<train::MetricsLog> metrics_;
   std::optional<train::CsvLog> table_;
 #if defined(LOCKSTEP_TENSORBOARD)

@@ -49,8 +49,8 @@ class RunOutput {
   RunOutput(Options const& options, launch::World const& world, std::optional<Precision> precision)
       : options_(options), world_(world), precision_(precision) {}
 
-  [[nodiscard]] bool speaks() const noexcept { return world_.rank == 0; }
-  [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
+  [[nodiscard]] bool is_main_rank() const noexcept { return world_.rank == 0; }
+  [[nodiscard]] bool saves() const noexcept { return is_main_rank() && !options_.save_dir.empty(); }
   [[nodiscard]] std::string const& folder() const noexcept { return options_.save_dir; }
   [[nodiscard]] std::string file(std::string const& name) const { return folder() + "/" + name; }
   [[nodiscard]] std::string best_file() const { return file("checkpoints/best.safetensors"); }
@@ -71,13 +71,13 @@ class RunOutput {
   void announce(Beginning const& run) const;
 
   /// Prints the result of --dry-run.
-  void tell_rehearsal(train::RunRecord const& record, Index samples, Index epoch_steps, Index steps) const;
+  void print_dry_run(train::RunRecord const& record, Index samples, Index epoch_steps, Index steps) const;
 
   /// Prints the end of a fit.   @returns whether the run was complete before
-  bool tell_end(train::RunRecord const& record) const;
+  bool print_end(train::RunRecord const& record) const;
 
   /// Writes layers.csv and prints the table of layers of a trace.
-  void tell(train::Trace const& trace, nn::ParameterLayout const& layout) const;
+  void print_layer_times(train::Trace const& trace, nn::ParameterLayout const& layout) const;
 
   void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const;
 
@@ -108,8 +108,8 @@ class RunOutput {
   }
 
   /// Prints the result of --doctor and writes doctor.json to --save-dir, if given.
-  void tell(Examination const& found, parallel::CollectiveCost const& all_reduce,
-            nn::ParameterLayout const& layout) const;
+  void print_diagnosis(Examination const& found, parallel::CollectiveCost const& all_reduce,
+                       nn::ParameterLayout const& layout) const;
 
  private:
   /// Returns the link for predictions: as the flags say, or else as measured between GPUs, or else assumed. An
@@ -126,7 +126,7 @@ class RunOutput {
            });
   }
   /// Prints a start-up of at least 5 % of the training time.
-  static void tell_startup(train::RunRecord const& record);
+  static void print_startup(train::RunRecord const& record);
   void note_warmup(Beginning const& run) const;
   static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 

@@ -5,7 +5,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 LOCKSTEP_INLINE void RunOutput::note(std::string const& what) const {
-  if (!speaks()) return;
+  if (!is_main_rank()) return;
   std::printf("note: %s\n", what.c_str());
   std::fflush(stdout);
 }
@@ -38,8 +38,8 @@ LOCKSTEP_INLINE void RunOutput::announce(Beginning const& run) const {
   std::fflush(stdout);
 }
 
-LOCKSTEP_INLINE void RunOutput::tell_rehearsal(train::RunRecord const& record, Index samples, Index epoch_steps,
-                                               Index steps) const {
+LOCKSTEP_INLINE void RunOutput::print_dry_run(train::RunRecord const& record, Index samples, Index epoch_steps,
+                                              Index steps) const {
   std::printf("dry run: %lld samples, %lld steps an epoch, %lld in all", static_cast<long long>(samples),
               static_cast<long long>(epoch_steps), static_cast<long long>(steps));
   if (record.steps > 0) std::printf(", of which %lld are done", static_cast<long long>(record.steps));
@@ -50,12 +50,12 @@ LOCKSTEP_INLINE void RunOutput::tell_rehearsal(train::RunRecord const& record, I
   std::fflush(stdout);
 }
 
-LOCKSTEP_INLINE bool RunOutput::tell_end(train::RunRecord const& record) const {
+LOCKSTEP_INLINE bool RunOutput::print_end(train::RunRecord const& record) const {
   bool const was_complete = record.steps > 0 && record.steps == record.resumed();
-  if (speaks() && was_complete)
+  if (is_main_rank() && was_complete)
     std::printf("the run was complete at step %lld\n", static_cast<long long>(record.steps));
-  if (speaks() && !was_complete && options_.backend == Backend::cuda) tell_startup(record);
-  if (speaks() && record.loss_scale.skipped > 0)
+  if (is_main_rank() && !was_complete && options_.backend == Backend::cuda) print_startup(record);
+  if (is_main_rank() && record.loss_scale.skipped > 0)
     std::printf("note: %lld step%s skipped because gradients overflowed float16; the loss scale ends at %g\n",
                 static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
                 static_cast<double>(record.loss_scale.scale));
@@ -67,8 +67,8 @@ LOCKSTEP_INLINE bool RunOutput::tell_end(train::RunRecord const& record) const {
   return was_complete;
 }
 
-LOCKSTEP_INLINE void RunOutput::tell(train::Trace const& trace, nn::ParameterLayout const& layout) const {
-  if (!speaks()) return;
+LOCKSTEP_INLINE void RunOutput::print_layer_times(train::Trace const& trace, nn::ParameterLayout const& layout) const {
+  if (!is_main_rank()) return;
   auto const times = train::layer_times(trace, layout);
   train::write_layer_times(file("layers.csv"), times);
   std::printf("rank 0's steps %lld to %lld, on average (all layers: layers.csv; when: trace.json):\n%s",
@@ -85,9 +85,9 @@ LOCKSTEP_INLINE void RunOutput::save(train::RunRecord const& record, nn::Paramet
   train::write_run_json(file("run.json"), record, labels);
 }
 
-LOCKSTEP_INLINE void RunOutput::tell(Examination const& found, parallel::CollectiveCost const& all_reduce,
-                                     nn::ParameterLayout const& layout) const {
-  auto const& record = found.as_it_is;
+LOCKSTEP_INLINE void RunOutput::print_diagnosis(Examination const& found, parallel::CollectiveCost const& all_reduce,
+                                                nn::ParameterLayout const& layout) const {
+  auto const& record = found.complete_steps;
   auto const labels = this->labels(record);
   auto const here = world_.size > 1 ? world_.local_size : 1;
   scaling::Diagnosis const diagnosis{
@@ -128,7 +128,7 @@ LOCKSTEP_INLINE train::RunLabels RunOutput::labels(train::RunRecord const& recor
   return run_labels(options_, name(precision_.value_or(Precision::fp32)), record);
 }
 
-LOCKSTEP_INLINE void RunOutput::tell_startup(train::RunRecord const& record) {
+LOCKSTEP_INLINE void RunOutput::print_startup(train::RunRecord const& record) {
   auto const startup = record.startup();
   if (startup.steps == 0 || startup.seconds < 0.05 * record.training_seconds) return;
   std::printf(

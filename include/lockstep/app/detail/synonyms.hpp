@@ -183,7 +183,7 @@ template <class Row, std::size_t rows>
 }
 
 /// Returns "true" or "false" for the spellings of Python, YAML and shells, and any other string unchanged.
-[[nodiscard]] std::string truth(std::string const& text);
+[[nodiscard]] std::string parse_boolean(std::string const& text);
 
 /// Meaning of a value for the flag of a translation: candidates in the flag's own words. The first one applies unless
 /// another name of the flag gives another candidate. Without candidates the flag is unchanged.

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
-LOCKSTEP_INLINE std::string truth(std::string const& text) {
+LOCKSTEP_INLINE std::string parse_boolean(std::string const& text) {
   std::string small = text;
   for (auto& c : small)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -14,10 +14,10 @@ LOCKSTEP_INLINE std::string truth(std::string const& text) {
 
 LOCKSTEP_INLINE Meaning translate(Translation const& row, std::string const& text) {
   Meaning out;
-  auto const mean = [&](std::string_view word) {
+  auto const match = [&](std::string_view word) {
     auto const theirs = word.substr(0, word.find('='));
     if (word == "*") out = {true, {text}};
-    if (word == "*" || (theirs != text && theirs != truth(text))) return word == "*";
+    if (word == "*" || (theirs != text && theirs != parse_boolean(text))) return word == "*";
     out.known = true;
     for (auto ours = word.substr(theirs.size() + 1); !ours.empty();) {
       auto const end = std::min(ours.find('|'), ours.size());
@@ -26,7 +26,7 @@ LOCKSTEP_INLINE Meaning translate(Translation const& row, std::string const& tex
     }
     return true;
   };
-  any_word(row.values, mean);
+  any_word(row.values, match);
   return out;
 }
 

@@ -28,6 +28,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
          std::to_string(std::min(shards, nearest(devices)));
 }
 
+/// Former name of `shard_count_error`, until the next version.
+[[nodiscard, deprecated("parallel::shard_count_error")]] inline std::string why_not_dealt(int shards, int devices) {
+  return shard_count_error(shards, devices);
+}
+
 /// A policy whose results do not depend on the number of ranks or devices: they are bit-identical to one device per
 /// shard. Every micro-step has `all` shards with one batch each, so the batch size counts the samples of a shard. A
 /// rank or device computes an equal part of the shards in turns. Sums over shards use the same tree as sums over ranks

@@ -10,8 +10,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 
 /// Removes run.json at the start of a resumed run, which is incomplete until it writes the file again.
-struct NotOver final : train::Observer {
-  explicit NotOver(std::string path) : run_json(std::move(path)) {}
+struct RemoveRunJson final : train::Observer {
+  explicit RemoveRunJson(std::string path) : run_json(std::move(path)) {}
   void start(train::StartReport const&) override {
     std::error_code error;
     std::filesystem::remove(run_json, error);
