@@ -193,12 +193,12 @@
 #include <lockstep/nn/loss/ctc_best_path.hpp>
 #include <lockstep/nn/loss/ctc_loss.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
+#include <lockstep/nn/loss/expect_same_lengths.hpp>
 #include <lockstep/nn/loss/huber_loss.hpp>
 #include <lockstep/nn/loss/kl_to_standard_normal.hpp>
 #include <lockstep/nn/loss/mean_absolute_error.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/loss/named_loss.hpp>
-#include <lockstep/nn/loss/same_lengths.hpp>
 #include <lockstep/nn/module/encode_once.hpp>
 #include <lockstep/nn/module/frozen.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>

@@ -242,19 +242,19 @@ class Context : public detail::LossScale<Scalar_>,
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
     auto const start = mark();
     auto const random = random_operations_;
-    auto const made = f(*this);
-    auto const made_tokens = detail::tokens_of(made);
-    bool const is_input = (false || ... || made_tokens.is(inputs));
-    bool const no_backward = tape_.size() == start.tape.entries || !made_tokens.slot;
+    auto const result = f(*this);
+    auto const tokens = detail::tokens_of(result);
+    bool const is_input = (false || ... || tokens.is(inputs));
+    bool const no_backward = tape_.size() == start.tape.entries || !tokens.slot;
     if (is_input || (recording() && no_backward)) {
       memory_.keep(start.memory);
-      return made;
+      return result;
     }
     rewind(start);
-    auto const output = variable<static_cast<int>(made_tokens.value.extent.size())>(made_tokens.value.extent);
-    kernel::Move<Space>::run(stream_, made_tokens.value.data, output.value.data, output.value.size());
+    auto const output = variable<static_cast<int>(tokens.value.extent.size())>(tokens.value.extent);
+    kernel::Move<Space>::run(stream_, tokens.value.data, output.value.data, output.value.size());
     if (recording()) record_recompute(f, random, output, inputs...);
-    return detail::with_tokens(made, output);
+    return detail::with_tokens(result, output);
   }
   /// Returns whether `recompute` repeats this forward pass during backward. A layer that counts its passes must skip
   /// it.

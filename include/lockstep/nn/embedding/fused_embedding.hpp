@@ -59,13 +59,13 @@ class FusedEmbedding {
         bias_{{options.width}, Initializer::constant(0)},
         options_(options),
         dropout_(options.dropout) {
-    for (auto const& [name, size, least] : {std::tuple{"vocabulary", options.vocabulary, 0},
-                                            {"length", options.length, 0},
-                                            {"width", options.width, 1},
-                                            {"types", options.types, 0}})
-      expect<ConfigError>(size >= least, [&, n = name, s = size, l = least] {
+    for (auto const& [name, size, min] : {std::tuple{"vocabulary", options.vocabulary, 0},
+                                          {"length", options.length, 0},
+                                          {"width", options.width, 1},
+                                          {"types", options.types, 0}})
+      expect<ConfigError>(size >= min, [&, n = name, s = size, m = min] {
         return "FusedEmbedding: " + std::string(n) + " is " + std::to_string(s) + "; it must be at least " +
-               std::to_string(l);
+               std::to_string(m);
       });
     expect<ConfigError>(options.epsilon > 0, [&] {
       return "FusedEmbedding: epsilon is " + std::to_string(options.epsilon) + "; it must be above 0";
