@@ -16,12 +16,12 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/json_writer.hpp>
-#include <lockstep/core/kept_objects.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/parse_real.hpp>
+#include <lockstep/core/persistent_objects.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/core/progress.hpp>

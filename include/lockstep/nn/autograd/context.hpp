@@ -13,7 +13,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
-#include <lockstep/core/kept_objects.hpp>
+#include <lockstep/core/persistent_objects.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/kernel/copy/copy.hpp>
@@ -263,8 +263,8 @@ class Context : public detail::LossScale<Scalar_>,
   /// Returns an object of this context that outlives the micro-batch. The first call for an owner and type makes it,
   /// later calls return it. For storage that an immutable layer fills in each pass without allocating.
   template <class T>
-  [[nodiscard]] T& kept(void const* owner) {
-    return kept_.template of<T>(owner);
+  [[nodiscard]] T& persistent(void const* owner) {
+    return persistent_.template of<T>(owner);
   }
 
   // ---- for layers: backward
@@ -416,7 +416,7 @@ class Context : public detail::LossScale<Scalar_>,
   detail::Tape<Context> tape_;                               // closures and slots, read by the host
   detail::Tracer<Space> tracer_;
   std::vector<detail::Staged<Real, Scalar, Space>> staged_;  // of the current layer
-  KeptObjects kept_;
+  PersistentObjects persistent_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
   kernel::StepKey<Space> step_key_;

@@ -215,7 +215,7 @@ class FusedEmbedding {
       bool const even = assembly.arrangement == kernel::Arrangement::interleaved &&
                         assembly.segments[source.segment].slots * assembly.count == slots;
       if (source.plan && (assembly.count == 1 || even)) return sum(*source.plan, assembly.count, source.segment);
-      auto& plan = c.template kept<typename Kernel::Plan>(this);
+      auto& plan = c.template persistent<typename Kernel::Plan>(this);
       auto const list = c.template temporary<std::int32_t>(Extents<1>{Kernel::plan_elements(slots)});
       Kernel::plan(c.stream(), parts.inputs, source.segment, p, list, plan);
       sum(plan, 1, 0);
