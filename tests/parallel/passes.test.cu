@@ -247,7 +247,7 @@ TEST_CASE("with an observer of gradient marks, passes are recorded with events t
     }
     other.view().synchronize();
     replica.device().read(replica.gradient_data(), gradients);
-    for (auto const& [offset, count] : listener.heard)
+    for (auto const& [offset, count] : listener.ready)
       for (Index k = offset; k < offset + count; ++k)
         if (seen[k] != gradients[static_cast<std::size_t>(k)]) FAIL("element " << k << " was not written at its mark");
   }

@@ -198,11 +198,11 @@ class Replica {
   [[nodiscard]] static memory::AnyHostResource batch_memory() { return Device::batch_memory(); }
   /// Starts to copy a batch for the next `run` while the device is busy. The batch must not change until then.
   template <class Batch>
-  void send(Batch const& batch) {
+  void prefetch(Batch const& batch) {
     device_.enter();
     device_.prefetch(batch);
   }
-  /// Discards the batch that was sent last.
+  /// Discards the batch that was prefetched last.
   void cancel_prefetch() { device_.cancel_prefetch(); }
 
   /// Returns the loss of a batch. Passes the model's prediction or the parts of its loss to the metrics. Learns
