@@ -17,12 +17,12 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/json_writer.hpp>
-#include <lockstep/core/kept_objects.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/parse_real.hpp>
+#include <lockstep/core/persistent_objects.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/core/progress.hpp>
@@ -195,12 +195,12 @@
 #include <lockstep/nn/loss/ctc_best_path.hpp>
 #include <lockstep/nn/loss/ctc_loss.hpp>
 #include <lockstep/nn/loss/elementwise_loss.hpp>
+#include <lockstep/nn/loss/expect_same_lengths.hpp>
 #include <lockstep/nn/loss/huber_loss.hpp>
 #include <lockstep/nn/loss/kl_to_standard_normal.hpp>
 #include <lockstep/nn/loss/mean_absolute_error.hpp>
 #include <lockstep/nn/loss/mean_squared_error.hpp>
 #include <lockstep/nn/loss/named_loss.hpp>
-#include <lockstep/nn/loss/same_lengths.hpp>
 #include <lockstep/nn/module/encode_once.hpp>
 #include <lockstep/nn/module/frozen.hpp>
 #include <lockstep/nn/module/gradient_check.hpp>

@@ -12,13 +12,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 /// A named interval of time.
 struct Span {
   enum class Kind : std::uint8_t {
-    phase,     ///< of training; `number` is the step, if it has one
-    forward,   ///< a model's operation: `number` is its index in the pass, `amount` the bytes it allocated
-    again,     ///< a forward operation repeated in backward
-    backward,  ///< backward of the operation with that `number`
-    bucket,    ///< gradients, from complete to summed; `number` is their index, `amount` their bytes
-    batch,     ///< of a worker: `number` is the batch's micro-step, `amount` the rows
-    level,     ///< a quantity that rises and falls: its value at `begin` was `amount`
+    phase,      ///< of training; `number` is the step, if it has one
+    forward,    ///< a model's operation: `number` is its index in the pass, `amount` the bytes it allocated
+    recompute,  ///< a forward operation repeated in backward
+    backward,   ///< backward of the operation with that `number`
+    bucket,     ///< gradients, from complete to summed; `number` is their index, `amount` their bytes
+    batch,      ///< of a worker: `number` is the batch's micro-step, `amount` the rows
+    level,      ///< a quantity that rises and falls: its value at `begin` was `amount`
   };
   char const* name = "";  ///< of static storage; for operations the type of the backward closure
   double begin = 0;       ///< Clock::seconds(), like `end`

@@ -223,7 +223,7 @@ class Torch {
 
  private:
   [[nodiscard]] detail::TorchReplica& replica_of(detail::TorchContext& context) const {
-    auto& replica = context.template kept<detail::TorchReplica>(source_.get());
+    auto& replica = context.template persistent<detail::TorchReplica>(source_.get());
     replica.bind(context, source_, parameters_, buffers_);
     return replica;
   }

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/kept_objects.hpp>
+#include <lockstep/core/persistent_objects.hpp>
 #include <lockstep/core/start_thread.hpp>
 #include <lockstep/memory/detail/check_cuda.cuh>
 #include <lockstep/memory/resource.hpp>
@@ -109,7 +109,7 @@ namespace detail {
 
 /// Objects and counts that belong to a CudaStream.
 struct CudaStreamState {
-  KeptObjects kept;
+  PersistentObjects persistent;
   QueuedWork queued;
 };
 
@@ -127,8 +127,8 @@ class Stream<CudaSpace> {
   /// Returns the stream's own T, made at the first call: handles, plans and small memory that kernels keep between
   /// calls.
   template <class T>
-  [[nodiscard]] T& kept() const {
-    return state_->kept.of<T>(nullptr);
+  [[nodiscard]] T& persistent() const {
+    return state_->persistent.of<T>(nullptr);
   }
 
   /// Returns a stream for parallel work, the same one each time. Its work starts after the work queued here so far;
@@ -138,8 +138,8 @@ class Stream<CudaSpace> {
   void join() const;
 
   /// Call it after you replace memory that this stream's work uses: invalidates recordings of the work.
-  void memory_moved() const { ++kept<MemoryVersion>().number; }
-  [[nodiscard]] std::uint64_t memory_version() const { return kept<MemoryVersion>().number; }
+  void memory_moved() const { ++persistent<MemoryVersion>().number; }
+  [[nodiscard]] std::uint64_t memory_version() const { return persistent<MemoryVersion>().number; }
 
   /// Returns the count of the work queued here so far, for kernels to add to. Parallel work is added by `join`.
   [[nodiscard]] QueuedWork& queued() const noexcept { return state_->queued; }
@@ -278,7 +278,7 @@ struct CudaBranch {
 }  // namespace detail
 
 inline Stream<CudaSpace> Stream<CudaSpace>::fork() const {
-  auto& branch = kept<std::optional<detail::CudaBranch>>();
+  auto& branch = persistent<std::optional<detail::CudaBranch>>();
   if (!branch) branch.emplace();
   branch->open = true;
   branch->forked.record(*this);
@@ -286,7 +286,7 @@ inline Stream<CudaSpace> Stream<CudaSpace>::fork() const {
   return branch->stream.view();
 }
 inline void Stream<CudaSpace>::join() const {
-  auto& branch = kept<std::optional<detail::CudaBranch>>();
+  auto& branch = persistent<std::optional<detail::CudaBranch>>();
   if (!branch || !std::exchange(branch->open, false)) return;
   queued() += std::exchange(branch->stream.view().queued(), {});
   branch->joined.record(branch->stream.view());

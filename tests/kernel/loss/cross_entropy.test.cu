@@ -142,7 +142,7 @@ TEST_CASE("class weights are copied to the device while another thread captures 
   memory::CudaStream const recorded, other;
   memory::CudaGraph const graph(recorded.view(), [&] {
     std::thread([&] {
-      CHECK_NOTHROW(static_cast<void>(other.view().kept<kernel::detail::DeviceWeights>().of(weights)));
+      CHECK_NOTHROW(static_cast<void>(other.view().persistent<kernel::detail::DeviceWeights>().of(weights)));
     }).join();
   });
   CHECK(graph);

@@ -213,13 +213,13 @@ TEST_CASE("a layer's kept objects are found by owner and type, and end with the 
   int const owner = 0, other = 0;
   {
     Fixture f;
-    auto& first = f.context.kept<Storage>(&owner);
+    auto& first = f.context.persistent<Storage>(&owner);
     first.values = {1, 2};
     f.context.begin_micro_batch(nn::Mode::training, 1);
-    CHECK(f.context.kept<Storage>(&other).values.empty());
-    static_cast<void>(f.context.kept<Counted>(&owner));
+    CHECK(f.context.persistent<Storage>(&other).values.empty());
+    static_cast<void>(f.context.persistent<Counted>(&owner));
     CHECK(alive == 1);
-    CHECK(&f.context.kept<Storage>(&owner) == &first);
+    CHECK(&f.context.persistent<Storage>(&owner) == &first);
     CHECK(first.values.size() == 2);
   }
   CHECK(alive == 0);
@@ -372,6 +372,7 @@ TEST_CASE("old names of members call the new ones") {
   CHECK(x.slot->value == nullptr);
   CHECK(context.value_of(x)(39) == 7.0);
   CHECK(context.earlier_tokens() == 0);
+  CHECK(&context.kept<int>(&context) == &context.persistent<int>(&context));
   nn::Parameter const unvisited{{1}, {}};
   context.expect_use(unvisited);
   context.used(unvisited);
@@ -581,7 +582,7 @@ TEST_CASE("recomputation is traced within the backward that needs it") {
       f.context.recompute([&scale, x](auto& c) { return toy::multiply(c, scale, toy::multiply(c, scale, x)); }, x);
   static_cast<void>(toy::squared_error(f.context, y, {0, 0}));
   f.context.backward({});
-  auto const again = of_kind(timeline, Span::Kind::again), backward = of_kind(timeline, Span::Kind::backward);
+  auto const again = of_kind(timeline, Span::Kind::recompute), backward = of_kind(timeline, Span::Kind::backward);
   CHECK(again.size() == 2);
   REQUIRE(backward.size() >= 4);
   auto const& recomputed = backward[backward.size() - 2];  // then only x's own is left

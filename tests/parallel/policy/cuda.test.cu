@@ -215,11 +215,11 @@ TEST_CASE("training on CUDA ends as the host's within rounding, under every poli
 
 TEST_CASE("batches padded to few lengths are replayed in all later epochs, with the host's results within rounding") {
   if (!lockstep_test::has_gpu("replays")) return;
-  auto const record = [](auto policy, Index max_bucket_bytes) {
+  auto const record = [](auto policy, Index largest_bucket) {
     Trainer trainer{Classifier{}, optim::SGD{.learning_rate = 0.1}, policy, 7};
     data::InMemoryDataset const all(texts());
-    data::DataLoader loader(all, data::ShuffledSampler{.seed = 3},
-                            data::PadCollate{.max_bucket_bytes = max_bucket_bytes}, {.batch_size = 4});
+    data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{.largest_bucket = largest_bucket},
+                            {.batch_size = 4});
     return trainer.fit(loader, {.epochs = 4});
   };
   auto const replayed = record(parallel::OnCuda{parallel::SingleDevice{}}, 8);

@@ -225,7 +225,7 @@ TEST_CASE("recomputed operations count as backward, and once") {
   f.forward(f.function, 0);  // discards the layer's output
   f.forward("", 0);
   auto const began = f.now;
-  f.add(f.layer, 2, Span::Kind::again, 1);
+  f.add(f.layer, 2, Span::Kind::recompute, 1);
   f.backward(3, f.layer, 3, 1);
   f.trace.device(0).add({.name = f.function, .begin = began, .end = f.now, .number = 1, .kind = Span::Kind::backward});
   f.trace.count();

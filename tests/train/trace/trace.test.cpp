@@ -137,7 +137,7 @@ void check_nesting(train::Trace const& trace) {
       CHECK(span.begin <= span.end);
       if (span.kind == Kind::phase) CHECK_MESSAGE(any_holds(steps, span), span.name);
       if (span.kind == Kind::forward) CHECK(any_holds(forward, span));
-      if (span.kind == Kind::backward || span.kind == Kind::again) CHECK(any_holds(backward, span));
+      if (span.kind == Kind::backward || span.kind == Kind::recompute) CHECK(any_holds(backward, span));
     }
   }
   CHECK(trace.left_out() == 0);
@@ -186,7 +186,7 @@ TEST_CASE("on one device: phases contain their operations, layers have their nam
   auto const backward = layers_of(trace, traced.layout, Kind::backward);
   for (auto const& layer : forward)
     if (layer != "|loss") CHECK_MESSAGE(backward.contains(layer), layer);
-  auto const again = layers_of(trace, traced.layout, Kind::again);
+  auto const again = layers_of(trace, traced.layout, Kind::recompute);
   CHECK(again.contains("last.attention.query|Linear"));
   CHECK_FALSE(again.contains("encoder.0.attention.query|Linear"));
 }

@@ -29,7 +29,7 @@ struct Move<CudaSpace> : detail::OfSpace<CudaSpace> {
     };
     auto const a = reinterpret_cast<std::uintptr_t>(from), b = reinterpret_cast<std::uintptr_t>(to);
     if (a + bytes <= b || b + bytes <= a) return copy(to, from);
-    auto& waiting = stream.kept<detail::MoveMemory>().block;
+    auto& waiting = stream.persistent<detail::MoveMemory>().block;
     if (waiting.bytes() < bytes) {
       stream.synchronize();  // the old block may be in use
       memory::CudaResource{}.allocate(bytes).swap(waiting);

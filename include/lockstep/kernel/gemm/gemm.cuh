@@ -48,8 +48,8 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
     bool const fused_bias = bias && kind.k > 0 && takes_bias<T>(bias);
     kind.with_bias = fused_bias;
     if (kind.k > 0)
-      stream.kept<detail::LtProducts>().multiply(stream, kind, alpha, a.data, b.data, beta, c.data,
-                                                 fused_bias ? bias : nullptr);
+      stream.persistent<detail::LtProducts>().multiply(stream, kind, alpha, a.data, b.data, beta, c.data,
+                                                       fused_bias ? bias : nullptr);
     if (kind.k == 0 || (bias && !fused_bias))
       detail::scale_and_add<C>(stream, kind.k > 0 ? Accumulate<T>{1} : beta, c, bias);
   }
@@ -81,14 +81,14 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
     kind.batch = {count, a.stride, b.stride, c.stride, bias.stride};
     kind.alignment =
         std::min(kind.alignment, alignment(a.first.data + a.stride, b.first.data + b.stride, c.first.data + c.stride));
-    return stream.kept<detail::LtProducts>().try_multiply<T, C>(stream, kind, 1, a.first.data, b.first.data, beta,
-                                                                c.first.data, bias.first);
+    return stream.persistent<detail::LtProducts>().try_multiply<T, C>(stream, kind, 1, a.first.data, b.first.data, beta,
+                                                                      c.first.data, bias.first);
   }
 
   /// Allows matrix products of floats on this stream to round their factors to TF32, which has 10 bits of fraction, for
   /// tensor cores; sums stay in float. Off by default. Products in other types do not change.
   static void allow_tf32(Stream stream, bool allow) {
-    stream.kept<detail::LtProducts>().allow_tf32(allow);
+    stream.persistent<detail::LtProducts>().allow_tf32(allow);
     stream.memory_moved();  // recorded products keep their arithmetic
   }
 
@@ -100,7 +100,7 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// equal
   /// @throws CudaError
   [[nodiscard]] static std::string choose_by_time(Stream stream) {
-    auto choices = stream.kept<detail::LtProducts>().choose_by_time(stream);
+    auto choices = stream.persistent<detail::LtProducts>().choose_by_time(stream);
     stream.memory_moved();  // the recorded products use the old algorithms
     return choices.to_text();
   }
@@ -108,7 +108,7 @@ struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// another version of cuBLASLt. Products of other kinds keep their algorithm.
   /// @throws DataError if the text does not come from `choose_by_time`
   static void take_choices(Stream stream, std::string const& choices) {
-    stream.kept<detail::LtProducts>().take(detail::LtChoices::from_text(choices));
+    stream.persistent<detail::LtProducts>().take(detail::LtChoices::from_text(choices));
     stream.memory_moved();
   }
 

@@ -106,7 +106,7 @@ struct CrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
     options.check(classes);
     options.check_factors(factors, logits.extent);
     detail::CrossEntropyTerms terms(options, classes);
-    terms.class_weights = stream.kept<detail::DeviceWeights>().of(options.class_weights);
+    terms.class_weights = stream.persistent<detail::DeviceWeights>().of(options.class_weights);
     auto const run = [&](auto team) {
       using Team = decltype(team);
       detail::launch_teams<Team>(

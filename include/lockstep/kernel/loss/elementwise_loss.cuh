@@ -71,7 +71,7 @@ struct ElementwiseLoss<CudaSpace> : detail::OfSpace<CudaSpace> {
                                Vector<float const> factors = {}, Vector<bool const> present = {}) {
     auto const width = prediction.extent[1];
     if constexpr (LossByColumn<Rule>)
-      rule.columns = {stream.kept<detail::DeviceWeights>().of(rule.columns), rule.columns.size()};
+      rule.columns = {stream.persistent<detail::DeviceWeights>().of(rule.columns), rule.columns.size()};
     detail::launch_grid("kernel::ElementwiseLoss", stream, static_cast<unsigned>(chunks(layout.slots, width)),
                         detail::threads_per_block, detail::elementwise_losses<T, U, Rule>, layout, rule, width,
                         ElementwiseLoss<HostSpace>::slots_per_chunk(width), factor, prediction.data, target.data,

@@ -77,7 +77,7 @@ struct SoftCrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
     check_soft_cross_entropy(layout.slots, options, logits.extent, shares.size(), factors);
     auto const classes = logits.extent[1];
     detail::CrossEntropyTerms terms(options, classes);
-    terms.class_weights = stream.kept<detail::DeviceWeights>().of(options.class_weights);
+    terms.class_weights = stream.persistent<detail::DeviceWeights>().of(options.class_weights);
     auto const run = [&](auto team) {
       using Team = decltype(team);
       detail::launch("kernel::SoftCrossEntropy", stream, layout.slots * Team::size,

@@ -54,7 +54,7 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
     expect<ConfigError>(tables.empty(), [] {
       return "SumOfSquares: row gradients are supported on the host only; use dense gradients for tables on a device";
     });
-    auto& memory = stream.kept<detail::SquaresMemory>();
+    auto& memory = stream.persistent<detail::SquaresMemory>();
     auto* const sum = memory.partial.data() + detail::SquaresMemory::most_chunks;
     run_on_device<T>(stream, x, sum);
     auto* const to = reinterpret_cast<double*>(memory.total.data());
@@ -66,7 +66,7 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// Computes the sum and keeps it in device memory.
   template <class T>
   static void run_on_device(Stream stream, Vector<T const> x, double* to) {
-    auto& memory = stream.kept<detail::SquaresMemory>();
+    auto& memory = stream.persistent<detail::SquaresMemory>();
     auto const chunk = chunk_of<T>(x.size()), chunks = (x.size() + chunk - 1) / chunk;
     run_chunks<T>(stream, x, 0, x.size(), memory.partial.data());
     total(stream, memory.partial.data(), chunks, to);

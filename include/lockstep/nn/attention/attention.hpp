@@ -161,10 +161,10 @@ class MultiHeadAttention {
                                          back.read(attended.gradient()), {to_query, to_key, to_value, target(bias)},
                                          back.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)}));
       if (!angles.data) return;
-      auto const rotate_back = [&](auto const& to, auto const& of, auto const& layout) {  // sole writer
+      auto const rotate_back = [&](auto const& to, auto const& variable, auto const& layout) {  // sole writer
         if (to.data)
           kernel::Rotary<typename Context::Space>::template run<Operand>(c.stream(), layout, angles, kernel::Turn::back,
-                                                                         {to.data, of.value.extent});
+                                                                         {to.data, variable.value.extent});
       };
       rotate_back(to_query, query, queries);
       rotate_back(to_key, key, keys);

@@ -13,7 +13,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
-#include <lockstep/core/kept_objects.hpp>
+#include <lockstep/core/persistent_objects.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/kernel/copy/copy.hpp>
@@ -242,19 +242,19 @@ class Context : public detail::LossScale<Scalar_>,
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
     auto const start = mark();
     auto const random = random_operations_;
-    auto const made = f(*this);
-    auto const made_tokens = detail::tokens_of(made);
-    bool const is_input = (false || ... || made_tokens.is(inputs));
-    bool const no_backward = tape_.size() == start.tape.entries || !made_tokens.slot;
+    auto const result = f(*this);
+    auto const tokens = detail::tokens_of(result);
+    bool const is_input = (false || ... || tokens.is(inputs));
+    bool const no_backward = tape_.size() == start.tape.entries || !tokens.slot;
     if (is_input || (recording() && no_backward)) {
       memory_.keep(start.memory);
-      return made;
+      return result;
     }
     rewind(start);
-    auto const output = variable<static_cast<int>(made_tokens.value.extent.size())>(made_tokens.value.extent);
-    kernel::Move<Space>::run(stream_, made_tokens.value.data, output.value.data, output.value.size());
+    auto const output = variable<static_cast<int>(tokens.value.extent.size())>(tokens.value.extent);
+    kernel::Move<Space>::run(stream_, tokens.value.data, output.value.data, output.value.size());
     if (recording()) record_recompute(f, random, output, inputs...);
-    return detail::with_tokens(made, output);
+    return detail::with_tokens(result, output);
   }
   /// Returns whether `recompute` repeats this forward pass during backward. A layer that counts its passes must skip
   /// it.
@@ -263,8 +263,8 @@ class Context : public detail::LossScale<Scalar_>,
   /// Returns an object of this context that outlives the micro-batch. The first call for an owner and type makes it,
   /// later calls return it. For storage that an immutable layer fills in each pass without allocating.
   template <class T>
-  [[nodiscard]] T& kept(void const* owner) {
-    return kept_.template of<T>(owner);
+  [[nodiscard]] T& persistent(void const* owner) {
+    return persistent_.template of<T>(owner);
   }
 
   // ---- for layers: backward
@@ -416,7 +416,7 @@ class Context : public detail::LossScale<Scalar_>,
   detail::Tape<Context> tape_;                               // closures and slots, read by the host
   detail::Tracer<Space> tracer_;
   std::vector<detail::Staged<Real, Scalar, Space>> staged_;  // of the current layer
-  KeptObjects kept_;
+  PersistentObjects persistent_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
   kernel::StepKey<Space> step_key_;

@@ -42,7 +42,7 @@ class ParameterLayout {
     ParameterLayout layout;
     Found found;
     layout.collect("", model, found);
-    layout.place(found);
+    layout.assign_offsets(found);
     return layout;
   }
 
@@ -104,7 +104,7 @@ class ParameterLayout {
     return HasParameters<Node>;
   }
 
-  void place(Found const& found) {
+  void assign_offsets(Found const& found) {
     auto const& [parameters, buffers] = found;
     check(found);
     for (std::size_t i = parameters.size(); i-- > 0;) {

@@ -92,7 +92,7 @@ class [[nodiscard]] Staging {
       if (!y.data) return {nullptr, y.extent};
       auto const now = read(y);
       Real* const data = const_cast<Real*>(now.data);  // memory of this object
-      remember(data, y, Write::overwrite);
+      store_later(data, y, Write::overwrite);
       return {data, y.extent};
     } else {
       return y;
@@ -160,7 +160,7 @@ class [[nodiscard]] Staging {
     }
   }
   template <int Rank>
-  void remember(Real const* from, TensorView<Scalar, Rank, Space> to, Write write) {
+  void store_later(Real const* from, TensorView<Scalar, Rank, Space> to, Write write) {
     Extents<1> const flat{to.size()};
     context_->staged_.push_back({{from, flat}, {to.data, flat}, write, nullptr});
   }
@@ -171,9 +171,9 @@ class [[nodiscard]] Staging {
       return y;
     } else {
       if (!y.data) return {nullptr, y.extent};
-      auto const made = take<T>(y.extent);
-      remember(made.data, y, write);
-      return made;
+      auto const operand = take<T>(y.extent);
+      store_later(operand.data, y, write);
+      return operand;
     }
   }
   template <class T, int Rank>

@@ -32,7 +32,7 @@ class ReplicaRowCounts {
  public:
   template <class Context>
   ReplicaRowCounts(Context& context, ReplicaGroup& group, Index mine)
-      : counts_(context.template kept<std::vector<Index>>(&group)) {
+      : counts_(context.template persistent<std::vector<Index>>(&group)) {
     counts_.resize(static_cast<std::size_t>(group.size()));
     group.all_gather(mine, counts_.data());
     max_ = *std::max_element(counts_.begin(), counts_.end());

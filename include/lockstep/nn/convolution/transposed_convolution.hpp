@@ -96,14 +96,14 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   template <class Context, class T, class Space = typename Context::Space>
   void convolve(Context& context, Staging<Context>& back, kernel::ConvolutionShape const& shape,
                 TensorView<T const, 1, Space> dy, TensorView<T, 1, Space> dx, Write write) const {
-    auto const to = [&](TensorView<T, 1, Space> result) {
-      kernel::Convolution<Space>::template forward<T>(context.stream(), shape, dy, this->weight(back), {}, result,
+    auto const convolve_into = [&](TensorView<T, 1, Space> target) {
+      kernel::Convolution<Space>::template forward<T>(context.stream(), shape, dy, this->weight(back), {}, target,
                                                       this->plans(context), this->scratch(context));
     };
-    if (write == Write::overwrite) return to(dx);
-    auto const made = back.template temporary<T>(dx.extent);
-    to(made);
-    kernel::BinaryOperation<Space>::template backward<kernel::First, T>(context.stream(), made, {}, dx, write);
+    if (write == Write::overwrite) return convolve_into(dx);
+    auto const added = back.template temporary<T>(dx.extent);
+    convolve_into(added);
+    kernel::BinaryOperation<Space>::template backward<kernel::First, T>(context.stream(), added, {}, dx, write);
   }
 
   [[nodiscard]] PerAxis<Dims> output_size(Extents<Dims + 2> x) const {

@@ -59,13 +59,13 @@ class FusedEmbedding {
         bias_{{options.width}, Initializer::constant(0)},
         options_(options),
         dropout_(options.dropout) {
-    for (auto const& [name, size, least] : {std::tuple{"vocabulary", options.vocabulary, 0},
-                                            {"length", options.length, 0},
-                                            {"width", options.width, 1},
-                                            {"types", options.types, 0}})
-      expect<ConfigError>(size >= least, [&, n = name, s = size, l = least] {
+    for (auto const& [name, size, min] : {std::tuple{"vocabulary", options.vocabulary, 0},
+                                          {"length", options.length, 0},
+                                          {"width", options.width, 1},
+                                          {"types", options.types, 0}})
+      expect<ConfigError>(size >= min, [&, n = name, s = size, m = min] {
         return "FusedEmbedding: " + std::string(n) + " is " + std::to_string(s) + "; it must be at least " +
-               std::to_string(l);
+               std::to_string(m);
       });
     expect<ConfigError>(options.epsilon > 0, [&] {
       return "FusedEmbedding: epsilon is " + std::to_string(options.epsilon) + "; it must be above 0";
@@ -215,7 +215,7 @@ class FusedEmbedding {
       bool const even = assembly.arrangement == kernel::Arrangement::interleaved &&
                         assembly.segments[source.segment].slots * assembly.count == slots;
       if (source.plan && (assembly.count == 1 || even)) return sum(*source.plan, assembly.count, source.segment);
-      auto& plan = c.template kept<typename Kernel::Plan>(this);
+      auto& plan = c.template persistent<typename Kernel::Plan>(this);
       auto const list = c.template temporary<std::int32_t>(Extents<1>{Kernel::plan_elements(slots)});
       Kernel::plan(c.stream(), parts.inputs, source.segment, p, list, plan);
       sum(plan, 1, 0);

@@ -130,26 +130,26 @@ class Linear {
   [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
                                                Activation activation) const {
     if (activation == Activation::none) return forward(context, x);
-    auto const made = forward(context, x, activation, {});
-    on_backward(context, made.y, [this, x, made](Context& c) {
+    auto const activated = forward(context, x, activation, {});
+    on_backward(context, activated.y, [this, x, activated](Context& c) {
       // No other closure reads y's gradient or the kept slopes: the gradient before the activation overwrites either.
-      Extents<1> const flat{made.y.value.size()};
-      typename Context::template View<2> dh{made.y.slot->data, made.y.value.extent};
+      Extents<1> const flat{activated.y.value.size()};
+      typename Context::template View<2> dh{activated.y.slot->data, activated.y.value.extent};
       {
         Staging work(c);
         using Kernel = kernel::Elementwise<typename Context::Space>;
         auto const in_place = work.update(dh).reshape(flat);
-        if (auto const slope = made.slope.factors; slope.data) {
+        if (auto const slope = activated.slope.factors; slope.data) {
           Kernel::template backward<kernel::Gelu, Operand<Context>>(
               c.stream(), in_place, work.read(slope).reshape(flat), in_place, Write::overwrite);
         } else {
           Kernel::template backward<kernel::Relu, Operand<Context>>(
-              c.stream(), in_place, work.read(made.y.value).reshape(flat), in_place, Write::overwrite);
+              c.stream(), in_place, work.read(activated.y.value).reshape(flat), in_place, Write::overwrite);
         }
       }
       backward(c, x, dh);
     });
-    return made.y;
+    return activated.y;
   }
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
@@ -170,17 +170,17 @@ class Linear {
                                            kernel::RowDropout<typename Context::Space> dropout) const {
     using Real = typename Context::Real;
     check(x.value.extent);
-    Activated<Context> made{context.template variable<2>({x.extent(0), outputs()}), {}};
+    Activated<Context> activated{context.template variable<2>({x.extent(0), outputs()}), {}};
     typename Context::template View<2> factors;
     if (context.recording() && activation == Activation::gelu)
-      factors = context.template temporary<typename Context::Scalar>(made.y.value.extent);
+      factors = context.template temporary<typename Context::Scalar>(activated.y.value.extent);
     Staging work(context);
     kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
-        context.stream(), work.read(x.value), weight(work), bias(work), activation, dropout, work.write(made.y.value),
-        work.write(factors));
-    made.slope = {.factors = factors,
-                  .positive = activation == Activation::relu ? static_cast<Real>(dropout.mask.scale()) : Real{0}};
-    return made;
+        context.stream(), work.read(x.value), weight(work), bias(work), activation, dropout,
+        work.write(activated.y.value), work.write(factors));
+    activated.slope = {.factors = factors,
+                       .positive = activation == Activation::relu ? static_cast<Real>(dropout.mask.scale()) : Real{0}};
+    return activated;
   }
 
   /// Registers the backward of a layer that made `output` from this layer's parameters.
@@ -224,11 +224,11 @@ class Linear {
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
     auto const elements = [](Index count) { return Extents<1>{count}; };
     auto const partial = work.temporary(elements(Kernel::partial_elements(c.stream(), rows, inputs(), outputs())));
-    auto const again = work.temporary(elements(Kernel::again_elements(c.stream(), rows, inputs())));
+    auto const recomputed = work.temporary(elements(Kernel::again_elements(c.stream(), rows, inputs())));
     Kernel::template backward_through_gelu<Real>(c.stream(), dy, {h.data, before.value.extent},
                                                  c.template value<2>(weight_), {dweight.data, {outputs(), inputs()}},
                                                  dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data,
-                                                 again.data);
+                                                 recomputed.data);
   }
 
   /// @throws ShapeError unless x has as many columns as this layer has inputs

@@ -13,7 +13,7 @@
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/detail/argument_checks.hpp>
 #include <lockstep/nn/loss/detail/expect_present.hpp>
-#include <lockstep/nn/loss/same_lengths.hpp>
+#include <lockstep/nn/loss/expect_same_lengths.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 

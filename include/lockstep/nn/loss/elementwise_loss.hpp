@@ -12,7 +12,7 @@
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/loss/detail/expect_present.hpp>
-#include <lockstep/nn/loss/same_lengths.hpp>
+#include <lockstep/nn/loss/expect_same_lengths.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 

@@ -47,7 +47,7 @@ class NamedLosses {
 
 template <class Context>
 [[nodiscard]] NamedLosses<typename Context::Space>& named_losses(Context& context) {
-  return context.template kept<NamedLosses<typename Context::Space>>(nullptr);
+  return context.template persistent<NamedLosses<typename Context::Space>>(nullptr);
 }
 
 }  // namespace detail

@@ -37,10 +37,10 @@ class Frozen {
       Mode before;
       ~RestoreMode() { context.set_mode(before); }
     } const restore_mode{context, context.set_mode(Mode::evaluation)};
-    auto const made = block_.forward(context, inputs...);
+    auto const output = block_.forward(context, inputs...);
     auto const operation = [] {};
     if (auto* const tracer = context.tracer()) trace_block(*tracer, typeid(operation).name());
-    return made;
+    return output;
   }
 
  private:

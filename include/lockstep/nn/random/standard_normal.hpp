@@ -22,12 +22,12 @@ template <class Context>
     return "standard_normal_like: x has " + std::to_string(x.layout.rows) + " sequences and there are " +
            std::to_string(x.layout.positions.size()) + " positions; each needs one: batch.positions()";
   });
-  auto const made = context.template temporary<typename Context::Scalar>(x.tokens.value.extent);
+  auto const numbers = context.template temporary<typename Context::Scalar>(x.tokens.value.extent);
   auto const mask = context.next_mask(0);
   Staging work(context);
   kernel::StandardNormal<typename Context::Space>::template fill<Operand<Context>>(context.stream(), mask, x.layout,
-                                                                                   work.write(made));
-  return x.with({made, nullptr});
+                                                                                   work.write(numbers));
+  return x.with({numbers, nullptr});
 }
 
 /// Returns standard normal numbers for one vector, image, video or time series per sample.

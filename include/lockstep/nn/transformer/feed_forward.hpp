@@ -43,10 +43,10 @@ class FeedForward {
     auto const dropout = dropout_.mask(context, x.layout);
     if constexpr (std::is_same_v<typename Context::Scalar, typename Context::Real>)
       if (context.recording() && activation_ == Activation::gelu && !dropout.mask.active())
-        return make_again(context, x);
+        return forward_with_recompute(context, x);
     auto const input = x.tokens;
-    auto const made = first_.forward(context, input, activation_, dropout);
-    auto const hidden = made.y;
+    auto const activated = first_.forward(context, input, activation_, dropout);
+    auto const hidden = activated.y;
     // hidden's gradient slot holds the gradient before the activation: the second layer's backward has multiplied by
     // the slope.
     first_.on_backward(context, hidden,
@@ -56,7 +56,7 @@ class FeedForward {
     Staging work(context);
     kernel::Linear<typename Context::Space>::template forward<nn::Operand<Context>>(
         context.stream(), work.read(hidden.value), second_.weight(work), second_.bias(work), work.write(y.value));
-    second_.on_backward(context, y, [this, hidden, slope = made.slope, y](Context& c) {
+    second_.on_backward(context, y, [this, hidden, slope = activated.slope, y](Context& c) {
       second_.backward(c, hidden, y.gradient(), slope);
     });
     return x.with(y);
@@ -74,7 +74,7 @@ class FeedForward {
   /// Keeps only the values before the activation; backward applies it again. Works on as many rows at a time as fit the
   /// cache, so that the activated values never exist in full.
   template <class Context>
-  SequenceOf<Context> make_again(Context& context, SequenceOf<Context> const& x) const {
+  SequenceOf<Context> forward_with_recompute(Context& context, SequenceOf<Context> const& x) const {
     using Kernel = kernel::Linear<typename Context::Space>;
     using Real = typename Context::Real;
     auto const input = x.tokens;
@@ -82,12 +82,12 @@ class FeedForward {
     auto const rows = input.extent(0);
     auto const before = context.template variable<2>({rows, first_.outputs()});
     auto const y = context.template variable<2>({rows, second_.outputs()});
-    auto const together = Kernel::rows_together(context.stream(), rows);
+    auto const block_rows = Kernel::rows_together(context.stream(), rows);
     {
       Staging work(context);
-      auto const hidden = work.temporary(Extents<2>{together, first_.outputs()});
+      auto const hidden = work.temporary(Extents<2>{block_rows, first_.outputs()});
       for (Index row = 0, count; row < rows; row += count) {
-        count = std::min(together, rows - row);
+        count = std::min(block_rows, rows - row);
         auto const part = [&](auto view, Index first) {
           view.data += first * view.extent[1];
           view.extent[0] = count;

@@ -66,8 +66,8 @@ class AdamRule {
     }
     kernel::square_roots(vectors, root, n);
     for (Index i = 0; i < n; ++i) {
-      auto const kept = decay == Decay::coupled ? values[i] : decay_ * values[i];
-      values[i] = kept - rate_ * m[i] / (root[i] * root_scale_ + epsilon_);
+      auto const decayed = decay == Decay::coupled ? values[i] : decay_ * values[i];
+      values[i] = decayed - rate_ * m[i] / (root[i] * root_scale_ + epsilon_);
     }
   }
 

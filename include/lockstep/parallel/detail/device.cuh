@@ -112,7 +112,7 @@ class Device<CudaSpace> {
   /// Starts to copy a batch, which must not change until `copy_to_device` and `release`.
   template <class Batch>
   void prefetch(Batch const& batch) {
-    auto& prefetched = stream().template kept<Prefetched<Batch>>();
+    auto& prefetched = stream().template persistent<Prefetched<Batch>>();
     prefetched.device_batch = receive(batch);
     prefetched.from = &batch;
     prefetched.number = received_;
@@ -125,7 +125,7 @@ class Device<CudaSpace> {
   /// Returns the batch on the device for work that is queued afterwards. Copies it now unless it was prefetched before.
   template <class Batch>
   [[nodiscard]] DeviceBatch<Batch> copy_to_device(Batch const& batch) {
-    auto& prefetched = stream().template kept<Prefetched<Batch>>();
+    auto& prefetched = stream().template persistent<Prefetched<Batch>>();
     bool const is_prefetched = std::exchange(prefetched.from, nullptr) == &batch && prefetched.number == received_;
     auto const device_batch = is_prefetched ? *prefetched.device_batch : receive(batch);
     prefetcher_.activate(stream());
@@ -139,11 +139,11 @@ class Device<CudaSpace> {
   template <class Context, class Batch, class Pass>
   bool run_recorded(Context& context, Batch const& batch, ReadyParameters* ready, Pass const& pass) {
     if constexpr (std::equality_comparable<Batch>) {
-      auto& start = stream().template kept<PassStart<Batch>>();
+      auto& start = stream().template persistent<PassStart<Batch>>();
       start.batch = batch;
       start.reports_ready = ready != nullptr;
       start.written.assign(context.written().begin(), context.written().end());
-      auto const* const outcome = stream().template kept<Passes<Batch>>().run(
+      auto const* const outcome = stream().template persistent<Passes<Batch>>().run(
           stream(), start, context.memory_version() + stream().memory_version(), [&] {
             auto const before = stream().queued();
             pass();

@@ -114,7 +114,7 @@ class CudnnConvolution {
 
   /// Returns the stream's own handle.
   [[nodiscard]] static cudnnHandle_t handle(Stream stream) {
-    auto* const handle = stream.kept<CudnnHandle>().get();
+    auto* const handle = stream.persistent<CudnnHandle>().get();
     check_cudnn(cudnnSetStream(handle, stream.get()), "cudnnSetStream");
     return handle;
   }

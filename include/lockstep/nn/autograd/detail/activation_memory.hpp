@@ -26,8 +26,8 @@ class ActivationMemory {
     auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
     largest_ = std::max(largest_, bytes);
     // Small allocations would split blocks that the next large one needs whole.
-    auto* const again = bytes >= largest_ / 16 ? free_.take(bytes) : nullptr;
-    return reinterpret_cast<T*>(again ? again : take_new(bytes));
+    auto* const reused = bytes >= largest_ / 16 ? free_.take(bytes) : nullptr;
+    return reinterpret_cast<T*>(reused ? reused : take_new(bytes));
   }
   /// Frees memory for reuse; ignores null.
   template <class T>

@@ -41,21 +41,21 @@ class DecodingCache {
     check(layout);
     auto const rows = layout.rows, width = x.extent[1];
     auto const before = cached_ * width, added = layout.length * width, all = before + added;
-    auto& kept = next_entry(keys_and_values_, next_keys_or_values_);
-    if (cached_ == 0) kept.clear();
-    expect<ShapeError>(std::ssize(kept) == rows * before, [&] {
+    auto& entry = next_entry(keys_and_values_, next_keys_or_values_);
+    if (cached_ == 0) entry.clear();
+    expect<ShapeError>(std::ssize(entry) == rows * before, [&] {
       return "attention continues " + std::to_string(rows) + " sequences of width " + std::to_string(width) +
              ", but the pass that began them had others; call Predictor::begin again";
     });
-    kept.resize(static_cast<std::size_t>(rows * all));
+    entry.resize(static_cast<std::size_t>(rows * all));
     for (Index row = rows; row-- > 0;) {
-      auto* const to = kept.data() + row * all;
-      std::copy_backward(kept.data() + row * before, kept.data() + (row + 1) * before, to + before);
+      auto* const to = entry.data() + row * all;
+      std::copy_backward(entry.data() + row * before, entry.data() + (row + 1) * before, to + before);
       std::copy_n(x.data + row * added, added, to + before);
     }
     appended_ = layout.length;
     rows_ = rows;
-    return {kept.data(), {rows * (cached_ + layout.length), width}};
+    return {entry.data(), {rows * (cached_ + layout.length), width}};
   }
 
   /// Returns the state that the previous pass left for each sequence at this place of the model; zeros at the beginning
@@ -63,15 +63,15 @@ class DecodingCache {
   /// @shape returns [rows, width]   @throws ShapeError as `append`
   [[nodiscard]] TensorView<Accumulate<Scalar>, 2, HostSpace> recurrent_state(Layout const& layout, Index width) {
     check(layout);
-    auto& kept = next_entry(states_, next_state_);
-    if (cached_ == 0) kept.assign(static_cast<std::size_t>(layout.rows * width), Accumulate<Scalar>{0});
-    expect<ShapeError>(std::ssize(kept) == layout.rows * width, [&] {
+    auto& entry = next_entry(states_, next_state_);
+    if (cached_ == 0) entry.assign(static_cast<std::size_t>(layout.rows * width), Accumulate<Scalar>{0});
+    expect<ShapeError>(std::ssize(entry) == layout.rows * width, [&] {
       return "a recurrent layer continues " + std::to_string(layout.rows) + " sequences, but the pass that began " +
              "them had others; call Predictor::begin again";
     });
     appended_ = layout.length;
     rows_ = layout.rows;
-    return {kept.data(), {layout.rows, width}};
+    return {entry.data(), {layout.rows, width}};
   }
 
   /// Returns the result of `make()` from the pass that began the sequences, at this place of the model, for tensors
@@ -79,36 +79,36 @@ class DecodingCache {
   /// @shape memory [slots, any]   @shape returns [slots, width]   @throws ShapeError if the kept one has another shape
   template <class Make>
   [[nodiscard]] View cached_projection(View memory, Index width, Make const& make) {
-    auto& kept = next_entry(projections_, next_projection_);
+    auto& entry = next_entry(projections_, next_projection_);
     if (cached_ == 0) {
       View const result = make();
-      kept.values.assign(result.data, result.data + result.size());
-      kept.memory = static_cast<std::size_t>(
+      entry.values.assign(result.data, result.data + result.size());
+      entry.memory = static_cast<std::size_t>(
           std::find_if(memories_.begin(), memories_.end(), [&](auto const& m) { return m.holds(memory); }) -
           memories_.begin());
-      kept.width = width;
+      entry.width = width;
     }
     Extents<2> const extent{memory.extent[0], width};
-    expect<ShapeError>(std::ssize(kept.values) == elements(extent), [&] {
+    expect<ShapeError>(std::ssize(entry.values) == elements(extent), [&] {
       return "attention continues with a memory whose keys are " + to_string(extent) +
              ", but the pass that began the sequences had another; call Predictor::begin again";
     });
-    return {kept.values.data(), extent};
+    return {entry.values.data(), extent};
   }
   /// Returns the memory that `make()` returned in the pass that began the sequences. `make` runs as a pass over whole
   /// sequences. Valid until other sequences begin.
   template <class Sequence, class Make>
   [[nodiscard]] Sequence cached_memory(Make const& make) {
-    auto& kept = next_entry(memories_, next_memory_);
+    auto& entry = next_entry(memories_, next_memory_);
     if (cached_ == 0) {
       decoding_ = false;
       Sequence const result = make();
       decoding_ = true;
-      kept.take(result.tokens.value, result.layout);
+      entry.take(result.tokens.value, result.layout);
       rows_of_memory_.resize(static_cast<std::size_t>(result.layout.rows));
       std::iota(rows_of_memory_.begin(), rows_of_memory_.end(), Index{0});
     }
-    return {{kept.view(), nullptr}, kept.layout};
+    return {{entry.view(), nullptr}, entry.layout};
   }
   /// Returns whether the pass predicts token by token, or begins to, and x holds the values of such a memory.
   [[nodiscard]] bool is_cached_memory(View x) const noexcept {
@@ -182,10 +182,10 @@ class DecodingCache {
     Layout layout;
     Index width = 0;
 
-    void take(View x, Layout const& of) {
+    void take(View x, Layout const& from) {
       values.assign(x.data, x.data + x.size());
       width = x.extent[1];
-      layout = of;
+      layout = from;
       copy(lengths, layout.lengths);
       copy(offsets, layout.offsets);
       copy(positions, layout.positions);

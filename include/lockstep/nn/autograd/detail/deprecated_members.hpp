@@ -21,6 +21,10 @@ class DeprecatedMembers {
   [[deprecated("Context::saved_value"), nodiscard]] auto value_of(Variable const& x) {
     return self().saved_value(x);
   }
+  template <class T>
+  [[deprecated("Context::persistent"), nodiscard]] T& kept(void const* owner) {
+    return self().template persistent<T>(owner);
+  }
   [[deprecated("Context::add_use")]] void expect_use(Parameter const& p) { self().add_use(p); }
   [[deprecated("Context::finish_use")]] void used(Parameter const& p) { self().finish_use(p); }
   [[deprecated("Context::cached_tokens"), nodiscard]] Index earlier_tokens() const noexcept {

@@ -5,20 +5,20 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
 /// Returns the Variable of a Sequence, or the Variable itself.
-template <class Made>
-[[nodiscard]] auto tokens_of(Made const& made) noexcept {
-  if constexpr (requires { made.tokens; }) {
-    return made.tokens;
+template <class Result>
+[[nodiscard]] auto tokens_of(Result const& result) noexcept {
+  if constexpr (requires { result.tokens; }) {
+    return result.tokens;
   } else {
-    return made;
+    return result;
   }
 }
 
-/// Returns `made` with its Variable replaced.
-template <class Made, class Tokens>
-[[nodiscard]] auto with_tokens(Made const& made, Tokens const& tokens) noexcept {
-  if constexpr (requires { made.tokens; }) {
-    return made.with(tokens);
+/// Returns `result` with its Variable replaced.
+template <class Result, class Tokens>
+[[nodiscard]] auto with_tokens(Result const& result, Tokens const& tokens) noexcept {
+  if constexpr (requires { result.tokens; }) {
+    return result.with(tokens);
   } else {
     return tokens;
   }

@@ -43,7 +43,7 @@ class Tracer {
     if (bytes_ == 0 && may_merge_)
       merge(here);
     else
-      write(here, recomputed ? Span::Kind::again : Span::Kind::forward);
+      write(here, recomputed ? Span::Kind::recompute : Span::Kind::forward);
     entries_.resize(std::max(entries_.size(), entry + 1));
     entries_[entry] = operations_.size() - 1;
     may_merge_ = true;

@@ -107,12 +107,12 @@ class ConvolutionBase {
   template <class Context>
   [[nodiscard]] auto& plans(Context& context) const {
     using Kernel = kernel::Convolution<typename Context::Space>;
-    return context.template kept<typename Kernel::template Plans<Operand<Context>>>(this);
+    return context.template persistent<typename Kernel::template Plans<Operand<Context>>>(this);
   }
   /// Returns scratch memory of the context, shared by all layers: it is empty between calls.
   template <class Context>
   [[nodiscard]] static auto& scratch(Context& context) {
-    return context.template kept<typename kernel::Convolution<typename Context::Space>::Scratch>(nullptr);
+    return context.template persistent<typename kernel::Convolution<typename Context::Space>::Scratch>(nullptr);
   }
 
   PerAxis<Dims> kernel_, stride_, padding_, padding_after_, dilation_ = 1;

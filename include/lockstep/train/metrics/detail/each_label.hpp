@@ -5,7 +5,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/nn/loss/same_lengths.hpp>
+#include <lockstep/nn/loss/expect_same_lengths.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 

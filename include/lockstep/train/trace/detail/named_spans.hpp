@@ -76,7 +76,7 @@ struct OperationName {
   };
   for (std::size_t i = 0; i < spans.size(); ++i) {
     auto const& span = spans[i];
-    if (span.kind != Span::Kind::forward && span.kind != Span::Kind::again) continue;
+    if (span.kind != Span::Kind::forward && span.kind != Span::Kind::recompute) continue;
     if (span.number == 0) end_pass(i);
     pass.push_back(i);
     names[i].operation = operation(span);

@@ -79,10 +79,10 @@ class TraceEvents {
     for (std::size_t i = 0; i < timeline.size(); ++i) {
       auto const& span = timeline[i];
       bool const is_operation = !names[i].operation.empty();
-      auto const* const category = span.kind == Span::Kind::phase     ? "phase"
-                                   : span.kind == Span::Kind::forward ? "forward"
-                                   : span.kind == Span::Kind::again   ? "forward again"
-                                                                      : "backward";
+      auto const* const category = span.kind == Span::Kind::phase       ? "phase"
+                                   : span.kind == Span::Kind::forward   ? "forward"
+                                   : span.kind == Span::Kind::recompute ? "forward again"
+                                                                        : "backward";
       add_complete(is_operation ? names[i].shown() : span.name, category, thread, span.begin, span.end);
       if (is_operation) {
         event_.key("args").begin_object().member("operation", names[i].operation).member("pass", category);

@@ -10,34 +10,34 @@ namespace lockstep { inline namespace LOCKSTEP_ABI {
 
 /// Holds at most one object of each type per owner, made at the first request. Destroys objects in reverse order. Not
 /// thread-safe.
-class KeptObjects {
+class PersistentObjects {
  public:
-  KeptObjects() = default;
-  KeptObjects(KeptObjects&&) = default;
-  KeptObjects& operator=(KeptObjects&& other) noexcept {
-    std::swap(kept_, other.kept_);
+  PersistentObjects() = default;
+  PersistentObjects(PersistentObjects&&) = default;
+  PersistentObjects& operator=(PersistentObjects&& other) noexcept {
+    std::swap(objects_, other.objects_);
     return *this;
   }
-  ~KeptObjects() {
-    while (!kept_.empty()) kept_.pop_back();
+  ~PersistentObjects() {
+    while (!objects_.empty()) objects_.pop_back();
   }
 
   /// Returns the owner's object of type T. The owner is a unique address, or null for one object shared by all callers.
   template <class T>
   [[nodiscard]] T& of(void const* owner) {
     void (*const destroy)(void*) = [](void* object) { delete static_cast<T*>(object); };  // also identifies the type
-    for (auto& [whose, object] : kept_)
+    for (auto& [whose, object] : objects_)
       if (whose == owner && object.get_deleter() == destroy) return *static_cast<T*>(object.get());
-    kept_.push_back({owner, {new T, destroy}});
-    return *static_cast<T*>(kept_.back().object.get());
+    objects_.push_back({owner, {new T, destroy}});
+    return *static_cast<T*>(objects_.back().object.get());
   }
 
  private:
-  struct Kept {
+  struct Entry {
     void const* owner;
     std::unique_ptr<void, void (*)(void*)> object;
   };
-  std::vector<Kept> kept_;
+  std::vector<Entry> objects_;
 };
 
 }}  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/nn/loss/same_lengths.hpp>
+#include <lockstep/nn/loss/expect_same_lengths.hpp>
 
 #include <doctest/doctest.h>
 

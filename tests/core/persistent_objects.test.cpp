@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/core/kept_objects.hpp>
+#include <lockstep/core/persistent_objects.hpp>
 
 #include <doctest/doctest.h>
 
@@ -20,14 +20,14 @@ TEST_CASE("each owner has one object of each type, made once and destroyed in re
   gone.clear();
   int a = 0, b = 0;
   {
-    lockstep::KeptObjects kept;
-    kept.of<Leaves<1>>(&a).value = 7;
-    kept.of<Leaves<2>>(&a).value = 1;
-    kept.of<Leaves<1>>(&b).value = 8;
-    kept.of<std::string>(nullptr) = "text";
-    CHECK(kept.of<Leaves<1>>(&a).value == 7);
-    CHECK(kept.of<Leaves<1>>(&b).value == 8);
-    auto moved = std::move(kept);
+    lockstep::PersistentObjects objects;
+    objects.of<Leaves<1>>(&a).value = 7;
+    objects.of<Leaves<2>>(&a).value = 1;
+    objects.of<Leaves<1>>(&b).value = 8;
+    objects.of<std::string>(nullptr) = "text";
+    CHECK(objects.of<Leaves<1>>(&a).value == 7);
+    CHECK(objects.of<Leaves<1>>(&b).value == 8);
+    auto moved = std::move(objects);
     CHECK(moved.of<std::string>(nullptr) == "text");
     CHECK(moved.of<Leaves<1>>(&a).value == 7);
     CHECK(gone.empty());
