@@ -141,7 +141,8 @@ TEST_CASE("rank: tells its world through the store" * doctest::skip()) {
     for (int r = 0; r < world.size; ++r)
       if (world.store->get("from " + std::to_string(r)) != std::to_string(r * 10)) return 5;
     Scratch::write("restarts" + std::to_string(world.rank), std::to_string(world.restarts));
-    Scratch::write("next" + std::to_string(world.rank), world.segment->control().who((world.rank + 1) % world.size));
+    Scratch::write("next" + std::to_string(world.rank),
+                   world.segment->control().rank_name((world.rank + 1) % world.size));
     return 0;
   });
 }
@@ -518,8 +519,8 @@ TEST_CASE("rank: has ended when another is lost" * doctest::skip()) {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     auto const& control = world.segment->control();
     auto const limit = lockstep::deadline_in(30);
-    while (!control.over(2) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
-    Scratch::write("seen" + std::to_string(world.rank), control.over(2) ? "over" : "alive");
+    while (!control.has_ended(2) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
+    Scratch::write("seen" + std::to_string(world.rank), control.has_ended(2) ? "over" : "alive");
     return 0;
   });
 }
@@ -655,7 +656,7 @@ TEST_CASE("rank: stops on request" * doctest::skip()) {
         while (Scratch::read("deaf") == "yes") ::usleep(500);
         return 128 + world.stop_request->signal();
       },
-      60, 0.1, launch::OnSignal::ask);
+      60, 0.1, launch::OnSignal::request_stop);
 }
 
 TEST_CASE("a rank that SIGTERM stops has the time it needs; after a second signal, or a failure, it ends as usual") {

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/apart.hpp"
 #include "comm/faults.hpp"
 #include "comm/operations.hpp"
+#include "comm/store_ranks.hpp"
 
 using namespace lockstep_test;
 
@@ -25,7 +25,7 @@ namespace {
 
 template <class Body>
 void all_agree(int n, Body const& body) {
-  for (auto const& error : run_apart(n, body)) CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());
+  for (auto const& error : run_store_ranks(n, body)) CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());
 }
 std::string what_of(std::exception_ptr const& error) {
   try {
@@ -50,9 +50,9 @@ TEST_CASE("a store has the properties of every engine, for 1 to 4 ranks") {
       if (world.size == 3) bytes_move(c);
       std::uint64_t salt = 0;
       for (Index const count : {0, 1, 33, 1025, 300001})  // the last one in several chunks
-        for (std::size_t const riders : {0U, 16U}) {
-          Case<float> one(c, Memory::own, count, 1, riders, ++salt);
-          c.start(one.piece());
+        for (std::size_t const scalars : {0U, 16U}) {
+          Case<float> one(c, Memory::own, count, 1, scalars, ++salt);
+          c.start(one.operation());
           c.finish();
           one.check("sum");
         }
@@ -66,7 +66,7 @@ TEST_CASE("operations may all be in progress at once, and complete in order") {
     std::vector<std::unique_ptr<Case<double>>> cases;
     for (std::uint64_t i = 0; i < 40; ++i)
       cases.push_back(std::make_unique<Case<double>>(c, Memory::own, static_cast<Index>(i * 37), 0, i % 17, i));
-    for (auto& one : cases) c.start(one->piece());
+    for (auto& one : cases) c.start(one->operation());
     c.finish();
     for (auto const& one : cases) one->check("under way");
   });
@@ -80,11 +80,11 @@ TEST_CASE("every operation over a store, and on its splits") {
 }
 
 TEST_CASE("ranks that call another operation, are missing or are gone are named") {
-  auto errors = run_apart(3, [](launch::World& world) {
+  auto errors = run_store_ranks(3, [](launch::World& world) {
     comm::StoreCommunicator c(world);
     std::vector<float> x(static_cast<std::size_t>(world.rank == 2 ? 5 : 4));
-    Piece piece{ElementType::float32, x.data(), std::ssize(x), comm::Operation::sum, {}};
-    c.start(piece);
+    CollectiveOperation operation{ElementType::float32, x.data(), std::ssize(x), comm::Reduction::sum, {}};
+    c.start(operation);
     c.finish();
   });
   for (auto const& error : errors) {
@@ -92,16 +92,16 @@ TEST_CASE("ranks that call another operation, are missing or are gone are named"
     CHECK(what_of(error).find("all_reduce of 5 float32") != std::string::npos);
     CHECK(what_of(error).find("all_reduce of 4 float32") != std::string::npos);
   }
-  errors = run_apart(3,
-                     [](launch::World& world) {
-                       comm::StoreCommunicator c(world);
-                       if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-                       if (world.rank != 1) comm::AnyCommunicator(std::move(c)).barrier();
-                     },
-                     {.warn_seconds = 60, .stall_seconds = 0.1});
+  errors = run_store_ranks(3,
+                           [](launch::World& world) {
+                             comm::StoreCommunicator c(world);
+                             if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+                             if (world.rank != 1) comm::AnyCommunicator(std::move(c)).barrier();
+                           },
+                           {.warn_seconds = 60, .stall_seconds = 0.1});
   CHECK_THROWS_AS(std::rethrow_exception(errors[0]), lockstep::RankStalled);
   CHECK(what_of(errors[2]).find("s in operation 0 (barrier) for rank 1") != std::string::npos);
-  errors = run_apart(2, [](launch::World& world) {
+  errors = run_store_ranks(2, [](launch::World& world) {
     if (world.rank == 1) return world.store.reset();
     world.segment->control().lose(1);  // as the news would report it
     comm::AnyCommunicator(comm::StoreCommunicator(world)).barrier();
@@ -113,26 +113,27 @@ TEST_CASE("ranks that call another operation, are missing or are gone are named"
 
 TEST_CASE("one rank warns for all that wait") {
   std::atomic<int> turn{0}, warnings{0}, stalled{0};
-  auto const errors = run_apart(3,
-                                [&](launch::World& world) {
-                                  world.warn = [&](std::string const&) { ++warnings; };
-                                  comm::StoreCommunicator c(world);
-                                  Piece barrier{.collective = comm::Collective::barrier};
-                                  while (turn < world.rank) std::this_thread::yield();
-                                  while (world.rank == 2 && stalled < 2) std::this_thread::yield();
-                                  if (world.rank == 2) return;
-                                  c.start(barrier);
-                                  (void)world.store->add("started", 1);  // so the server knows of this rank's part
-                                  ++turn;
-                                  while (turn < 2) std::this_thread::yield();
-                                  try {
-                                    c.finish();
-                                  } catch (lockstep::CommunicationError const&) {
-                                    ++stalled;
-                                    throw;
-                                  }
-                                },
-                                {.warn_seconds = 0.05, .stall_seconds = 1.2});
+  auto const errors =
+      run_store_ranks(3,
+                      [&](launch::World& world) {
+                        world.warn = [&](std::string const&) { ++warnings; };
+                        comm::StoreCommunicator c(world);
+                        CollectiveOperation barrier{.collective = comm::Collective::barrier};
+                        while (turn < world.rank) std::this_thread::yield();
+                        while (world.rank == 2 && stalled < 2) std::this_thread::yield();
+                        if (world.rank == 2) return;
+                        c.start(barrier);
+                        (void)world.store->add("started", 1);  // so the server knows of this rank's part
+                        ++turn;
+                        while (turn < 2) std::this_thread::yield();
+                        try {
+                          c.finish();
+                        } catch (lockstep::CommunicationError const&) {
+                          ++stalled;
+                          throw;
+                        }
+                      },
+                      {.warn_seconds = 0.05, .stall_seconds = 1.2});
   for (int const rank : {0, 1})
     CHECK_THROWS_AS(std::rethrow_exception(errors[static_cast<std::size_t>(rank)]), lockstep::RankStalled);
   CHECK(warnings == 1);
@@ -209,11 +210,12 @@ TEST_CASE("a stopped store counts as the first rank, also for a rank that sends 
   world.warn = [&](std::string const& text) { warning += text; };
   comm::AnyCommunicator c(comm::StoreCommunicator{world});
   std::vector<float> gradients(std::size_t{1} << 24);
-  std::vector<comm::Piece> pieces;
+  std::vector<comm::CollectiveOperation> operations;
   for (std::size_t i = 0; i < 64; ++i)
-    pieces.push_back({lockstep::ElementType::float32, gradients.data() + (i << 18), 1 << 18, comm::Operation::sum, {}});
+    operations.push_back(
+        {lockstep::ElementType::float32, gradients.data() + (i << 18), 1 << 18, comm::Reduction::sum, {}});
   try {
-    for (auto& piece : pieces) c.start(piece);
+    for (auto& operation : operations) c.start(operation);
     c.finish();
     FAIL("no rank was missing");
   } catch (lockstep::RankStalled const& error) {
@@ -245,13 +247,13 @@ TEST_CASE("a lost rank is reported at once, also during a query for missing rank
 TEST_CASE("a rank missing in a group is named by its rank in the run") {
   std::atomic<bool> given_up{false};
   std::string warning;
-  auto const errors = run_apart(3,
-                                [&](launch::World& world) {
-                                  world.warn = [&](std::string const& text) { warning += text; };
-                                  comm::AnyCommunicator c(comm::StoreCommunicator{world});
-                                  stay_away(c, given_up);
-                                },
-                                {.warn_seconds = 0.05, .stall_seconds = 0.2});
+  auto const errors = run_store_ranks(3,
+                                      [&](launch::World& world) {
+                                        world.warn = [&](std::string const& text) { warning += text; };
+                                        comm::AnyCommunicator c(comm::StoreCommunicator{world});
+                                        stay_away(c, given_up);
+                                      },
+                                      {.warn_seconds = 0.05, .stall_seconds = 0.2});
   try {
     REQUIRE(errors[1]);
     std::rethrow_exception(errors[1]);
@@ -265,7 +267,7 @@ TEST_CASE("a rank missing in a group is named by its rank in the run") {
 TEST_CASE("an unreachable store is explained by the lost rank; one that has ended is waited for a while") {
   for (bool const unreachable : {true, false}) {
     CAPTURE(unreachable);
-    auto const errors = run_apart(2, [&](launch::World& world) {
+    auto const errors = run_store_ranks(2, [&](launch::World& world) {
       if (world.rank == 1) return world.store.reset();
       comm::AnyCommunicator c(comm::StoreCommunicator{world});
       auto& control = world.segment->control();

@@ -25,14 +25,14 @@ struct Recorder {
   std::vector<std::pair<Index, Index>> started;  // begin, end
   std::vector<std::size_t> riders;
   bool finished = false;
-  void start(comm::Piece& piece) {
+  void start(comm::CollectiveOperation& piece) {
     auto const begin = static_cast<float*>(piece.data) - arena;
     started.emplace_back(begin, begin + piece.count);
-    riders.push_back(piece.rider.size());
-    for (auto& x : piece.rider) x *= 2;
+    riders.push_back(piece.piggybacked_scalars.size());
+    for (auto& x : piece.piggybacked_scalars) x *= 2;
   }
   void progress() {}
-  void wait(comm::Piece const&) {}
+  void wait(comm::CollectiveOperation const&) {}
   void finish() { finished = true; }
 };
 struct Fixture {
@@ -59,13 +59,13 @@ TEST_CASE("the communication time outside of backward is counted once") {
 
 TEST_CASE("buckets tile the arena in order, small at both ends, and the first has a piggybacked scalar") {
   Fixture f(1000, 256 * sizeof(float));
-  f.buckets.rider()[0] = 3;
+  f.buckets.piggybacked_scalars()[0] = 3;
   f.buckets.finish(f.comm);
   CHECK(f.comm.started == std::vector<std::pair<Index, Index>>{
                               {0, 64}, {64, 320}, {320, 576}, {576, 784}, {784, 880}, {880, 944}, {944, 1000}});
   CHECK(f.comm.riders == std::vector<std::size_t>{3, 0, 0, 0, 0, 0, 0});
   CHECK(f.comm.finished);
-  CHECK(f.buckets.rider()[0] == 6);
+  CHECK(f.buckets.piggybacked_scalars()[0] == 6);
   std::size_t bytes = 0;
   for (auto const& t : f.buckets.times()) bytes += t.bytes;
   CHECK(bytes == 4000);
@@ -87,7 +87,7 @@ TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
 
 TEST_CASE("a bucket's times begin when its last gradient is written, regardless of its order") {
   Fixture f(192, 128 * sizeof(float));
-  auto const start = [](std::size_t, comm::Piece& piece) { piece.started_seconds = 9; };
+  auto const start = [](std::size_t, comm::CollectiveOperation& piece) { piece.started_seconds = 9; };
   f.buckets.fill(176, 16, 3, start);
   f.buckets.fill(0, 16, 4, start);
   f.buckets.fill(16, 160, 5, start);
@@ -180,10 +180,10 @@ TEST_CASE("each rank reduces only its part of a sharded bucket") {
   constexpr Index block = kernel::SumOfSquares<HostSpace>::block;
   std::vector<float> arena(static_cast<std::size_t>(8 * block));
   struct Pieces {
-    std::vector<comm::Piece> started;
-    void start(comm::Piece& piece) { started.push_back(piece); }
+    std::vector<comm::CollectiveOperation> started;
+    void start(comm::CollectiveOperation& piece) { started.push_back(piece); }
     void progress() {}
-    void wait(comm::Piece const&) {}
+    void wait(comm::CollectiveOperation const&) {}
     void finish() {}
   } comm;
   parallel::GradientBuckets buckets(arena, 4 * block * sizeof(float), {}, 1, 2);
@@ -191,7 +191,7 @@ TEST_CASE("each rank reduces only its part of a sharded bucket") {
   buckets.ready(comm, 0, 1);  // a rank with only the piggybacked scalar need not wait for more
   REQUIRE(comm.started.size() == 1);
   CHECK(comm.started[0].count == 0);
-  CHECK(comm.started[0].rider.size() == 3);
+  CHECK(comm.started[0].piggybacked_scalars.size() == 3);
   CHECK(buckets.times()[0].ready > 0);
   buckets.finish(comm);
   REQUIRE(comm.started.size() == 5);
@@ -201,7 +201,7 @@ TEST_CASE("each rank reduces only its part of a sharded bucket") {
     CHECK(piece.collective == comm::Collective::reduce_scatter);
     CHECK(piece.in == arena.data() + at);
     CHECK(piece.data == arena.data() + at + piece.count);
-    CHECK(piece.rider.empty());
+    CHECK(piece.piggybacked_scalars.empty());
     at += 2 * piece.count;
   }
   CHECK(at == 8 * block);
@@ -218,15 +218,15 @@ TEST_CASE("on a 16-bit wire a bucket is rounded when it is sent, and its sum ret
                                                          memory::Stream<HostSpace>(pool));
     /// Every other rank has equal numbers; its parts return unchanged.
     struct Doubling {
-      std::vector<comm::Piece> started;
+      std::vector<comm::CollectiveOperation> started;
       std::size_t waited = 0;
-      void start(comm::Piece& piece) {
+      void start(comm::CollectiveOperation& piece) {
         auto* const to = static_cast<bfloat16*>(piece.data);
         for (Index i = 0; i < piece.count; ++i) to[i] = bfloat16(2 * float{to[i]});
         started.push_back(piece);
       }
       void progress() {}
-      void wait(comm::Piece const&) { ++waited; }
+      void wait(comm::CollectiveOperation const&) { ++waited; }
       void finish() {}
     } comm;
     parallel::GradientBuckets buckets(wire, size, 4 * block, {}, 1 % ranks, ranks);

@@ -31,10 +31,10 @@ class MpiCommunicator {
   [[nodiscard]] char const* name() const noexcept { return "mpi"; }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
   /// @throws ConfigError if no engine can run it
-  void start(Piece& piece) { self_->start(piece); }
+  void start(CollectiveOperation& operation) { self_->start(operation); }
   void progress() { self_->progress(); }
   /// @throws RankStalled, CollectiveMismatch, CommunicationError
-  void wait(Piece const& piece) { self_->wait(piece); }
+  void wait(CollectiveOperation const& operation) { self_->wait(operation); }
   /// @throws RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
   /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.

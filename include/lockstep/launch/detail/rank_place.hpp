@@ -48,7 +48,7 @@ struct RankPlace {
       return parse_variable(variables[i], variable(variables[i]), least, most, remedy);
     };
     RankPlace place;
-    place.size = static_cast<int>(integer(1, 1, most_local_ranks));
+    place.size = static_cast<int>(integer(1, 1, max_local_ranks));
     place.rank = static_cast<int>(integer(0, 0, static_cast<std::uint64_t>(place.size) - 1));
     place.supervisor = static_cast<int>(integer(2, 1, INT32_MAX));
     place.memory = static_cast<int>(integer(3, 0, INT32_MAX));

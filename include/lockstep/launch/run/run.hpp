@@ -24,9 +24,9 @@ namespace detail {
 inline void check(Options const& options) {
   auto const refuse = [](std::string const& what) { throw ConfigError("launch::run: " + what); };
   for (auto const& [name, count] : {std::pair{"nproc", options.nproc}, std::pair{"threads", options.threads}})
-    if (count < 1 || count > most_local_ranks)
+    if (count < 1 || count > max_local_ranks)
       refuse(std::string(name) + " is " + std::to_string(count) + "; it must be from 1 to " +
-             std::to_string(most_local_ranks));
+             std::to_string(max_local_ranks));
   if (options.nproc > 1 && options.threads > 1)
     refuse("ranks are either processes or threads, not both (nproc " + std::to_string(options.nproc) + ", threads " +
            std::to_string(options.threads) + ")");
@@ -68,8 +68,8 @@ inline void check(Environment const& place, Options const& options) {
     return;
   }
   if (options.engine == Engine::nccl || options.engine == Engine::store) {
-    if (place.size > most_local_ranks)
-      throw ConfigError(started + "; without MPI at most " + std::to_string(most_local_ranks) + " ranks can join");
+    if (place.size > max_local_ranks)
+      throw ConfigError(started + "; without MPI at most " + std::to_string(max_local_ranks) + " ranks can join");
     return;
   }
   if (options.engine != Engine::process)
@@ -79,8 +79,8 @@ inline void check(Environment const& place, Options const& options) {
     throw ConfigError(
         started + " on several hosts, but the engine process works on one host only; use the engine nccl, on GPUs (" +
         "--backend cuda), or the engine mpi, with mpirun or srun, or start them on one host");
-  if (place.size > most_local_ranks)
-    throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
+  if (place.size > max_local_ranks)
+    throw ConfigError(started + " on this host; at most " + std::to_string(max_local_ranks) + " can share its memory");
 }
 /// Implements launch::run.
 inline int run(Options const& options, std::function<int(World&)> const& train) {

@@ -108,7 +108,7 @@ class Supervisor {
     auto const code = record.signal != 0 ? 128 + record.signal : record.exit_code;
     // Wrong input is wrong again after a restart.
     again_ = passed_on_ == 0 && code != 2 && restarts_ < options_.max_restarts;
-    return {code, (interrupted ? interrupted_by(passed_on_) : control_.tell(failed)) +
+    return {code, (interrupted ? interrupted_by(passed_on_) : control_.describe(failed)) +
                       (again_ ? "; all ranks are restarted, " + std::to_string(restarts_ + 1) + " of " +
                                     std::to_string(options_.max_restarts)
                               : "")};
@@ -140,12 +140,12 @@ class Supervisor {
       if (control_[rank].state.load(std::memory_order_acquire) == detail::RankState::failed)
         continue;  // the rank has recorded its own end
       bool const exited = known && info.si_code == CLD_EXITED;
-      if (exited && options_.on_signal == OnSignal::ask && StopRequest::is_answer(info.si_status)) {
+      if (exited && options_.on_signal == OnSignal::request_stop && StopRequest::is_answer(info.si_status)) {
         answer_ = info.si_status;
-        if (!control_.over(rank)) control_.end(rank, 0);
+        if (!control_.has_ended(rank)) control_.end(rank, 0);
       } else if (known) {
         control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
-      } else if (!control_.over(rank)) {
+      } else if (!control_.has_ended(rank)) {
         control_.end(
             rank, 1, 0,
             "ended in an unknown way, because this process ignores SIGCHLD or waits for all its children elsewhere");

@@ -99,7 +99,7 @@ class HostExchange<CudaSpace> {
   memory::Block loss_ = memory::PinnedResource{}.allocate(2 * sizeof(double));
   std::vector<memory::CudaEvent> on_host_;  // of each operation: its part is on the host
   memory::CudaEvent all_on_device_;
-  std::vector<comm::Piece*> started_;
+  std::vector<comm::CollectiveOperation*> started_;
   memory::CudaStream to_host_, to_device_;  // destroyed first: they wait for copies
 };
 

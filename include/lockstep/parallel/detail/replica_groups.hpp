@@ -156,7 +156,7 @@ class RankTransport {
   }
 
  private:
-  void run(comm::Piece piece) {
+  void run(comm::CollectiveOperation piece) {
     communicator_->start(piece);
     communicator_->wait(piece);
   }

@@ -23,7 +23,8 @@ struct CollectiveCost {
     auto const fastest = [&](std::size_t bytes) {
       double seconds = 0;
       for (int i = 0; i < 6; ++i) {
-        comm::Piece piece{.type = type, .data = zeros.data(), .count = static_cast<Index>(bytes / size_of(type))};
+        comm::CollectiveOperation piece{
+            .type = type, .data = zeros.data(), .count = static_cast<Index>(bytes / size_of(type))};
         communicator.start(piece);
         communicator.finish();
         auto const took = piece.finished_seconds - piece.started_seconds;

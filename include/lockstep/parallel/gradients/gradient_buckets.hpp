@@ -40,7 +40,7 @@ class GradientBuckets {
     auto const add = [&](detail::ArenaRange const& range) {
       if (range.of_table) return;
       auto const own = range.part(rank, ranks);
-      comm::Piece piece{.type = wire.type(), .data = wire.at(own.begin), .count = own.end - own.begin};
+      comm::CollectiveOperation piece{.type = wire.type(), .data = wire.at(own.begin), .count = own.end - own.begin};
       if (range.sharded) {
         piece.collective = comm::Collective::reduce_scatter;
         piece.in = wire.at(range.begin);
@@ -48,14 +48,14 @@ class GradientBuckets {
       buckets_.push_back({piece, range.begin, range.end, own, 0, 0});
     };
     detail::split_arena(size, bucket, tables, ranks, add, block);
-    buckets_[0].piece.rider = rider_;
+    buckets_[0].piece.piggybacked_scalars = scalars_;
   }
   // Not copied: the first bucket points into this object.
   GradientBuckets(GradientBuckets const&) = delete;
   GradientBuckets& operator=(GradientBuckets const&) = delete;
 
   /// Returns the piggybacked doubles: set before backward, summed over ranks after `finish`.
-  [[nodiscard]] std::span<double, 3> rider() noexcept { return rider_; }
+  [[nodiscard]] std::span<double, 3> piggybacked_scalars() noexcept { return scalars_; }
 
   /// Returns the number of elements of the next bucket, for buckets of `full` elements and `rest` remaining ones.
   [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept {
@@ -82,18 +82,18 @@ class GradientBuckets {
   }
   [[nodiscard]] detail::ArenaPart own_range_of(std::size_t i) const noexcept { return buckets_[i].own; }
   /// Returns bucket i's operation, for a caller that starts it later than `fill` says: then it is ready at `now`.
-  [[nodiscard]] comm::Piece& ready_piece(std::size_t i, double now) noexcept {
+  [[nodiscard]] comm::CollectiveOperation& ready_piece(std::size_t i, double now) noexcept {
     buckets_[i].ready = now;
     return buckets_[i].piece;
   }
-  [[nodiscard]] comm::Piece const& piece(std::size_t i) const noexcept { return buckets_[i].piece; }
+  [[nodiscard]] comm::CollectiveOperation const& piece(std::size_t i) const noexcept { return buckets_[i].piece; }
 
   /// Marks the gradient of the parameter at `offset` as complete. Starts every full bucket whose predecessors have
   /// started, rounded by `wire`.
   template <class Communicator, class Wire = detail::InPlace>
   void ready(Communicator& communicator, Index offset, Index count, Wire const& wire = {}) {
     auto const now = Clock::seconds();
-    fill(offset, count, now, [&](std::size_t i, comm::Piece& piece) {
+    fill(offset, count, now, [&](std::size_t i, comm::CollectiveOperation& piece) {
       wire.round(range_of(i));
       communicator.start(piece);
       in_progress_ = true;
@@ -121,7 +121,7 @@ class GradientBuckets {
   template <class Communicator, class Wire = detail::InPlace>
   void finish(Communicator& communicator, Wire const& wire = {}) {
     in_progress_ = false;
-    start_remaining([&](std::size_t i, comm::Piece& piece) {
+    start_remaining([&](std::size_t i, comm::CollectiveOperation& piece) {
       wire.round(range_of(i));
       communicator.start(piece);
     });
@@ -157,7 +157,7 @@ class GradientBuckets {
 
  private:
   struct Bucket {
-    comm::Piece piece;
+    comm::CollectiveOperation piece;
     Index begin, end;  // elements of the arena
     detail::ArenaPart own;
     Index pending;  // elements that are not yet ready
@@ -165,7 +165,7 @@ class GradientBuckets {
   };
 
   std::vector<Bucket> buckets_;
-  std::array<double, 3> rider_{};
+  std::array<double, 3> scalars_{};
   std::size_t next_ = 0;  // bucket to start next
   double in_backward_ = 0;
   bool in_progress_ = false;  // incomplete sums of a step whose `finish` has not been called

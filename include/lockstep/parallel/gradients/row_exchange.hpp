@@ -115,7 +115,7 @@ class RowExchange {
 
   std::vector<kernel::TouchedRows> tables_;
   std::vector<std::vector<std::int32_t>> rows_;  // rows of each table that any rank touched
-  std::vector<comm::Piece> pieces_;
+  std::vector<comm::CollectiveOperation> pieces_;
   std::vector<std::uint64_t> all_;  // bits of all tables, rank by rank
   std::size_t words_ = 0;           // words of one rank
   double ready_ = 0;

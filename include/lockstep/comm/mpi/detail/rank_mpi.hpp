@@ -16,8 +16,8 @@
 #include <vector>
 
 #include <lockstep/comm/detail/check.hpp>
-#include <lockstep/comm/detail/describe.hpp>
-#include <lockstep/comm/detail/request.hpp>
+#include <lockstep/comm/detail/descriptor.hpp>
+#include <lockstep/comm/detail/operation_sizes.hpp>
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
@@ -29,9 +29,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 /// One rank of a group that MPI connects. Sums are computed here, so that they are bit-identical to other engines: MPI
 /// only transfers data.
 ///
-/// Every operation begins with a note of fixed size from each rank to all: its request, piggybacked doubles and small
-/// inputs. Ranks detect mismatched operations by these notes. Larger sums are then exchanged in slices: each rank
-/// reduces its slice and sends it to all. Chunks limit the scratch memory.
+/// Every operation begins with a header of fixed size from each rank to all: its descriptor, piggybacked doubles and
+/// small inputs. Ranks detect mismatched operations by these headers. Larger sums are then exchanged in slices: each
+/// rank reduces its slice and sends it to all. Chunks limit the scratch memory.
 class RankMpi {
  public:
   RankMpi(MPI_Comm group, launch::WaitLimits limits, std::function<void(std::string const&)> warn)
@@ -40,57 +40,53 @@ class RankMpi {
     must(MPI_Comm_rank(group_, &rank_), "MPI_Comm_rank");
     must(MPI_Comm_size(group_, &size_), "MPI_Comm_size");
     auto const ranks = static_cast<std::size_t>(size_);
-    notes_.resize(ranks);
-    in_.resize(ranks);
-    for (auto* numbers : {&lengths_, &places_, &others_lengths_, &others_places_}) numbers->resize(ranks);
+    headers_.resize(ranks);
+    inputs_.resize(ranks);
+    for (auto* numbers : {&lengths_, &offsets_, &receive_lengths_, &receive_offsets_}) numbers->resize(ranks);
   }
   RankMpi(RankMpi const&) = delete;
   RankMpi& operator=(RankMpi const&) = delete;
   ~RankMpi() {
-    int over = 0;
-    MPI_Finalized(&over);
-    if (over == 0 && under_way_ == MPI_REQUEST_NULL) MPI_Comm_free(&group_);
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized == 0 && mpi_request_ == MPI_REQUEST_NULL) MPI_Comm_free(&group_);
   }
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
 
-  void start(Piece& piece) {
-    check(piece, rank_, size_);
-    piece.started_seconds = Clock::seconds();
-    piece.finished_seconds = 0;
-    requests_.push_back(request_of(piece, piece.started_seconds));
+  void start(CollectiveOperation& operation) {
+    check(operation, rank_, size_);
+    operation.started_seconds = Clock::seconds();
+    operation.finished_seconds = 0;
+    operations_.push_back(&operation);
     progress();
   }
 
   void progress() {
-    while (!mismatch_ && !failure_ && !requests_.empty()) {
-      if (phase_ == Phase::idle) {
-        meet();
-      } else {
-        int done = 0;
-        must(MPI_Test(&under_way_, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done == 0) return;
-        advance();
-      }
+    try {
+      advance_all();
+    } catch (...) {
+      failure_ = std::current_exception();  // the operation may not live on
+      throw;
     }
   }
 
-  /// Returns once `holds()` is true. MPI does not tell which rank is missing.
-  template <class Holds>
-  void wait_until(Holds const& holds) {
+  /// Returns once `condition()` is true. MPI does not tell which rank is missing.
+  template <class Condition>
+  void wait_until(Condition const& condition) {
     try {
-      wait_within_limits(holds);
+      wait_within_limits(condition);
     } catch (CommunicationError const&) {
       failure_ = std::current_exception();
       throw;
     }
   }
-  void wait(Piece const& piece) {
-    wait_until([&] { return piece.complete(); });
+  void wait(CollectiveOperation const& operation) {
+    wait_until([&] { return operation.complete(); });
   }
   void finish() {
-    wait_until([&] { return requests_.empty(); });
+    wait_until([&] { return operations_.empty(); });
   }
 
   [[nodiscard]] MPI_Comm split(int color, int key) {
@@ -105,14 +101,14 @@ class RankMpi {
   [[nodiscard]] auto const& warn() const noexcept { return warn_; }
 
  private:
-  enum class Phase { idle, meet, scatter, gather };
+  enum class Phase { idle, exchange_headers, scatter, gather };
   static constexpr Index small_bytes = 256;
   static constexpr Index scratch_bytes = Index{16} << 20;
 
-  struct Note {
+  struct Header {
     Descriptor descriptor;
     std::uint32_t number;
-    std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
+    std::array<double, static_cast<std::size_t>(CollectiveOperation::max_piggybacked_scalars)> scalars;
     std::array<std::byte, static_cast<std::size_t>(small_bytes)> input;
   };
 
@@ -125,8 +121,20 @@ class RankMpi {
                              " failed: " + std::string(text, static_cast<std::size_t>(length)) +
                              "; another rank may be lost, which one is not determined");
   }
-  template <class Holds>
-  void wait_within_limits(Holds const& holds) {
+  void advance_all() {
+    while (!mismatch_ && !failure_ && !operations_.empty()) {
+      if (phase_ == Phase::idle) {
+        exchange_headers();
+      } else {
+        int done = 0;
+        must(MPI_Test(&mpi_request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done == 0) return;
+        advance();
+      }
+    }
+  }
+  template <class Condition>
+  void wait_within_limits(Condition const& condition) {
     if (failure_) std::rethrow_exception(failure_);
     auto since = Clock::seconds();
     bool warned = false;
@@ -134,21 +142,21 @@ class RankMpi {
     for (Backoff backoff;;) {
       progress();
       if (mismatch_) throw_mismatch();
-      if (holds()) return;
-      if (requests_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
+      if (condition()) return;
+      if (operations_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
       if (backoff.pause()) continue;
       ::sched_yield();  // MPI makes progress only inside calls, so there is nothing to sleep on
       auto const now = Clock::seconds();
       if (std::exchange(number, number_) != number_) since = now;
-      auto const told = [&] {
+      auto const message = [&] {
         return "rank " + std::to_string(rank_) + " has waited " + std::to_string(std::lround(now - since)) +
-               " s in operation " + std::to_string(number_) + " (" + describe(requests_.front().descriptor(rank_)) +
-               ") for another rank; which one is not determined";
+               " s in operation " + std::to_string(number_) + " (" +
+               describe(descriptor_of(*operations_.front(), rank_)) + ") for another rank; which one is not determined";
       };
-      if (now - since > limits_.stall_seconds) throw RankStalled(-1, told() + ". The limit is over");
+      if (now - since > limits_.stall_seconds) throw RankStalled(-1, message() + ". The limit is over");
       if (warned || now - since < limits_.warn_seconds) continue;
       warned = true;
-      if (warn_) warn_(told() + "; still waiting");
+      if (warn_) warn_(message() + "; still waiting");
     }
   }
 
@@ -160,187 +168,192 @@ class RankMpi {
   [[nodiscard]] static MPI_Datatype type_of(Index bytes) noexcept {
     return bytes == 1 ? MPI_UINT8_T : bytes == 2 ? MPI_UINT16_T : bytes == 4 ? MPI_UINT32_T : MPI_UINT64_T;
   }
-  [[nodiscard]] static std::byte* at(void* data, Index elements, Request const& what) noexcept {
-    return static_cast<std::byte*>(data) + elements * what.element_bytes();
+  [[nodiscard]] static std::byte* at(void* data, Index elements, CollectiveOperation const& operation) noexcept {
+    return static_cast<std::byte*>(data) + elements * element_bytes(operation);
   }
-  [[nodiscard]] bool small(Request const& what) const noexcept {
-    return what.largest_part() * what.parts(size_) * what.element_bytes() <= small_bytes;
+  [[nodiscard]] bool small(CollectiveOperation const& operation) const noexcept {
+    return largest_input_bytes(operation, size_) <= small_bytes;
   }
 
-  void meet() {
-    auto const& what = requests_.front();
-    Note& mine = notes_[static_cast<std::size_t>(rank_)];
-    mine.descriptor = what.descriptor(rank_);
+  void exchange_headers() {
+    auto& operation = *operations_.front();
+    Header& mine = headers_[static_cast<std::size_t>(rank_)];
+    mine.descriptor = descriptor_of(operation, rank_);
     mine.number = number_;
-    std::copy(what.rider.begin(), what.rider.end(), mine.rider.begin());
-    auto const bytes = static_cast<std::size_t>(what.bytes(rank_, size_));
-    if (small(what) && bytes != 0) std::memcpy(mine.input.data(), what.in, bytes);
-    must(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, notes_.data(), sizeof(Note), MPI_BYTE, group_, &under_way_),
+    std::copy(operation.piggybacked_scalars.begin(), operation.piggybacked_scalars.end(), mine.scalars.begin());
+    auto const bytes = static_cast<std::size_t>(input_bytes(operation, rank_, size_));
+    if (small(operation) && bytes != 0) std::memcpy(mine.input.data(), input_of(operation), bytes);
+    must(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, headers_.data(), sizeof(Header), MPI_BYTE, group_, &mpi_request_),
          "MPI_Iallgather");
-    phase_ = Phase::meet;
+    phase_ = Phase::exchange_headers;
   }
 
   void advance() {
-    auto& what = requests_.front();
-    if (phase_ == Phase::meet) return met(what);
-    if (phase_ == Phase::scatter) return combine(what);
+    auto& operation = *operations_.front();
+    if (phase_ == Phase::exchange_headers) return process_headers(operation);
+    if (phase_ == Phase::scatter) return combine(operation);
     begin_ += chunk_;
-    next_chunk(what);
+    next_chunk(operation);
   }
 
-  void met(Request& what) {
-    auto const expected = what.descriptor(rank_);
-    for (auto const& note : notes_) mismatch_ = mismatch_ || !same(expected, note.descriptor);
+  void process_headers(CollectiveOperation& operation) {
+    auto const expected = descriptor_of(operation, rank_);
+    for (auto const& header : headers_) mismatch_ = mismatch_ || !matches(expected, header.descriptor);
     if (mismatch_) return;
-    if (!what.rider.empty()) {
-      gather_inputs([](Note const& note) { return static_cast<void const*>(note.rider.data()); });
-      void* const out = what.rider.data();
-      reduce_range(Operation::sum, ElementType::float64, in_.data(), size_, &out, 1, 0, std::ssize(what.rider));
+    if (!operation.piggybacked_scalars.empty()) {
+      gather_inputs([](Header const& header) { return static_cast<void const*>(header.scalars.data()); });
+      void* const out = operation.piggybacked_scalars.data();
+      reduce_range(Reduction::sum, ElementType::float64, inputs_.data(), size_, &out, 1, 0,
+                   std::ssize(operation.piggybacked_scalars));
     }
     begin_ = 0;
-    if (!small(what)) return next_chunk(what);
-    auto const own = what.kind == Kind::reduce_scatter ? rank_ * what.count * what.element_bytes() : Index{0};
-    gather_inputs([own](Note const& note) { return static_cast<void const*>(note.input.data() + own); });
-    if (what.kind == Kind::all_reduce || what.kind == Kind::reduce_scatter)
-      reduce_range(what.operation, what.type, in_.data(), size_, &what.out, 1, 0, what.count);
+    if (!small(operation)) return next_chunk(operation);
+    auto const own = operation.collective == Collective::reduce_scatter
+                         ? rank_ * operation.count * element_bytes(operation)
+                         : Index{0};
+    gather_inputs([own](Header const& header) { return static_cast<void const*>(header.input.data() + own); });
+    if (reduces(operation.collective))
+      reduce_range(operation.reduction, operation.type, inputs_.data(), size_, &operation.data, 1, 0, operation.count);
     else
-      place_small(what);
+      copy_small(operation);
     complete();
   }
   template <class Input>
   void gather_inputs(Input const& input) {
-    for (std::size_t r = 0; r < notes_.size(); ++r) in_[r] = input(notes_[r]);
+    for (std::size_t r = 0; r < headers_.size(); ++r) inputs_[r] = input(headers_[r]);
   }
-  void place_small(Request const& what) const {
-    Index place = 0;
+  void copy_small(CollectiveOperation const& operation) const {
+    Index offset = 0;
     for (int r = 0; r < size_; ++r) {
-      bool const from_here = what.kind == Kind::all_gather || (what.kind == Kind::broadcast && r == what.root);
-      auto const n = from_here ? what.part(r) : Index{0};
+      bool const from_here = operation.collective == Collective::all_gather ||
+                             (operation.collective == Collective::broadcast && r == operation.root);
+      auto const n = from_here ? part_elements(operation, r) : Index{0};
       if (n != 0)
-        std::memcpy(at(what.out, place, what), in_[static_cast<std::size_t>(r)],
-                    static_cast<std::size_t>(n * what.element_bytes()));
-      if (what.kind == Kind::all_gather) place += what.part(r);
+        std::memcpy(at(operation.data, offset, operation), inputs_[static_cast<std::size_t>(r)],
+                    static_cast<std::size_t>(n * element_bytes(operation)));
+      if (operation.collective == Collective::all_gather) offset += part_elements(operation, r);
     }
   }
 
-  void next_chunk(Request& what) {
-    auto const size = what.element_bytes();
+  void next_chunk(CollectiveOperation& operation) {
+    auto const size = element_bytes(operation);
     auto const type = type_of(size);
-    chunk_ = std::min(what.largest_part() - begin_, scratch_bytes / size / what.parts(size_));
+    chunk_ = std::min(largest_part(operation) - begin_, scratch_bytes / size / input_parts(operation, size_));
     if (chunk_ <= 0) return complete();
-    switch (what.kind) {
-      case Kind::all_reduce:
-      case Kind::reduce_scatter:
-        return scatter(what, type);
-      case Kind::broadcast:
-        must(MPI_Ibcast(at(what.out, begin_, what), static_cast<int>(chunk_), type, what.root, group_, &under_way_),
+    switch (operation.collective) {
+      case Collective::all_reduce:
+      case Collective::reduce_scatter:
+        return scatter(operation, type);
+      case Collective::broadcast:
+        must(MPI_Ibcast(at(operation.data, begin_, operation), static_cast<int>(chunk_), type, operation.root, group_,
+                        &mpi_request_),
              "MPI_Ibcast");
         break;
       default:
-        gather_parts(what, type);
+        gather_parts(operation, type);
     }
     phase_ = Phase::gather;
   }
 
   /// Sends slice j of this rank's chunk to rank j.
-  void scatter(Request& what, MPI_Datatype type) {
-    bool const reduces = what.kind == Kind::all_reduce;
-    Index place = 0;
+  void scatter(CollectiveOperation& operation, MPI_Datatype type) {
+    bool const to_all = operation.collective == Collective::all_reduce;
+    Index offset = 0;
     for (int r = 0; r < size_; ++r) {
       auto const i = static_cast<std::size_t>(r);
-      lengths_[i] = static_cast<int>(reduces ? chunk_ * (r + 1) / size_ - chunk_ * r / size_ : chunk_);
-      places_[i] = static_cast<int>(reduces ? place : 0);
-      place += lengths_[i];
+      lengths_[i] = static_cast<int>(to_all ? chunk_ * (r + 1) / size_ - chunk_ * r / size_ : chunk_);
+      offsets_[i] = static_cast<int>(to_all ? offset : 0);
+      offset += lengths_[i];
     }
     auto const own = lengths_[static_cast<std::size_t>(rank_)];
-    auto* const received = scratch((reduces ? 1 : 2) * Index{size_} * own * what.element_bytes());
-    void const* from = at(const_cast<void*>(what.in), begin_, what);
-    if (!reduces) from = pack(what, received + Index{size_} * own * what.element_bytes());
+    auto* const received = scratch((to_all ? 1 : 2) * Index{size_} * own * element_bytes(operation));
+    void const* from = at(const_cast<void*>(input_of(operation)), begin_, operation);
+    if (!to_all) from = pack(operation, received + Index{size_} * own * element_bytes(operation));
     for (int r = 0; r < size_; ++r) {
       auto const i = static_cast<std::size_t>(r);
-      others_lengths_[i] = own;
-      others_places_[i] = r * own;
-      in_[i] = received + Index{r} * own * what.element_bytes();
-      if (!reduces) places_[i] = static_cast<int>(r * chunk_);
+      receive_lengths_[i] = own;
+      receive_offsets_[i] = r * own;
+      inputs_[i] = received + Index{r} * own * element_bytes(operation);
+      if (!to_all) offsets_[i] = static_cast<int>(r * chunk_);
     }
-    must(MPI_Ialltoallv(from, lengths_.data(), places_.data(), type, received, others_lengths_.data(),
-                        others_places_.data(), type, group_, &under_way_),
+    must(MPI_Ialltoallv(from, lengths_.data(), offsets_.data(), type, received, receive_lengths_.data(),
+                        receive_offsets_.data(), type, group_, &mpi_request_),
          "MPI_Ialltoallv");
     phase_ = Phase::scatter;
   }
   /// Concatenates the chunk of each part: parts may be farther apart in memory than MPI can count.
-  std::byte const* pack(Request const& what, std::byte* to) const {
-    auto const bytes = chunk_ * what.element_bytes();
+  std::byte const* pack(CollectiveOperation const& operation, std::byte* to) const {
+    auto const bytes = chunk_ * element_bytes(operation);
     for (Index part = 0; part < size_; ++part)
       std::memcpy(to + part * bytes,
-                  static_cast<std::byte const*>(what.in) + (part * what.count + begin_) * what.element_bytes(),
+                  static_cast<std::byte const*>(input_of(operation)) +
+                      (part * operation.count + begin_) * element_bytes(operation),
                   static_cast<std::size_t>(bytes));
     return to;
   }
 
-  void combine(Request& what) {
-    bool const reduces = what.kind == Kind::all_reduce;
+  void combine(CollectiveOperation& operation) {
+    bool const to_all = operation.collective == Collective::all_reduce;
     auto const i = static_cast<std::size_t>(rank_);
-    void* const out = at(what.out, begin_ + (reduces ? places_[i] : 0), what);
-    reduce_range(what.operation, what.type, in_.data(), size_, &out, 1, 0, lengths_[i]);
-    if (!reduces) {
+    void* const out = at(operation.data, begin_ + (to_all ? offsets_[i] : 0), operation);
+    reduce_range(operation.reduction, operation.type, inputs_.data(), size_, &out, 1, 0, lengths_[i]);
+    if (!to_all) {
       begin_ += chunk_;
-      return next_chunk(what);
+      return next_chunk(operation);
     }
-    must(MPI_Iallgatherv(MPI_IN_PLACE, 0, type_of(what.element_bytes()), at(what.out, begin_, what), lengths_.data(),
-                         places_.data(), type_of(what.element_bytes()), group_, &under_way_),
+    must(MPI_Iallgatherv(MPI_IN_PLACE, 0, type_of(element_bytes(operation)), at(operation.data, begin_, operation),
+                         lengths_.data(), offsets_.data(), type_of(element_bytes(operation)), group_, &mpi_request_),
          "MPI_Iallgatherv");
     phase_ = Phase::gather;
   }
 
-  void gather_parts(Request& what, MPI_Datatype type) {
-    Index place = 0;
+  void gather_parts(CollectiveOperation& operation, MPI_Datatype type) {
+    Index offset = 0;
     for (int r = 0; r < size_; ++r) {
-      lengths_[static_cast<std::size_t>(r)] = static_cast<int>(what.part(r));
-      places_[static_cast<std::size_t>(r)] = static_cast<int>(place);
-      place += what.part(r);
+      lengths_[static_cast<std::size_t>(r)] = static_cast<int>(part_elements(operation, r));
+      offsets_[static_cast<std::size_t>(r)] = static_cast<int>(offset);
+      offset += part_elements(operation, r);
     }
-    if (place > INT_MAX)
-      throw ConfigError("MpiCommunicator: an all_gather of " + std::to_string(place) +
+    if (offset > INT_MAX)
+      throw ConfigError("MpiCommunicator: an all_gather of " + std::to_string(offset) +
                         " elements; MPI counts only to " + std::to_string(INT_MAX) + ": gather in several operations");
-    chunk_ = what.largest_part();
+    chunk_ = largest_part(operation);
     auto const own = static_cast<std::size_t>(rank_);
-    bool const in_place = what.in == at(what.out, places_[own], what);
-    must(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : what.in, lengths_[own], type, what.out, lengths_.data(),
-                         places_.data(), type, group_, &under_way_),
+    bool const in_place = input_of(operation) == at(operation.data, offsets_[own], operation);
+    must(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : input_of(operation), lengths_[own], type, operation.data,
+                         lengths_.data(), offsets_.data(), type, group_, &mpi_request_),
          "MPI_Iallgatherv");
   }
 
   void complete() {
-    requests_.front().piece->finished_seconds = Clock::seconds();
-    requests_.pop_front();
+    operations_.front()->finished_seconds = Clock::seconds();
+    operations_.pop_front();
     ++number_;
     phase_ = Phase::idle;
   }
 
   [[noreturn]] void throw_mismatch() const {
-    throw CollectiveMismatch(disagreement(
-        "operation " + std::to_string(number_), rank_, size_, requests_.front().descriptor(rank_),
+    throw CollectiveMismatch(mismatch_message(
+        "operation " + std::to_string(number_), rank_, size_, descriptor_of(*operations_.front(), rank_),
         [](int r) { return "rank " + std::to_string(r); },
-        [&](int r) { return &notes_[static_cast<std::size_t>(r)].descriptor; }));
+        [&](int r) { return &headers_[static_cast<std::size_t>(r)].descriptor; }));
   }
 
   MPI_Comm group_;
   launch::WaitLimits limits_;
   std::function<void(std::string const&)> warn_;
   int rank_ = 0, size_ = 1;
-  std::deque<Request> requests_;  // from the oldest incomplete request to the newest
+  std::deque<CollectiveOperation*> operations_;  // from the oldest incomplete one to the newest
   std::uint32_t number_ = 0;
   Phase phase_ = Phase::idle;
-  MPI_Request under_way_ = MPI_REQUEST_NULL;
+  MPI_Request mpi_request_ = MPI_REQUEST_NULL;
   Index begin_ = 0, chunk_ = 0;
-  std::vector<Note> notes_;
-  std::vector<void const*> in_;
-  std::vector<int> lengths_, places_, others_lengths_, others_places_;
+  std::vector<Header> headers_;
+  std::vector<void const*> inputs_;
+  std::vector<int> lengths_, offsets_, receive_lengths_, receive_offsets_;
   std::vector<std::byte> scratch_;
   bool mismatch_ = false;
   std::exception_ptr failure_;
 };
-
 }}}  // namespace lockstep::comm::detail
 #endif

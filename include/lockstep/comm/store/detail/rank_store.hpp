@@ -12,9 +12,9 @@
 #include <vector>
 
 #include <lockstep/comm/detail/check.hpp>
-#include <lockstep/comm/detail/describe.hpp>
+#include <lockstep/comm/detail/descriptor.hpp>
+#include <lockstep/comm/detail/operation_sizes.hpp>
 #include <lockstep/comm/detail/peer_watch.hpp>
-#include <lockstep/comm/detail/request.hpp>
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
@@ -23,7 +23,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
-/// One rank of a group that a store connects. In each operation every rank contributes its request, its piggybacked
+/// One rank of a group that a store connects. In each operation every rank contributes its descriptor, its piggybacked
 /// doubles and its input. It receives all contributions and computes its own result. Larger operations are split into
 /// chunks that fit a part of the store.
 class RankStore {
@@ -35,28 +35,28 @@ class RankStore {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(members_.size()); }
 
-  void start(Piece& piece) {
-    check(piece, rank_, size());
-    piece.started_seconds = Clock::seconds();
-    piece.finished_seconds = 0;
-    requests_.push_back(request_of(piece, piece.started_seconds));
+  void start(CollectiveOperation& operation) {
+    check(operation, rank_, size());
+    operation.started_seconds = Clock::seconds();
+    operation.finished_seconds = 0;
+    operations_.push_back(&operation);
     if (failure_) return;
-    guarded([&] { contribute(requests_.back(), first_ + static_cast<std::uint32_t>(requests_.size()) - 1, 0); });
+    guarded([&] { contribute(operation, first_ + static_cast<std::uint32_t>(operations_.size()) - 1, 0); });
     progress();
   }
 
   void progress() {
-    while (!failure_ && !requests_.empty()) {
-      bool came = false;
-      guarded([&] { came = advance(); });
-      if (!came) return;
+    while (!failure_ && !operations_.empty()) {
+      bool advanced = false;
+      guarded([&] { advanced = advance(); });
+      if (!advanced) return;
     }
   }
-  void wait(Piece const& piece) {
-    wait_until([&] { return piece.complete(); });
+  void wait(CollectiveOperation const& operation) {
+    wait_until([&] { return operation.complete(); });
   }
   void finish() {
-    wait_until([&] { return requests_.empty(); });
+    wait_until([&] { return operations_.empty(); });
   }
 
   /// Creates the communicator of the ranks with this color.   @collective
@@ -66,11 +66,11 @@ class RankStore {
     };
     Entry const mine{color, key};
     std::vector<Entry> all(members_.size());
-    Piece gather{.type = ElementType::uint8,
-                 .data = all.data(),
-                 .count = sizeof mine,
-                 .collective = Collective::all_gather,
-                 .in = &mine};
+    CollectiveOperation gather{.type = ElementType::uint8,
+                               .data = all.data(),
+                               .count = sizeof mine,
+                               .collective = Collective::all_gather,
+                               .in = &mine};
     start(gather);
     finish();
     std::vector<int> order;
@@ -90,12 +90,12 @@ class RankStore {
         members_(std::move(members)),
         watch_(world, members_),
         store_(*watch_.world().store),
-        places_(static_cast<std::size_t>(world.size), -1),
-        parts_(members_.size()),
-        in_(members_.size()) {
+        group_ranks_(static_cast<std::size_t>(world.size), -1),
+        contributions_(members_.size()),
+        inputs_(members_.size()) {
     for (std::size_t i = 0; i < members_.size(); ++i)
-      places_[static_cast<std::size_t>(members_[i])] = static_cast<int>(i);
-    rank_ = places_[static_cast<std::size_t>(world.rank)];
+      group_ranks_[static_cast<std::size_t>(members_[i])] = static_cast<int>(i);
+    rank_ = group_ranks_[static_cast<std::size_t>(world.rank)];
   }
   static std::vector<int> first_ranks(int count) {
     std::vector<int> all(static_cast<std::size_t>(count));
@@ -106,102 +106,107 @@ class RankStore {
   [[nodiscard]] std::string name_of(std::uint32_t number, Index chunk) const {
     return name_ + "/" + std::to_string(number) + "/" + std::to_string(chunk);
   }
-  [[nodiscard]] Index chunk_elements(Request const& what) const noexcept {
-    constexpr auto head = sizeof(Descriptor) + sizeof(double) * static_cast<std::size_t>(Piece::most_riders);
-    auto const bytes = static_cast<Index>(launch::Store::part_bytes(size()) - head);
-    return std::max<Index>(1, bytes / what.element_bytes() / what.parts(size()));
+  [[nodiscard]] Index chunk_elements(CollectiveOperation const& operation) const noexcept {
+    constexpr auto header_bytes =
+        sizeof(Descriptor) + sizeof(double) * static_cast<std::size_t>(CollectiveOperation::max_piggybacked_scalars);
+    auto const bytes = static_cast<Index>(launch::Store::part_bytes(size()) - header_bytes);
+    return std::max<Index>(1, bytes / element_bytes(operation) / input_parts(operation, size()));
   }
   /// A chunk's elements of a rank's input: none if its part is shorter, or if only the root has input.
   struct Range {
     Index begin, count;
   };
-  [[nodiscard]] Range range(Request const& what, int of, Index chunk) const noexcept {
-    auto const begin = chunk * chunk_elements(what);
-    bool const gives = what.kind != Kind::broadcast || of == what.root;
-    return {begin, gives ? std::clamp<Index>(what.part(of) - begin, 0, chunk_elements(what)) : 0};
+  [[nodiscard]] Range range(CollectiveOperation const& operation, int rank, Index chunk) const noexcept {
+    auto const begin = chunk * chunk_elements(operation);
+    bool const has_input = operation.collective != Collective::broadcast || rank == operation.root;
+    return {begin,
+            has_input ? std::clamp<Index>(part_elements(operation, rank) - begin, 0, chunk_elements(operation)) : 0};
   }
 
-  void contribute(Request const& what, std::uint32_t number, Index chunk) {
-    out_.clear();
+  void contribute(CollectiveOperation const& operation, std::uint32_t number, Index chunk) {
+    message_.clear();
     auto const add = [&](void const* data, std::size_t bytes) {
-      if (bytes > 0) out_.append(static_cast<char const*>(data), bytes);
+      if (bytes > 0) message_.append(static_cast<char const*>(data), bytes);
     };
     if (chunk == 0) {
-      auto const mine = what.descriptor(rank_);
+      auto const mine = descriptor_of(operation, rank_);
       add(&mine, sizeof mine);
-      add(what.rider.data(), what.rider.size_bytes());
+      add(operation.piggybacked_scalars.data(), operation.piggybacked_scalars.size_bytes());
     }
-    auto const [begin, count] = range(what, rank_, chunk);
-    for (Index part = 0; part < what.parts(size()); ++part)
-      add(static_cast<std::byte const*>(what.in) + (part * what.count + begin) * what.element_bytes(),
-          static_cast<std::size_t>(count * what.element_bytes()));
-    store_.contribute(name_of(number, chunk), out_, size(), [this](auto const& sent) {
-      watch_.until(
-          sent, [this] { return tell(); }, [] { return std::vector{0}; });  // rank 0 owns the store
+    auto const [begin, count] = range(operation, rank_, chunk);
+    for (Index part = 0; part < input_parts(operation, size()); ++part)
+      add(static_cast<std::byte const*>(input_of(operation)) +
+              (part * operation.count + begin) * element_bytes(operation),
+          static_cast<std::size_t>(count * element_bytes(operation)));
+    store_.contribute(name_of(number, chunk), message_, size(), [this](auto const& sent) {
+      watch_.wait_until(
+          sent, [this] { return describe_wait(); }, [] { return std::vector{0}; });  // rank 0 owns the store
     });
   }
 
   /// Advances the oldest operation by one chunk if all contributions have arrived.
   bool advance() {
-    bool const here = store_.gathered(name_of(first_, chunk_), [&](launch::Store::Part part) {
-      parts_[static_cast<std::size_t>(places_[static_cast<std::size_t>(part.rank)])].assign(part.bytes);
+    bool const arrived = store_.gathered(name_of(first_, chunk_), [&](launch::Store::Part part) {
+      contributions_[static_cast<std::size_t>(group_ranks_[static_cast<std::size_t>(part.rank)])].assign(part.bytes);
     });
-    if (!here) return false;
-    auto& what = requests_.front();
-    std::size_t head = 0;
+    if (!arrived) return false;
+    auto& operation = *operations_.front();
+    std::size_t header_bytes = 0;
     if (chunk_ == 0) {
-      throw_if_mismatched(what);
-      head = sizeof(Descriptor) + what.rider.size_bytes();
-      if (!what.rider.empty()) {
+      throw_if_mismatched(operation);
+      header_bytes = sizeof(Descriptor) + operation.piggybacked_scalars.size_bytes();
+      if (!operation.piggybacked_scalars.empty()) {
         set_inputs(sizeof(Descriptor));
-        void* const out = what.rider.data();
-        reduce_range(Operation::sum, ElementType::float64, in_.data(), size(), &out, 1, 0, std::ssize(what.rider));
+        void* const out = operation.piggybacked_scalars.data();
+        reduce_range(Reduction::sum, ElementType::float64, inputs_.data(), size(), &out, 1, 0,
+                     std::ssize(operation.piggybacked_scalars));
       }
     }
-    work_out(what, head);
-    if ((chunk_ + 1) * chunk_elements(what) < what.largest_part()) {
-      contribute(what, first_, ++chunk_);
+    compute(operation, header_bytes);
+    if ((chunk_ + 1) * chunk_elements(operation) < largest_part(operation)) {
+      contribute(operation, first_, ++chunk_);
       return true;
     }
-    what.piece->finished_seconds = Clock::seconds();
-    requests_.pop_front();
+    operation.finished_seconds = Clock::seconds();
+    operations_.pop_front();
     ++first_;
     chunk_ = 0;
     return true;
   }
   void set_inputs(std::size_t offset) {
-    for (std::size_t r = 0; r < in_.size(); ++r) in_[r] = parts_[r].data() + offset;
+    for (std::size_t r = 0; r < inputs_.size(); ++r) inputs_[r] = contributions_[r].data() + offset;
   }
-  void work_out(Request const& what, std::size_t head) {
-    auto const size_of_one = what.element_bytes();
-    auto* const out = static_cast<std::byte*>(what.out);
-    if (what.kind == Kind::all_reduce || what.kind == Kind::reduce_scatter) {
-      auto const [begin, count] = range(what, rank_, chunk_);
-      auto const slice = what.kind == Kind::reduce_scatter ? rank_ * count * size_of_one : Index{0};
-      set_inputs(head + static_cast<std::size_t>(slice));
-      void* const to = out + begin * size_of_one;
-      reduce_range(what.operation, what.type, in_.data(), size(), &to, 1, 0, count);
+  void compute(CollectiveOperation const& operation, std::size_t header_bytes) {
+    auto const bytes_each = element_bytes(operation);
+    auto* const out = static_cast<std::byte*>(operation.data);
+    if (reduces(operation.collective)) {
+      auto const [begin, count] = range(operation, rank_, chunk_);
+      auto const slice = operation.collective == Collective::reduce_scatter ? rank_ * count * bytes_each : Index{0};
+      set_inputs(header_bytes + static_cast<std::size_t>(slice));
+      void* const to = out + begin * bytes_each;
+      reduce_range(operation.reduction, operation.type, inputs_.data(), size(), &to, 1, 0, count);
       return;
     }
-    Index place = 0;  // offset of a part in the result
+    Index offset = 0;  // offset of a part in the result
     for (int r = 0; r < size(); ++r) {
-      auto const [begin, count] = range(what, r, chunk_);
+      auto const [begin, count] = range(operation, r, chunk_);
       if (count > 0)
-        std::memcpy(out + (place + begin) * size_of_one, parts_[static_cast<std::size_t>(r)].data() + head,
-                    static_cast<std::size_t>(count * size_of_one));
-      if (what.kind == Kind::all_gather) place += what.part(r);
+        std::memcpy(out + (offset + begin) * bytes_each,
+                    contributions_[static_cast<std::size_t>(r)].data() + header_bytes,
+                    static_cast<std::size_t>(count * bytes_each));
+      if (operation.collective == Collective::all_gather) offset += part_elements(operation, r);
     }
   }
-  void throw_if_mismatched(Request const& what) const {
+  void throw_if_mismatched(CollectiveOperation const& operation) const {
     Descriptor other;
-    auto const told = disagreement(
-        "operation " + std::to_string(first_), rank_, size(), what.descriptor(rank_),
-        [&](int r) { return watch_.who(r); },
+    auto const message = mismatch_message(
+        "operation " + std::to_string(first_), rank_, size(), descriptor_of(operation, rank_),
+        [&](int r) { return watch_.rank_name(r); },
         [&](int r) {
-          std::memcpy(&other, parts_[static_cast<std::size_t>(r)].data(), sizeof other);
+          std::memcpy(&other, contributions_[static_cast<std::size_t>(r)].data(), sizeof other);
           return &other;
         });
-    if (!told.empty()) throw CollectiveMismatch(told);
+    if (!message.empty()) throw CollectiveMismatch(message);
   }
 
   /// Keeps an error for the next wait. Replaces a store that cannot be reached by the lost rank that explains it.
@@ -212,43 +217,46 @@ class RankStore {
         f();
       } catch (CommunicationError const& error) {
         if (typeid(error) != typeid(CommunicationError)) throw;  // it already names the cause
-        watch_.explain(error.what(), tell());
+        watch_.throw_with_cause(error.what(), describe_wait());
       }
     } catch (CommunicationError const&) {
       failure_ = std::current_exception();
+    } catch (...) {
+      failure_ = std::current_exception();  // the operation may not live on
+      throw;
     }
   }
-  template <class Holds>
-  void wait_until(Holds const& holds) {
+  template <class Condition>
+  void wait_until(Condition const& condition) {
     for (;;) {
       progress();
       if (failure_) std::rethrow_exception(failure_);
-      if (holds()) return;
-      if (requests_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
+      if (condition()) return;
+      if (operations_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
       auto const number = first_;
       try {
-        watch_.until(
+        watch_.wait_until(
             [&] {
               progress();
               return failure_ || first_ != number;
             },
-            [&] { return tell(); }, [&] { return missing(); });
+            [&] { return describe_wait(); }, [&] { return missing(); });
       } catch (CommunicationError const&) {
         failure_ = std::current_exception();
       }
     }
   }
-  [[nodiscard]] std::string tell() const {
+  [[nodiscard]] std::string describe_wait() const {
     return "operation " + std::to_string(first_) +
-           (requests_.empty() ? "" : " (" + describe(requests_.front().descriptor(rank_)) + ")");
+           (operations_.empty() ? "" : " (" + describe(descriptor_of(*operations_.front(), rank_)) + ")");
   }
   /// Returns the group's ranks that have not reached the oldest operation; rank 0 if the store does not answer.
   [[nodiscard]] std::vector<int> missing() {
     try {
-      auto const lost = [this] { return watch_.lost() >= 0; };
-      if (auto late = store_.missing(name_of(first_, chunk_), members_, lost)) return std::move(*late);
+      auto const rank_lost = [this] { return watch_.lost_rank() >= 0; };
+      if (auto late = store_.missing(name_of(first_, chunk_), members_, rank_lost)) return std::move(*late);
     } catch (CommunicationError const& error) {
-      watch_.explain(error.what(), tell());
+      watch_.throw_with_cause(error.what(), describe_wait());
     }
     return {0};
   }
@@ -257,14 +265,14 @@ class RankStore {
   std::vector<int> members_;  // as ranks of the run
   PeerWatch watch_;
   launch::Store& store_;
-  std::vector<int> places_;  // rank in the group for each rank of the run, or -1
+  std::vector<int> group_ranks_;  // rank in the group for each rank of the run, or -1
   int rank_ = 0;
-  std::deque<Request> requests_;  // from the oldest incomplete request to the newest
-  std::uint32_t first_ = 0;       // number of the oldest request
-  Index chunk_ = 0;               // its current chunk
-  std::string out_;
-  std::vector<std::string> parts_;  // by rank of the group
-  std::vector<void const*> in_;
+  std::deque<CollectiveOperation*> operations_;  // from the oldest incomplete one to the newest
+  std::uint32_t first_ = 0;                      // number of the oldest operation
+  Index chunk_ = 0;                              // its current chunk
+  std::string message_;
+  std::vector<std::string> contributions_;  // by rank of the group
+  std::vector<void const*> inputs_;
   std::exception_ptr failure_;
 };
 

@@ -25,7 +25,7 @@ inline int rank_main(World& world, std::function<int(World&)> const& train) {
     code = train(world);
   } catch (std::exception const& error) {
     auto const* const stalled = dynamic_cast<RankStalled const*>(&error);
-    control[world.rank].unheard.store(stalled && stalled->rank() == 0, std::memory_order_relaxed);
+    control[world.rank].lost_rank_zero.store(stalled && stalled->rank() == 0, std::memory_order_relaxed);
     code = exit_code(error);
     message = error.what();
   } catch (...) {

@@ -40,7 +40,7 @@ inline void learn(ControlPage& control, int rank, StoreLine::Message const& mess
 ///
 /// Launchers end the survivors of a failure with SIGTERM, often before these have reported the cause. SIGTERM therefore
 /// takes effect once this rank has reported it, or after a delay. If the launcher itself dies, the rank ends in the
-/// same way and does not outlive it. With OnSignal::ask the first signal only requests a stop.
+/// same way and does not outlive it. With OnSignal::request_stop the first signal only requests a stop.
 class RankWatch {
  public:
   /// @param peers connections by rank; empty files for ranks that are not watched
@@ -54,7 +54,7 @@ class RankWatch {
         line_(line),
         leads_(leads),
         peers_(std::move(peers)),
-        request_(options.on_signal == OnSignal::ask ? std::make_shared<StopRequest>() : nullptr),
+        request_(options.on_signal == OnSignal::request_stop ? std::make_shared<StopRequest>() : nullptr),
         signals_(options.on_signal),
         stop_(::eventfd(0, EFD_CLOEXEC)),
         launcher_(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))) {
@@ -94,7 +94,7 @@ class RankWatch {
   void hear_all() const {
     auto const all_over = [this] {
       for (int r = 0; r < control_.head.size; ++r)
-        if (r != rank_ && !control_.over(r)) return false;
+        if (r != rank_ && !control_.has_ended(r)) return false;
       return true;
     };
     for (auto const until = deadline_in(hear_seconds); !deaf_ && !all_over() && Clock::nanoseconds() < until;)
@@ -106,10 +106,10 @@ class RankWatch {
   /// Reports the first failure, if any, unless another rank has. Ignores a rank that the signal to all ranks has ended.
   void report() {
     auto const failed = control_.first_failure();
-    bool const alone = deaf_ || control_[rank_].unheard.load(std::memory_order_relaxed);
+    bool const alone = deaf_ || control_[rank_].lost_rank_zero.load(std::memory_order_relaxed);
     bool const speaks = !line_ || rank_ == 0 || (leads_ && alone);  // remote ranks are not asked whether they have
     if (failed < 0 || !options_.report || !speaks || (signal_ != 0 && control_[failed].signal == signal_)) return;
-    if (control_.report_once()) options_.report(control_.tell(failed));
+    if (control_.report_once()) options_.report(control_.describe(failed));
   }
 
  private:

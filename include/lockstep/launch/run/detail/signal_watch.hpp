@@ -17,7 +17,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-/// Receives SIGINT and SIGTERM, and with OnSignal::ask SIGUSR1 and SIGHUP, through a file descriptor instead of their
+/// Receives SIGINT and SIGTERM, and with OnSignal::request_stop SIGUSR1 and SIGHUP, through a file descriptor instead of their
 /// default effect. Leaves ignored signals ignored, for example under nohup. Uses handlers, since a signal mask would
 /// have to be set in every thread, and programs that this one starts would inherit it. If two watches exist, the later
 /// one receives signals and must be destroyed first.
@@ -37,7 +37,7 @@ class [[nodiscard]] SignalWatch {
     ::sigemptyset(&watched);
     for (auto& [signal, taken, before] : watched_) {
       bool const asks = signal == SIGUSR1 || signal == SIGHUP;
-      taken = (!asks || on_signal == OnSignal::ask) && ::sigaction(signal, nullptr, &before) == 0 &&
+      taken = (!asks || on_signal == OnSignal::request_stop) && ::sigaction(signal, nullptr, &before) == 0 &&
               before.sa_handler != SIG_IGN && ::sigaction(signal, &hears, nullptr) == 0;
       if (taken) ::sigaddset(&watched, signal);
     }

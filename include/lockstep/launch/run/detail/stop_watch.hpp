@@ -16,7 +16,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-/// Receives this process's signals on a thread of its own with OnSignal::ask; else does nothing.
+/// Receives this process's signals on a thread of its own with OnSignal::request_stop; else does nothing.
 class StopWatch {
  public:
   explicit StopWatch(OnSignal on_signal) {

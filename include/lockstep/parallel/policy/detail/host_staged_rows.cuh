@@ -81,7 +81,7 @@ class HostStagedRows<CudaSpace> {
     packed_end_.record(stream);
     for (std::size_t i = 0; i < slices_.size(); ++i) exchange.copy_to_host(i, packed_end_, slices_[i]);
     exchange.run(
-        communicator, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
+        communicator, pieces_.size(), [this](std::size_t i) -> comm::CollectiveOperation& { return pieces_[i]; },
         [this](std::size_t i) { return slices_[i]; }, [] {});
     exchange.end(stream);
     for_lists([&](kernel::TouchedRows const& table, std::int32_t const* rows, Index count, float* packed) {
@@ -173,7 +173,7 @@ class HostStagedRows<CudaSpace> {
   std::vector<std::uint64_t> all_;                      // bits of all ranks
   memory::CudaEvent on_host_, packed_end_;              // the bits are on the host; the rows are packed
   std::vector<HostExchange<CudaSpace>::Slice> slices_;  // of each operation
-  std::vector<comm::Piece> pieces_;
+  std::vector<comm::CollectiveOperation> pieces_;
   std::vector<std::size_t> table_of_;
   double ready_ = 0;
 };

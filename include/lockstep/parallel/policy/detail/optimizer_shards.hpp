@@ -98,7 +98,7 @@ class OptimizerShards {
       for (std::size_t i = 0; i < pieces_.size(); ++i)
         exchange_.copy_to_host(i, ready_, Exchange::slice(arena, sharded_ranges_[i].part(rank_, ranks_)));
       exchange_.run(
-          communicator_, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
+          communicator_, pieces_.size(), [this](std::size_t i) -> comm::CollectiveOperation& { return pieces_[i]; },
           [&](std::size_t i) {
             return Exchange::slice(arena, {sharded_ranges_[i].begin, sharded_ranges_[i].end});
           },
@@ -159,7 +159,7 @@ class OptimizerShards {
   std::vector<ArenaRange> ranges_, sharded_ranges_;
   bool is_sharded_ = false;
   Squares squares_;
-  std::vector<comm::Piece> pieces_;
+  std::vector<comm::CollectiveOperation> pieces_;
   typename DeviceReplica::Event ready_;
 };
 
