@@ -35,7 +35,7 @@ struct Options {
   std::vector<std::string> arguments = {};
   WaitLimits limits = {};
   /// Engine that connects ranks of another launcher. `process` is for one host, `mpi` and `nccl` are for any number.
-  /// `store` makes them meet through the store, even on one host.
+  /// `store` connects them through the store, even on one host.
   Engine engine = Engine::process;
   /// Rank 0's host and port, for several hosts without MPI; empty and 0: the launcher's values.
   std::string master_address = {};

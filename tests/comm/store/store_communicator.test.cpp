@@ -103,7 +103,7 @@ TEST_CASE("ranks that call another operation, are missing or are gone are named"
   CHECK(what_of(errors[2]).find("s in operation 0 (barrier) for rank 1") != std::string::npos);
   errors = run_store_ranks(2, [](launch::World& world) {
     if (world.rank == 1) return world.store.reset();
-    world.segment->control().lose(1);  // as the news would report it
+    world.segment->control().mark_lost(1);  // as the news would report it
     comm::AnyCommunicator(comm::StoreCommunicator(world)).barrier();
   });
   CHECK_THROWS_AS(std::rethrow_exception(errors[0]), lockstep::RankLost);
@@ -145,16 +145,17 @@ namespace {
 class StandingStore {
  public:
   enum class Takes { all, nothing };
-  explicit StandingStore(Takes takes = Takes::all) : door_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    REQUIRE(::listen(door_.get(), 1) == 0);  // on a port that the system chooses
+  explicit StandingStore(Takes takes = Takes::all)
+      : listening_socket_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    REQUIRE(::listen(listening_socket_.get(), 1) == 0);  // on a port that the system chooses
     thread_ = std::thread([this, takes] {
-      launch::detail::File const guest(::accept(door_.get(), nullptr, nullptr));
-      auto const welcome = launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done),
-                                                         {}, launch::detail::StoreHello::welcome());
-      (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+      launch::detail::FileDescriptor const client(::accept(listening_socket_.get(), nullptr, nullptr));
+      auto const acceptance = launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done),
+                                                            {}, launch::detail::StoreHandshake::acceptance());
+      (void)::send(client.get(), acceptance.data(), acceptance.size(), MSG_NOSIGNAL);
       while (takes == Takes::nothing && !over_) ::usleep(1000);
       char all[4096];
-      while (::recv(guest.get(), all, sizeof all, 0) > 0) continue;
+      while (::recv(client.get(), all, sizeof all, 0) > 0) continue;
     });
   }
   ~StandingStore() {
@@ -166,7 +167,7 @@ class StandingStore {
   [[nodiscard]] launch::World world(double silence_seconds) const {
     sockaddr_in6 name{};
     socklen_t bytes = sizeof name;
-    REQUIRE(::getsockname(door_.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+    REQUIRE(::getsockname(listening_socket_.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
     launch::World out{.rank = 1, .size = 2, .engine = launch::Engine::store};
     out.limits = {.warn_seconds = 0.05, .stall_seconds = 0.5};
     out.segment = launch::SharedSegment::between_threads(2, 7);
@@ -180,7 +181,7 @@ class StandingStore {
   }
 
  private:
-  launch::detail::File door_;
+  launch::detail::FileDescriptor listening_socket_;
   std::atomic<bool> over_ = false;
   std::thread thread_;
 };
@@ -235,7 +236,7 @@ TEST_CASE("a lost rank is reported at once, also during a query for missing rank
   comm::AnyCommunicator c(comm::StoreCommunicator{world});
   std::thread news([&] {
     ::usleep(300'000);
-    world.segment->control().lose(0);
+    world.segment->control().mark_lost(0);
   });
   auto const began = lockstep::Clock::seconds();
   CHECK_THROWS_AS(c.barrier(), lockstep::RankLost);
@@ -275,7 +276,7 @@ TEST_CASE("an unreachable store is explained by the lost rank; one that has ende
       if (unreachable) ::shutdown(world.store->descriptor(), SHUT_RDWR);
       std::thread news([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        if (unreachable) control.lose(1);
+        if (unreachable) control.mark_lost(1);
       });
       try {
         c.barrier();

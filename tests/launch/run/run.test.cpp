@@ -219,12 +219,12 @@ TEST_CASE("a half-set environment is refused") {
 }
 
 TEST_CASE("an environment inherited from another program is refused") {
-  launch::detail::RankPlace const place{0, 2, ::getpid(), 0, 5};  // this process is not its own parent
+  launch::detail::SupervisedRank const place{0, 2, ::getpid(), 0, 5};  // this process is not its own parent
   for (auto const& text : place.assignments())
     ::setenv(text.substr(0, text.find('=')).c_str(), text.substr(text.find('=') + 1).c_str(), 1);
   CHECK_THROWS_WITH_AS(launch::run({}, [](World&) { return 0; }), doctest::Contains("is not the parent of this one"),
                        ConfigError);
-  for (auto const* name : launch::detail::RankPlace::variables) ::unsetenv(name);
+  for (auto const* name : launch::detail::SupervisedRank::variables) ::unsetenv(name);
 }
 
 TEST_CASE("rank: place" * doctest::skip()) {

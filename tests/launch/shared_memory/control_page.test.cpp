@@ -68,16 +68,16 @@ TEST_CASE("a rank whose process is gone is lost, unless it has reported the end 
   auto const page = std::make_unique<ControlPage>();
   for (int const rank : {0, 1, 2, 3}) page->join(rank, 10 + rank);
   page->end(0, 0);
-  page->lose(0);
+  page->mark_lost(0);
   CHECK(page->describe(0) == "rank 0 (pid 10) has ended its work");
   CHECK(page->first_failure() == -1);
-  page->lose(2);
-  page->lose(3);
+  page->mark_lost(2);
+  page->mark_lost(3);
   CHECK(page->describe(2).starts_with("rank 2 (pid 12) is gone"));
   CHECK(page->has_ended(2));
   CHECK(page->first_failure() == 2);
   page->end(1, 3);
-  page->lose(1);
+  page->mark_lost(1);
   CHECK(page->describe(1) == "rank 1 (pid 11) ended with exit code 3");
 }
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <lockstep/launch/environment/environment.hpp>
-#include <lockstep/launch/run/detail/joined_rank.hpp>
-#include <lockstep/launch/run/detail/placed_world.hpp>
+#include <lockstep/launch/run/detail/launched_world.hpp>
+#include <lockstep/launch/run/detail/multi_host_rank.hpp>
 #include <lockstep/launch/run/detail/process_rank.hpp>
-#include <lockstep/launch/run/detail/spread_rank.hpp>
+#include <lockstep/launch/run/detail/single_host_rank.hpp>
 #include <lockstep/launch/run/detail/standard_streams.hpp>
 #include <lockstep/launch/run/detail/stop_watch.hpp>
 #include <lockstep/launch/run/detail/thread_ranks.hpp>
@@ -37,7 +37,7 @@ inline int supervise(Options const& options) {
   for (int restarts = 0;; ++restarts) {
     Supervisor supervisor(options, restarts);
     auto const code = supervisor.watch();
-    if (!supervisor.again()) return code;
+    if (!supervisor.should_restart()) return code;
   }
 }
 
@@ -45,7 +45,7 @@ inline int supervise(Options const& options) {
 /// @throws ConfigError at the second call: a rank inherits resources for one run
 inline int run_once(Options const& options, std::function<int(World&)> const& train) {
   static std::atomic<bool> has_run = false;
-  auto const place = RankPlace::read({});
+  auto const place = SupervisedRank::read({});
   if (has_run.exchange(true))
     throw ConfigError(
         "launch::run: this process was started as a rank and runs or has run as one; a program that starts processes "
@@ -57,7 +57,7 @@ inline int run_once(Options const& options, std::function<int(World&)> const& tr
 inline void check(Environment const& place, Options const& options) {
   auto const count = std::to_string(place.size);
   auto const started =
-      std::string("launch: ") + name(place.launcher) + " has started " + count + " ranks (" + place.told + ")";
+      std::string("launch: ") + name(place.launcher) + " has started " + count + " ranks (" + place.variables + ")";
   if (options.nproc > 1 || options.threads > 1)
     throw ConfigError(started + ", and each would start " + std::to_string(std::max(options.nproc, options.threads)) +
                       " more; leave out either the launcher or --nproc and --devices");
@@ -86,17 +86,17 @@ inline void check(Environment const& place, Options const& options) {
 inline int run(Options const& options, std::function<int(World&)> const& train) {
   open_standard_streams();
   check(options);
-  if (RankPlace::any({})) return run_once(options, train);
+  if (SupervisedRank::any({})) return run_once(options, train);
   if (auto const place = detect(); place.size > 1) {
     check(place, options);
     if (options.engine == Engine::mpi) {  // MPI connects the peers, and ends all if one fails
-      auto world = placed_world(place, options, Engine::mpi);
+      auto world = launched_world(place, options, Engine::mpi);
       StopWatch const watch(options.on_signal);
       world.stop_request = watch.request();
       return train(world);
     }
-    if (options.engine == Engine::store || !place.one_host()) return run_spread_rank(place, options, train);
-    return run_joined_rank(place, options, train);
+    if (options.engine == Engine::store || !place.one_host()) return run_multi_host_rank(place, options, train);
+    return run_single_host_rank(place, options, train);
   }
   if (options.nproc > 1) return supervise(options);
   if (options.threads > 1) return run_threads(options, train);

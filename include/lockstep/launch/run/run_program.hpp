@@ -17,7 +17,7 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/detail/file.hpp>
+#include <lockstep/launch/detail/file_descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
@@ -41,12 +41,12 @@ class ChildStream {
       throw ConfigError(std::string("launch: a program's output needs a pipe, which the system refuses: ") +
                         std::strerror(errno));
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    read_ = File(ends[0]);
-    write_ = File(ends[1]);
+    read_ = FileDescriptor(ends[0]);
+    write_ = FileDescriptor(ends[1]);
   }
   [[nodiscard]] int write_end() const noexcept { return write_.get(); }
   [[nodiscard]] int read_end() const noexcept { return read_.get(); }
-  void close_write_end() { write_ = File(); }
+  void close_write_end() { write_ = FileDescriptor(); }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
   /// Passes on each complete line. Returns false if there was nothing to read.
@@ -70,7 +70,7 @@ class ChildStream {
   }
 
  private:
-  File read_, write_;
+  FileDescriptor read_, write_;
   std::string line_;
   bool open_ = true;
 };

@@ -72,7 +72,7 @@ struct ControlPage {
     }
   }
   /// Marks a rank as lost whose process is gone for an unknown reason. Does nothing if the rank's end is already known.
-  void lose(int rank) noexcept {
+  void mark_lost(int rank) noexcept {
     auto& state = (*this)[rank].state;
     auto before = state.load(std::memory_order_acquire);
     if (before == detail::RankState::ended || before == detail::RankState::failed) return;
@@ -82,7 +82,7 @@ struct ControlPage {
   }
   /// Returns true for the first caller, which then reports the failure to the user.
   [[nodiscard]] bool report_once() noexcept { return reported_.exchange(1, std::memory_order_acq_rel) == 0; }
-  /// Returns true once `end` or `lose` was called for the rank.
+  /// Returns true once `end` or `mark_lost` was called for the rank.
   [[nodiscard]] bool has_ended(int rank) const noexcept {
     auto const state = (*this)[rank].state.load(std::memory_order_acquire);
     return state != detail::RankState::absent && state != detail::RankState::running;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include <lockstep/launch/detail/rank_place.hpp>
+#include <lockstep/launch/detail/supervised_rank.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/run/detail/rank_main.hpp>
 #include <lockstep/launch/run/detail/stop_watch.hpp>
@@ -19,7 +19,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 /// rank has joined.
 /// @returns `train`'s exit code, or the exit code for its exception
 /// @throws ConfigError if the supervisor or its memory is gone
-inline int run_process_rank(RankPlace const& place, Options const& options, std::function<int(World&)> const& train) {
+inline int run_process_rank(SupervisedRank const& place, Options const& options,
+                            std::function<int(World&)> const& train) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != place.supervisor)  // it died before the line above, or is not our parent
     throw ConfigError(

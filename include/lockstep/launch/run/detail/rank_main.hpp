@@ -31,8 +31,8 @@ inline int rank_main(World& world, std::function<int(World&)> const& train) {
   } catch (...) {
     message = "an exception of unknown type";
   }
-  bool const answers = world.stop_request && StopRequest::is_answer(code);
-  control.end_itself(world.rank, answers ? 0 : code, 0, message);
+  bool const stopped_on_request = world.stop_request && StopRequest::is_stop_exit_code(code);
+  control.end_itself(world.rank, stopped_on_request ? 0 : code, 0, message);
   return code;
 }
 
