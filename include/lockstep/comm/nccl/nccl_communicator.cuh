@@ -10,7 +10,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/engine/connect.hpp>
-#include <lockstep/comm/nccl/detail/rank_nccl.cuh>
+#include <lockstep/comm/nccl/detail/nccl_rank.cuh>
 #include <lockstep/comm/store/store_communicator.hpp>
 #endif
 
@@ -39,18 +39,19 @@ class NcclCommunicator {
   NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(world, host_engine(world), gpu) {}
   /// Uses the current GPU, and the caller's engine that connects the same ranks, for example MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
-      : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
+      : self_(std::make_shared<detail::NcclRank>(world, std::move(host))) {}
 
   /// Uses GPU `gpu` and the caller's host engine.
   NcclCommunicator(launch::World const& world, AnyCommunicator host, int gpu)
       : NcclCommunicator(on(gpu, world), std::move(host)) {}
 
   /// Returns a GPU's PCI bus id, by which NCCL tells the GPUs of a host apart. @throws CudaError
-  [[nodiscard]] static std::string place_of(int gpu) {
+  [[nodiscard]] static std::string pci_bus_id(int gpu) {
     char text[32] = {};
     memory::check_cuda(cudaDeviceGetPCIBusId(text, sizeof text, gpu), "cudaDeviceGetPCIBusId");
     return text;
   }
+  [[deprecated("pci_bus_id")]] [[nodiscard]] static std::string place_of(int gpu) { return pci_bus_id(gpu); }
   /// Returns the engine that connects the ranks of a world in host memory: the store if they are on several hosts.
   [[nodiscard]] static AnyCommunicator host_engine(launch::World const& world) {
     return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
@@ -100,10 +101,10 @@ class NcclCommunicator {
 
  private:
   struct Owner {
-    std::shared_ptr<detail::RankNccl> self;
+    std::shared_ptr<detail::NcclRank> self;
     void* registration;
   };
-  explicit NcclCommunicator(std::shared_ptr<detail::RankNccl> self) : self_(std::move(self)) {}
+  explicit NcclCommunicator(std::shared_ptr<detail::NcclRank> self) : self_(std::move(self)) {}
   static int default_gpu(launch::World const& world) {
     int gpus = 0;
     memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
@@ -118,7 +119,7 @@ class NcclCommunicator {
     mine->self->free(data, mine->registration);
   }
 
-  std::shared_ptr<detail::RankNccl> self_;
+  std::shared_ptr<detail::NcclRank> self_;
 };
 static_assert(Communicator<NcclCommunicator>);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <lockstep/comm/communicator.hpp>
-#include <lockstep/comm/store/detail/rank_store.hpp>
+#include <lockstep/comm/store/detail/store_rank.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
@@ -17,7 +17,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 class StoreCommunicator {
  public:
   /// @throws ConfigError if the world uses another engine
-  explicit StoreCommunicator(launch::World const& world) : self_(std::make_unique<detail::RankStore>(checked(world))) {}
+  explicit StoreCommunicator(launch::World const& world) : self_(std::make_unique<detail::StoreRank>(checked(world))) {}
 
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
@@ -34,7 +34,7 @@ class StoreCommunicator {
   [[nodiscard]] StoreCommunicator split(int color, int key) { return StoreCommunicator(self_->split(color, key)); }
 
  private:
-  explicit StoreCommunicator(std::unique_ptr<detail::RankStore> self) : self_(std::move(self)) {}
+  explicit StoreCommunicator(std::unique_ptr<detail::StoreRank> self) : self_(std::move(self)) {}
   static launch::World const& checked(launch::World const& world) {
     if (!world.store)
       throw ConfigError(std::string("StoreCommunicator: this run's ranks are connected by the engine '") +
@@ -42,7 +42,7 @@ class StoreCommunicator {
     return world;
   }
 
-  std::unique_ptr<detail::RankStore> self_;
+  std::unique_ptr<detail::StoreRank> self_;
 };
 static_assert(Communicator<StoreCommunicator>);
 

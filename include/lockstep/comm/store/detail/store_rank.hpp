@@ -26,11 +26,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 /// One rank of a group that a store connects. In each operation every rank contributes its descriptor, its piggybacked
 /// doubles and its input. It receives all contributions and computes its own result. Larger operations are split into
 /// chunks that fit a part of the store.
-class RankStore {
+class StoreRank {
  public:
-  explicit RankStore(launch::World const& world) : RankStore(world, "all", first_ranks(world.size)) {}
-  RankStore(RankStore const&) = delete;
-  RankStore& operator=(RankStore const&) = delete;
+  explicit StoreRank(launch::World const& world) : StoreRank(world, "all", first_ranks(world.size)) {}
+  StoreRank(StoreRank const&) = delete;
+  StoreRank& operator=(StoreRank const&) = delete;
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(members_.size()); }
@@ -41,14 +41,14 @@ class RankStore {
     operation.finished_seconds = 0;
     operations_.push_back(&operation);
     if (failure_) return;
-    guarded([&] { contribute(operation, first_ + static_cast<std::uint32_t>(operations_.size()) - 1, 0); });
+    keep_error([&] { contribute(operation, oldest_ + static_cast<std::uint32_t>(operations_.size()) - 1, 0); });
     progress();
   }
 
   void progress() {
     while (!failure_ && !operations_.empty()) {
       bool advanced = false;
-      guarded([&] { advanced = advance(); });
+      keep_error([&] { advanced = advance(); });
       if (!advanced) return;
     }
   }
@@ -60,7 +60,7 @@ class RankStore {
   }
 
   /// Creates the communicator of the ranks with this color.   @collective
-  [[nodiscard]] std::unique_ptr<RankStore> split(int color, int key) {
+  [[nodiscard]] std::unique_ptr<StoreRank> split(int color, int key) {
     struct Entry {
       int color, key;
     };
@@ -80,12 +80,12 @@ class RankStore {
       return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
     });
     for (auto& r : order) r = members_[static_cast<std::size_t>(r)];
-    auto const name = name_ + "." + std::to_string(first_) + ":" + std::to_string(color);  // equal only on its ranks
-    return std::unique_ptr<RankStore>(new RankStore(watch_.world(), name, std::move(order)));
+    auto const name = name_ + "." + std::to_string(oldest_) + ":" + std::to_string(color);  // equal only on its ranks
+    return std::unique_ptr<StoreRank>(new StoreRank(watch_.world(), name, std::move(order)));
   }
 
  private:
-  RankStore(launch::World const& world, std::string name, std::vector<int> members)
+  StoreRank(launch::World const& world, std::string name, std::vector<int> members)
       : name_(std::move(name)),
         members_(std::move(members)),
         watch_(world, members_),
@@ -103,7 +103,7 @@ class RankStore {
     return all;
   }
 
-  [[nodiscard]] std::string name_of(std::uint32_t number, Index chunk) const {
+  [[nodiscard]] std::string key_of(std::uint32_t number, Index chunk) const {
     return name_ + "/" + std::to_string(number) + "/" + std::to_string(chunk);
   }
   [[nodiscard]] Index chunk_elements(CollectiveOperation const& operation) const noexcept {
@@ -138,7 +138,7 @@ class RankStore {
       add(static_cast<std::byte const*>(input_of(operation)) +
               (part * operation.count + begin) * element_bytes(operation),
           static_cast<std::size_t>(count * element_bytes(operation)));
-    store_.contribute(name_of(number, chunk), message_, size(), [this](auto const& sent) {
+    store_.contribute(key_of(number, chunk), message_, size(), [this](auto const& sent) {
       watch_.wait_until(
           sent, [this] { return describe_wait(); }, [] { return std::vector{0}; });  // rank 0 owns the store
     });
@@ -146,7 +146,7 @@ class RankStore {
 
   /// Advances the oldest operation by one chunk if all contributions have arrived.
   bool advance() {
-    bool const arrived = store_.gathered(name_of(first_, chunk_), [&](launch::Store::Part part) {
+    bool const arrived = store_.gathered(key_of(oldest_, chunk_), [&](launch::Store::Part part) {
       contributions_[static_cast<std::size_t>(group_ranks_[static_cast<std::size_t>(part.rank)])].assign(part.bytes);
     });
     if (!arrived) return false;
@@ -164,12 +164,12 @@ class RankStore {
     }
     compute(operation, header_bytes);
     if ((chunk_ + 1) * chunk_elements(operation) < largest_part(operation)) {
-      contribute(operation, first_, ++chunk_);
+      contribute(operation, oldest_, ++chunk_);
       return true;
     }
     operation.finished_seconds = Clock::seconds();
     operations_.pop_front();
-    ++first_;
+    ++oldest_;
     chunk_ = 0;
     return true;
   }
@@ -200,7 +200,7 @@ class RankStore {
   void throw_if_mismatched(CollectiveOperation const& operation) const {
     Descriptor other;
     auto const message = mismatch_message(
-        "operation " + std::to_string(first_), rank_, size(), descriptor_of(operation, rank_),
+        "operation " + std::to_string(oldest_), rank_, size(), descriptor_of(operation, rank_),
         [&](int r) { return watch_.rank_name(r); },
         [&](int r) {
           std::memcpy(&other, contributions_[static_cast<std::size_t>(r)].data(), sizeof other);
@@ -211,7 +211,7 @@ class RankStore {
 
   /// Keeps an error for the next wait. Replaces a store that cannot be reached by the lost rank that explains it.
   template <class F>
-  void guarded(F const& f) {
+  void keep_error(F const& f) {
     try {
       try {
         f();
@@ -233,12 +233,12 @@ class RankStore {
       if (failure_) std::rethrow_exception(failure_);
       if (condition()) return;
       if (operations_.empty()) throw ConfigError("Communicator::wait: the operation was never started");
-      auto const number = first_;
+      auto const number = oldest_;
       try {
         watch_.wait_until(
             [&] {
               progress();
-              return failure_ || first_ != number;
+              return failure_ || oldest_ != number;
             },
             [&] { return describe_wait(); }, [&] { return missing(); });
       } catch (CommunicationError const&) {
@@ -247,14 +247,14 @@ class RankStore {
     }
   }
   [[nodiscard]] std::string describe_wait() const {
-    return "operation " + std::to_string(first_) +
+    return "operation " + std::to_string(oldest_) +
            (operations_.empty() ? "" : " (" + describe(descriptor_of(*operations_.front(), rank_)) + ")");
   }
   /// Returns the group's ranks that have not reached the oldest operation; rank 0 if the store does not answer.
   [[nodiscard]] std::vector<int> missing() {
     try {
       auto const rank_lost = [this] { return watch_.lost_rank() >= 0; };
-      if (auto late = store_.missing(name_of(first_, chunk_), members_, rank_lost)) return std::move(*late);
+      if (auto late = store_.missing(key_of(oldest_, chunk_), members_, rank_lost)) return std::move(*late);
     } catch (CommunicationError const& error) {
       watch_.throw_with_cause(error.what(), describe_wait());
     }
@@ -268,7 +268,7 @@ class RankStore {
   std::vector<int> group_ranks_;  // rank in the group for each rank of the run, or -1
   int rank_ = 0;
   std::deque<CollectiveOperation*> operations_;  // from the oldest incomplete one to the newest
-  std::uint32_t first_ = 0;                      // number of the oldest operation
+  std::uint32_t oldest_ = 0;                     // number of the oldest operation
   Index chunk_ = 0;                              // its current chunk
   std::string message_;
   std::vector<std::string> contributions_;  // by rank of the group
