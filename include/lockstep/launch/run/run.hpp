@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -7,20 +12,30 @@
 #include <type_traits>
 #include <utility>
 
+#include <lockstep/launch/detail/supervised_rank.hpp>
 #include <lockstep/launch/environment/environment.hpp>
+#include <lockstep/launch/options.hpp>
 #include <lockstep/launch/run/detail/launched_world.hpp>
 #include <lockstep/launch/run/detail/multi_host_rank.hpp>
-#include <lockstep/launch/run/detail/process_rank.hpp>
+#include <lockstep/launch/run/detail/rank_main.hpp>
 #include <lockstep/launch/run/detail/single_host_rank.hpp>
-#include <lockstep/launch/run/detail/standard_streams.hpp>
 #include <lockstep/launch/run/detail/stop_watch.hpp>
 #include <lockstep/launch/run/detail/thread_ranks.hpp>
 #include <lockstep/launch/run/supervisor.hpp>
 #include <lockstep/launch/stop_request.hpp>
+#include <lockstep/launch/world.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 namespace detail {
+
+/// Opens /dev/null for each standard stream that is closed. Otherwise the next file would become that stream, and
+/// output would be written into it.
+inline void open_standard_streams() noexcept {
+  for (int stream = 0; stream <= 2; ++stream)
+    if (::fcntl(stream, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // takes the lowest number
+}
+
 inline void check(Options const& options) {
   auto const refuse = [](std::string const& what) { throw ConfigError("launch::run: " + what); };
   for (auto const& [name, count] : {std::pair{"nproc", options.nproc}, std::pair{"threads", options.threads}})
@@ -39,6 +54,26 @@ inline int supervise(Options const& options) {
     auto const code = supervisor.watch();
     if (!supervisor.should_restart()) return code;
   }
+}
+
+/// Runs `train` as one rank of a supervisor. The supervisor reports errors once for all ranks. Throws nothing once the
+/// rank has joined.
+/// @returns `train`'s exit code, or the exit code for its exception
+/// @throws ConfigError if the supervisor or its memory is gone
+inline int run_process_rank(SupervisedRank const& place, Options const& options,
+                            std::function<int(World&)> const& train) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != place.supervisor)  // it died before the line above, or is not our parent
+    throw ConfigError(
+        "launch: process " + std::to_string(place.supervisor) +
+        " (LOCKSTEP_SUPERVISOR) is not the parent of this one: it has ended, or the LOCKSTEP_* variables were "
+        "inherited from another program; unset them, or start with --nproc N");
+  auto const segment = SharedSegment::attach(place.memory, place.size, place.job);
+  World world{place.rank, place.size, place.rank,     place.size,   Engine::process,
+              place.job,  segment,    options.limits, options.warn, place.restarts};
+  StopWatch const watch(options.on_signal);
+  world.stop_request = watch.request();
+  return rank_main(world, train);
 }
 
 /// Runs `train` as a rank that another process started.

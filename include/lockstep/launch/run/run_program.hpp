@@ -102,7 +102,7 @@ inline ProgramEnd run_program(std::vector<std::string> const& arguments,
   for (auto& stream : streams) stream.close_write_end();
 
   ProgramEnd end;
-  auto const tell = [&](std::size_t i) {
+  auto const forward_from = [&](std::size_t i) {
     return [&, i](std::string const& text) {
       if (i == 1) end.last_error = text;
       line(static_cast<int>(i) + 1, text);
@@ -110,7 +110,7 @@ inline ProgramEnd run_program(std::vector<std::string> const& arguments,
   };
   auto const drain = [&] {
     bool any = false;
-    for (std::size_t i = 0; i < streams.size(); ++i) any |= streams[i].read_lines(tell(i));
+    for (std::size_t i = 0; i < streams.size(); ++i) any |= streams[i].read_lines(forward_from(i));
     return any;
   };
   int status = 0;
@@ -127,7 +127,7 @@ inline ProgramEnd run_program(std::vector<std::string> const& arguments,
   end.seconds = Clock::seconds() - began;
   while (drain()) {
   }
-  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].end_line(tell(i));
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].end_line(forward_from(i));
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   end.peak_resident_bytes = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
   return end;
