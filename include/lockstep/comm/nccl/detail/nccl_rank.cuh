@@ -203,8 +203,7 @@ class NcclRank {
     if (!operation.piggybacked_scalars.empty())
       throw ConfigError(
           "NcclCommunicator::start: the doubles of `piggybacked_scalars` go over the host, and cannot be recorded with "
-          "the "
-          "operation");
+          "the operation");
     recorded_ = true;  // from now on aborts use a thread of their own: this one must not wait for the device
     Step step;
     set_header(step, operation);
