@@ -189,9 +189,9 @@ struct DistributedDataParallel {
       replica_.for_shards(0, f);
     }
     void all_reduce(std::span<double> numbers) {
-      comm::CollectiveOperation piece{
+      comm::CollectiveOperation operation{
           ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Reduction::sum, {}};
-      communicator_.start(piece);
+      communicator_.start(operation);
       communicator_.finish();
     }
 
@@ -219,10 +219,10 @@ struct DistributedDataParallel {
       auto buffers = replica_.buffers();
       if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
-      comm::CollectiveOperation piece{
+      comm::CollectiveOperation operation{
           ElementType::float32, buffers.data(), std::ssize(buffers), comm::Reduction::average, {}};
-      if (buffer_policy_ == BufferPolicy::first) piece.collective = comm::Collective::broadcast;
-      communicator_.start(piece);
+      if (buffer_policy_ == BufferPolicy::first) operation.collective = comm::Collective::broadcast;
+      communicator_.start(operation);
       communicator_.finish();
       replica_.set_buffers(buffers);
     }

@@ -39,8 +39,9 @@ class DeviceReduction {
                  &ready_parameters_);
     buckets_.begin_step();
     for (auto const& [offset, count] : ready_parameters_)
-      fill(offset, count,
-           [this](std::size_t i, comm::CollectiveOperation& piece) { communicator_.start_after(piece, events_[i]); });
+      fill(offset, count, [this](std::size_t i, comm::CollectiveOperation& operation) {
+        communicator_.start_after(operation, events_[i]);
+      });
   }
   /// Starts the sums of buckets that no pass has filled, then of the loss. Waits for the passes.
   void start_remaining() {
@@ -50,7 +51,7 @@ class DeviceReduction {
     auto& end = events_.back();
     replica_.device().record(end);
     buckets_.start_remaining(
-        [&](std::size_t, comm::CollectiveOperation& piece) { communicator_.start_after(piece, end); });
+        [&](std::size_t, comm::CollectiveOperation& operation) { communicator_.start_after(operation, end); });
     totals_ = {.type = ElementType::float64, .data = replica_.device().summed().totals, .count = 2};
     communicator_.start_after(totals_, end);
     replica_.device().await(end, [this] { communicator_.progress(); });

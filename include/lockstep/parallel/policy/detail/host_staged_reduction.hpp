@@ -65,7 +65,7 @@ class HostStagedReduction {
         communicator_, buckets_.size(),
         [this](std::size_t i) -> comm::CollectiveOperation& {
           if (i == 0) set_loss();
-          return buckets_.ready_piece(i, Clock::seconds());
+          return buckets_.ready_operation(i, Clock::seconds());
         },
         [this](std::size_t i) { return Exchange::slice(replica_.gradient_data(), buckets_.own_range_of(i)); },
         [&] {
