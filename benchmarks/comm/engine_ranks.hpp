@@ -78,7 +78,7 @@ class EngineRank {
     auto const middle = times_.begin() + static_cast<std::ptrdiff_t>(times_.size() / 2);
     std::nth_element(times_.begin(), middle, times_.end());
     double longest = *middle * 1e-9;
-    lockstep::comm::all_reduce(communicator_, std::span(&longest, 1), lockstep::comm::Operation::max).wait();
+    lockstep::comm::all_reduce(communicator_, std::span(&longest, 1), lockstep::comm::Reduction::max).wait();
     return longest;
   }
 

@@ -245,6 +245,7 @@
 #include <lockstep/optim/step_scalars.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
+#include <lockstep/launch/deprecated.hpp>
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/launch/environment/launcher.hpp>
 #include <lockstep/launch/options.hpp>
@@ -258,6 +259,7 @@
 #include <lockstep/comm/collectives/broadcast.hpp>
 #include <lockstep/comm/collectives/reduce_scatter.hpp>
 #include <lockstep/comm/communicator.hpp>
+#include <lockstep/comm/deprecated.hpp>
 #include <lockstep/comm/engine/any_communicator.hpp>
 #include <lockstep/comm/operation.hpp>
 #include <lockstep/comm/work.hpp>

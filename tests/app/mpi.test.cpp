@@ -52,11 +52,11 @@ std::string trained(comm::AnyCommunicator communicator) {
 int add_up(app::Training<app::Options>& training) {
   auto communicator = app::detail::connect(training.world());
   std::vector<double> sum(1, training.world().rank + 1);
-  comm::Piece piece;
-  piece.type = ElementType::float64;
-  piece.data = sum.data();
-  piece.count = 1;
-  communicator.start(piece);
+  comm::CollectiveOperation operation;
+  operation.type = ElementType::float64;
+  operation.data = sum.data();
+  operation.count = 1;
+  communicator.start(operation);
   communicator.finish();
   auto const name = std::string(communicator.name());
   auto const sha256 = trained(std::move(communicator));

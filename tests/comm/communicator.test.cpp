@@ -15,10 +15,10 @@ struct Engine {
   int size() const { return 1; }
   char const* name() const { return "engine"; }
   memory::Block allocate(std::size_t) { return {}; }
-  void start(comm::Piece&) {}
+  void start(comm::CollectiveOperation&) {}
   void progress() {}
   void finish() requires can_finish {}
-  void wait(comm::Piece const&) {}
+  void wait(comm::CollectiveOperation const&) {}
   Engine split(int, int) { return {}; }
 };
 

@@ -62,8 +62,8 @@ enum class Memory { allocated, own, mixed };
 template <class T>
 class Case {
  public:
-  Case(comm::AnyCommunicator& c, Memory memory, Index count, Index offset, std::size_t riders, std::uint64_t salt)
-      : rank_(c.rank()), size_(c.size()), count_(count), salt_(salt), rider_(riders) {
+  Case(comm::AnyCommunicator& c, Memory memory, Index count, Index offset, std::size_t scalars, std::uint64_t salt)
+      : rank_(c.rank()), size_(c.size()), count_(count), salt_(salt), scalars_(scalars) {
     auto const elements = static_cast<std::size_t>(count + offset + 2);
     block_ = c.allocate(elements * sizeof(T));  // collective, so called by all ranks in every case
     bool const own = memory == Memory::own || (memory == Memory::mixed && rank_ % 2 == 1);
@@ -74,39 +74,40 @@ class Case {
   Case(Case const&) = delete;
   Case& operator=(Case const&) = delete;
 
-  comm::Piece& piece() { return piece_; }
+  comm::CollectiveOperation& operation() { return operation_; }
 
   void fill() {
     begin_[-1] = begin_[count_] = guard;
     for (Index i = 0; i < count_; ++i) begin_[i] = input<T>(rank_, i, salt_);
-    for (std::size_t i = 0; i < rider_.size(); ++i) rider_[i] = rider(rank_, i);
-    piece_ = {lockstep::element_type_of<T>, begin_, count_, comm::Operation::sum, rider_};
+    for (std::size_t i = 0; i < scalars_.size(); ++i) scalars_[i] = scalar(rank_, i);
+    operation_ = {lockstep::element_type_of<T>, begin_, count_, comm::Reduction::sum, scalars_};
   }
 
   void check(std::string const& what) const {
     for (Index i = 0; i < count_; ++i)
       if (!same_bits(begin_[i], tree(0, size_, [&](int r) { return input<T>(r, i, salt_); })))
         fail(what + ": element " + std::to_string(i) + " of " + std::to_string(count_) + " differs from the tree sum");
-    for (std::size_t i = 0; i < rider_.size(); ++i)
-      if (!same_bits(rider_[i], tree(0, size_, [&](int r) { return rider(r, i); })))
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+      if (!same_bits(scalars_[i], tree(0, size_, [&](int r) { return scalar(r, i); })))
         fail(what + ": piggybacked scalar " + std::to_string(i) + " differs from the tree sum");
     if (!same_bits(begin_[-1], guard) || !same_bits(begin_[count_], guard))
       fail(what + ": wrote outside of the memory");
-    if (piece_.started_seconds <= 0 || piece_.finished_seconds < piece_.started_seconds) fail(what + ": time stamps");
+    if (operation_.started_seconds <= 0 || operation_.finished_seconds < operation_.started_seconds)
+      fail(what + ": time stamps");
   }
 
  private:
   static constexpr T guard = T{1234.5};
-  double rider(int rank, std::size_t i) const { return input<double>(rank, static_cast<Index>(i) + 1000, salt_); }
+  double scalar(int rank, std::size_t i) const { return input<double>(rank, static_cast<Index>(i) + 1000, salt_); }
 
   int rank_, size_;
   Index count_;
   std::uint64_t salt_;
-  std::vector<double> rider_;
+  std::vector<double> scalars_;
   lockstep::memory::Block block_;
   std::vector<T> own_;
   T* begin_ = nullptr;
-  comm::Piece piece_;
+  comm::CollectiveOperation operation_;
 };
 
 template <class T>
@@ -115,11 +116,11 @@ void sums_are_the_tree(comm::AnyCommunicator& c) {
   for (auto const memory : {Memory::allocated, Memory::own, Memory::mixed})
     for (Index const count : {0, 1, 15, 16, 17, 32, 33, 64, 65, 512, 513, 1000, 1024, 1025, 65536, 65537, 200001})
       for (Index const offset : {0, 1, 5})
-        for (std::size_t const riders : {0U, 1U, 16U}) {
+        for (std::size_t const scalars : {0U, 1U, 16U}) {
           // offsets and piggybacked scalars matter only for small ones
-          if (count > 2000 && (offset != 1 || riders != 1)) continue;
-          Case<T> one(c, memory, count, offset, riders, ++salt);
-          c.start(one.piece());
+          if (count > 2000 && (offset != 1 || scalars != 1)) continue;
+          Case<T> one(c, memory, count, offset, scalars, ++salt);
+          c.start(one.operation());
           c.finish();
           one.check(std::string(lockstep::name(lockstep::element_type_of<T>)) + ", memory " +
                     std::to_string(static_cast<int>(memory)) + ", offset " + std::to_string(offset));
@@ -128,24 +129,24 @@ void sums_are_the_tree(comm::AnyCommunicator& c) {
 
 /// More operations than any ring holds, of all kinds, with progress in between; repeated on equal memory.
 inline void many_pieces_are_under_way(comm::AnyCommunicator& c) {
-  constexpr std::uint64_t pieces = 150;
+  constexpr std::uint64_t operations = 150;
   std::vector<std::unique_ptr<Case<float>>> cases;
-  for (std::uint64_t i = 0; i < pieces; ++i)
+  for (std::uint64_t i = 0; i < operations; ++i)
     cases.push_back(std::make_unique<Case<float>>(c, static_cast<Memory>(i % 3),
                                                   static_cast<Index>(i * i * 7 % 3000) * (i % 40 == 9 ? 50 : 1),
                                                   static_cast<Index>(i % 4), i % 17, i));
   for (int round = 0; round < 2; ++round) {
     for (auto& one : cases) {
       one->fill();
-      c.start(one->piece());
+      c.start(one->operation());
       if (c.rank() == 1) c.progress();
     }
     c.finish();
     double before = 0;
     for (auto& one : cases) {
       one->check("many pieces");
-      require(one->piece().finished_seconds >= before, "pieces complete in the order in which they were started");
-      before = one->piece().finished_seconds;
+      require(one->operation().finished_seconds >= before, "pieces complete in the order in which they were started");
+      before = one->operation().finished_seconds;
     }
   }
 }
@@ -154,12 +155,12 @@ inline void many_pieces_are_under_way(comm::AnyCommunicator& c) {
 inline void pieces_are_started_again(comm::AnyCommunicator& c) {
   float x = 0;
   auto const sum = static_cast<float>(c.size());
-  comm::Piece piece{lockstep::ElementType::float32, &x, 1, comm::Operation::sum, {}};
+  comm::CollectiveOperation operation{lockstep::ElementType::float32, &x, 1, comm::Reduction::sum, {}};
   for (int round = 0; round < 20; ++round) {
     x = 1;
-    c.start(piece);
-    require(!piece.complete() || x == sum, "a piece that was started again is complete too early");
-    c.wait(piece);
+    c.start(operation);
+    require(!operation.complete() || x == sum, "a piece that was started again is complete too early");
+    c.wait(operation);
     require(x == sum, "a piece that was started again");
   }
 }
@@ -167,15 +168,16 @@ inline void pieces_are_started_again(comm::AnyCommunicator& c) {
 inline void max_spreads_nan(comm::AnyCommunicator& c) {
   for (Index const count : {3, 5000}) {
     std::vector<float> x(static_cast<std::size_t>(count), static_cast<float>(c.rank()));
-    double rider = 1;
+    double scalar = 1;
     x[1] = -x[0];
     if (c.rank() == c.size() - 1) x[2] = std::numeric_limits<float>::quiet_NaN();
-    comm::Piece piece{lockstep::ElementType::float32, x.data(), count, comm::Operation::max, {&rider, 1}};
-    c.start(piece);
+    comm::CollectiveOperation operation{
+        lockstep::ElementType::float32, x.data(), count, comm::Reduction::max, {&scalar, 1}};
+    c.start(operation);
     c.finish();
     require(x[0] == static_cast<float>(c.size() - 1) && x[1] == 0, "max");
     require(std::isnan(x[2]), "max propagates NaN");
-    require(rider == c.size(), "piggybacked scalars are summed, for any operation");
+    require(scalar == c.size(), "piggybacked scalars are summed, for any operation");
   }
 }
 
@@ -209,13 +211,13 @@ inline void bytes_move(comm::AnyCommunicator& c) {
   }
 }
 
-inline void allocations_are_zeroed_and_apart(comm::AnyCommunicator& c) {
+inline void allocations_are_zeroed_and_disjoint(comm::AnyCommunicator& c) {
   require(c.allocate(0).data() == nullptr, "no memory for no bytes");
   for (std::size_t const bytes : {1U, 4096U, 5000U, 3U << 20}) {
     for (int again = 0; again < 2; ++again) {
       auto const a = c.allocate(bytes), b = c.allocate(bytes);
       require(reinterpret_cast<std::uintptr_t>(a.data()) % 64 == 0 && a.bytes() == bytes, "alignment and size");
-      require(a.data() + bytes <= b.data() || b.data() + bytes <= a.data(), "blocks are apart");
+      require(a.data() + bytes <= b.data() || b.data() + bytes <= a.data(), "blocks are disjoint");
       for (auto const* block : {&a, &b}) {
         for (std::size_t i = 0; i < bytes; ++i)
           require(block->data()[i] == std::byte{0}, "memory is zeroed, used before or not");
@@ -245,19 +247,20 @@ void refuses(F&& f, std::string const& part) {
 /// A refused operation never leaves its rank: the communicator remains usable.
 inline void impossible_pieces_are_refused(comm::AnyCommunicator& c) {
   std::vector<float> x(4);
-  std::vector<double> riders(17);
+  std::vector<double> scalars(17);
   using lockstep::ElementType;
-  comm::Piece negative{ElementType::float32, x.data(), -1, comm::Operation::sum, {}};
-  comm::Piece nothing{ElementType::float32, nullptr, 1, comm::Operation::sum, {}};
-  comm::Piece askew{ElementType::float32, reinterpret_cast<char*>(x.data()) + 1, 1, comm::Operation::sum, {}};
-  comm::Piece crowded{ElementType::float32, x.data(), 1, comm::Operation::sum, riders};
+  comm::CollectiveOperation negative{ElementType::float32, x.data(), -1, comm::Reduction::sum, {}};
+  comm::CollectiveOperation nothing{ElementType::float32, nullptr, 1, comm::Reduction::sum, {}};
+  comm::CollectiveOperation askew{
+      ElementType::float32, reinterpret_cast<char*>(x.data()) + 1, 1, comm::Reduction::sum, {}};
+  comm::CollectiveOperation crowded{ElementType::float32, x.data(), 1, comm::Reduction::sum, scalars};
   refuses([&] { c.start(negative); }, "-1 elements");
   refuses([&] { c.start(nothing); }, "no memory");
   refuses([&] { c.start(askew); }, "not aligned");
   refuses([&] { c.start(crowded); }, "17 doubles");
   refuses([&] { c.broadcast(x.data(), 4, c.size()); }, "the root of a broadcast is " + std::to_string(c.size()));
   refuses([&] { c.broadcast(x.data(), 4, -1); }, "the root of a broadcast is -1");
-  comm::Piece const forgotten{ElementType::float32, x.data(), 1, comm::Operation::sum, {}};
+  comm::CollectiveOperation const forgotten{ElementType::float32, x.data(), 1, comm::Reduction::sum, {}};
   if (c.size() > 1) refuses([&] { c.wait(forgotten); }, "the operation was never started");  // one rank never waits
   c.barrier();
 }
@@ -268,11 +271,11 @@ inline std::string digest(comm::AnyCommunicator& c) {
   for (Index const count : {7, 5000, 100003})
     for (auto const memory : {Memory::allocated, Memory::own}) {
       Case<float> one(c, memory, count, 1, 5, static_cast<std::uint64_t>(count));
-      c.start(one.piece());
+      c.start(one.operation());
       c.finish();
-      auto const* const bytes = static_cast<char const*>(one.piece().data);
+      auto const* const bytes = static_cast<char const*>(one.operation().data);
       out.append(bytes, static_cast<std::size_t>(count) * sizeof(float));
-      for (double const rider : one.piece().rider) out += std::to_string(rider);
+      for (double const scalars : one.operation().piggybacked_scalars) out += std::to_string(scalars);
     }
   return out;
 }
@@ -284,7 +287,7 @@ inline void keeps_its_promises(comm::AnyCommunicator& c) {
   pieces_are_started_again(c);
   max_spreads_nan(c);
   bytes_move(c);
-  allocations_are_zeroed_and_apart(c);
+  allocations_are_zeroed_and_disjoint(c);
   impossible_pieces_are_refused(c);
 }
 
@@ -302,17 +305,18 @@ int allocates_nothing_when_steady(launch::World const& world, Count const& count
   auto c = comm::connect(world);
   auto const block = c.allocate(std::size_t{1} << 20);
   std::vector<float> own(100000);
-  std::array<double, 3> rider{};
-  std::array<comm::Piece, 40> pieces;
+  std::array<double, 3> scalars{};
+  std::array<comm::CollectiveOperation, 40> operations;
   auto const step = [&] {
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
+    for (std::size_t i = 0; i < operations.size(); ++i) {
       void* const data = i % 2 == 0 ? static_cast<void*>(block.data()) : own.data();
-      pieces[i] = {lockstep::ElementType::float32, static_cast<float*>(data) + i * 1000, static_cast<Index>(i * 25),
-                   comm::Operation::sum, rider};
-      c.start(pieces[i]);
+      operations[i] = {lockstep::ElementType::float32, static_cast<float*>(data) + i * 1000, static_cast<Index>(i * 25),
+                       comm::Reduction::sum, scalars};
+      c.start(operations[i]);
       c.progress();
     }
-    comm::Piece large{lockstep::ElementType::float32, own.data(), std::ssize(own), comm::Operation::sum, {}};
+    comm::CollectiveOperation large{
+        lockstep::ElementType::float32, own.data(), std::ssize(own), comm::Reduction::sum, {}};
     c.finish();
     c.start(large);
     c.finish();

@@ -28,20 +28,20 @@ inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
   using namespace lockstep;
   bool const other = c.rank() == 1;
   std::vector<double> x(64);
-  std::vector<double> riders(2);
-  comm::Piece piece{ElementType::float32, x.data(), 10, comm::Operation::sum, {}};
+  std::vector<double> scalars(2);
+  comm::CollectiveOperation operation{ElementType::float32, x.data(), 10, comm::Reduction::sum, {}};
   switch (kind) {
     case 0:
-      piece.count = other ? 11 : 10;
+      operation.count = other ? 11 : 10;
       break;
     case 1:
-      piece.type = other ? ElementType::float64 : ElementType::float32;
+      operation.type = other ? ElementType::float64 : ElementType::float32;
       break;
     case 2:
-      piece.operation = other ? comm::Operation::max : comm::Operation::sum;
+      operation.reduction = other ? comm::Reduction::max : comm::Reduction::sum;
       break;
     case 3:
-      piece.rider = {riders.data(), other ? 2U : 1U};
+      operation.piggybacked_scalars = {scalars.data(), other ? 2U : 1U};
       break;
     case 4:
       if (other) return c.barrier();
@@ -49,8 +49,8 @@ inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
     case 5:
       return c.broadcast(x.data(), 8, other ? 1 : 0);
     case 6:
-      return lockstep::comm::reduce_scatter(c, std::span(x.data(), 3), std::span(riders.data(), 1),
-                                            other ? comm::Operation::max : comm::Operation::sum)
+      return lockstep::comm::reduce_scatter(c, std::span(x.data(), 3), std::span(scalars.data(), 1),
+                                            other ? comm::Reduction::max : comm::Reduction::sum)
           .wait();
     case 7: {
       std::vector<lockstep::Index> counts{4, 4, 4};
@@ -63,7 +63,7 @@ inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
       return lockstep::comm::all_gather(c, std::span(x.data(), n), std::span(x.data() + 8, 3 * n)).wait();
     }
   }
-  c.start(piece);
+  c.start(operation);
   c.finish();
 }
 

@@ -17,24 +17,24 @@
 namespace lockstep_test {
 
 using comm::Collective;
-using comm::Operation;
-using comm::Piece;
+using comm::CollectiveOperation;
+using comm::Reduction;
 using lockstep::ElementType;
 
 inline constexpr ElementType all_types[] = {ElementType::float32, ElementType::float64, ElementType::bfloat16,
                                             ElementType::float16, ElementType::int32,   ElementType::int64,
                                             ElementType::uint8};
-inline constexpr Operation all_operations[] = {Operation::sum, Operation::average, Operation::max,
-                                               Operation::logical_or, Operation::logical_and};
+inline constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::average, Reduction::max,
+                                               Reduction::logical_or, Reduction::logical_and};
 
 inline bool whole(ElementType type) {
   return type == ElementType::int32 || type == ElementType::int64 || type == ElementType::uint8;
 }
-inline bool logical(Operation operation) {
-  return operation == Operation::logical_or || operation == Operation::logical_and;
+inline bool logical(Reduction reduction) {
+  return reduction == Reduction::logical_or || reduction == Reduction::logical_and;
 }
-inline bool allowed(ElementType type, Operation operation) {
-  return whole(type) ? operation != Operation::average : !logical(operation);
+inline bool allowed(ElementType type, Reduction reduction) {
+  return whole(type) ? reduction != Reduction::average : !logical(reduction);
 }
 
 /// Memory of elements of a run-time type, read and written as doubles.
@@ -90,26 +90,26 @@ inline double given(ElementType type, int rank, Index i) {
 
 /// Result of the ranks' elements i, in the accumulation type. float32 sums are rounded float64 sums, which is exact
 /// because 53 bits are more than twice 24.
-inline double combined(ElementType type, Operation operation, int ranks, Index i) {
+inline double combined(ElementType type, Reduction reduction, int ranks, Index i) {
   bool const in_float = !whole(type) && type != ElementType::float64;
   struct Term {
     double x;
-    Operation operation;
+    Reduction reduction;
     bool in_float;
     Term operator+(Term other) const {
-      double const both = operation == Operation::max           ? std::max(x, other.x)
-                          : operation == Operation::logical_or  ? std::max(x, other.x)
-                          : operation == Operation::logical_and ? std::min(x, other.x)
+      double const both = reduction == Reduction::max           ? std::max(x, other.x)
+                          : reduction == Reduction::logical_or  ? std::max(x, other.x)
+                          : reduction == Reduction::logical_and ? std::min(x, other.x)
                                                                 : x + other.x;
-      return {in_float ? static_cast<double>(static_cast<float>(both)) : both, operation, in_float};
+      return {in_float ? static_cast<double>(static_cast<float>(both)) : both, reduction, in_float};
     }
   };
   auto const total = tree(0, ranks, [&](int r) {
                        auto x = given(type, r, i);
                        if (type == ElementType::uint8) x = static_cast<std::uint8_t>(static_cast<std::int64_t>(x));
-                       return Term{logical(operation) ? (x != 0 ? 1.0 : 0.0) : x, operation, in_float};
+                       return Term{logical(reduction) ? (x != 0 ? 1.0 : 0.0) : x, reduction, in_float};
                      }).x;
-  if (operation != Operation::average) return total;
+  if (reduction != Reduction::average) return total;
   return in_float ? static_cast<double>(static_cast<float>(total) / static_cast<float>(ranks)) : total / ranks;
 }
 
@@ -130,40 +130,40 @@ class Place {
   std::byte* data_;
 };
 
-inline void expect_elements(Piece const& piece, Index first, int ranks, std::string const& what) {
-  Elements const result(piece.type, piece.data);
-  for (Index i = 0; i < piece.count; ++i) {
+inline void expect_elements(CollectiveOperation const& operation, Index first, int ranks, std::string const& what) {
+  Elements const result(operation.type, operation.data);
+  for (Index i = 0; i < operation.count; ++i) {
     alignas(8) std::byte memory[8];
-    Elements const expected(piece.type, memory);
-    expected.put(0, combined(piece.type, piece.operation, ranks, first + i));
-    auto const size = size_of(piece.type);
-    if (std::memcmp(memory, static_cast<std::byte*>(piece.data) + static_cast<std::size_t>(i) * size, size) != 0)
-      fail(what + " of " + lockstep::name(piece.type) + ", operation " +
-           std::to_string(static_cast<int>(piece.operation)) + ", element " + std::to_string(i) + " of " +
-           std::to_string(piece.count) + ": " + std::to_string(result.get(i)) + " for " +
+    Elements const expected(operation.type, memory);
+    expected.put(0, combined(operation.type, operation.reduction, ranks, first + i));
+    auto const size = size_of(operation.type);
+    if (std::memcmp(memory, static_cast<std::byte*>(operation.data) + static_cast<std::size_t>(i) * size, size) != 0)
+      fail(what + " of " + lockstep::name(operation.type) + ", operation " +
+           std::to_string(static_cast<int>(operation.reduction)) + ", element " + std::to_string(i) + " of " +
+           std::to_string(operation.count) + ": " + std::to_string(result.get(i)) + " for " +
            std::to_string(expected.get(0)));
   }
 }
 
-inline void one_reduction(comm::AnyCommunicator& c, ElementType type, Operation operation, Index count, Memory memory) {
+inline void one_reduction(comm::AnyCommunicator& c, ElementType type, Reduction reduction, Index count, Memory memory) {
   auto const ranks = c.size();
   Place const place(c, memory, type, count * ranks + count);
   Elements const in(type, place.data());
   auto const own = static_cast<std::size_t>(c.rank() * count) * size_of(type);
-  Piece reduce{type, place.data(), count, operation, {}};
+  CollectiveOperation reduce{type, place.data(), count, reduction, {}};
   for (Index i = 0; i < count; ++i) in.put(i, given(type, c.rank(), i));
   c.start(reduce);
   c.wait(reduce);
   expect_elements(reduce, 0, ranks, "all_reduce");
   for (bool const in_place : {false, true}) {
     for (Index i = 0; i < count * ranks; ++i) in.put(i, given(type, c.rank(), i));
-    auto* const apart = place.data() + static_cast<std::size_t>(count * ranks) * size_of(type);
-    Piece scatter{.type = type,
-                  .data = in_place ? place.data() + own : apart,
-                  .count = count,
-                  .operation = operation,
-                  .collective = Collective::reduce_scatter,
-                  .in = place.data()};
+    auto* const separate = place.data() + static_cast<std::size_t>(count * ranks) * size_of(type);
+    CollectiveOperation scatter{.type = type,
+                                .data = in_place ? place.data() + own : separate,
+                                .count = count,
+                                .reduction = reduction,
+                                .collective = Collective::reduce_scatter,
+                                .in = place.data()};
     c.start(scatter);
     c.wait(scatter);
     expect_elements(scatter, c.rank() * count, ranks, in_place ? "reduce_scatter in place" : "reduce_scatter");
@@ -173,15 +173,15 @@ inline void one_reduction(comm::AnyCommunicator& c, ElementType type, Operation 
 
 inline void every_operation_of_every_type(comm::AnyCommunicator& c) {
   for (auto const type : all_types)
-    for (auto const operation : all_operations) {
-      if (!allowed(type, operation)) continue;
+    for (auto const reduction : all_reductions) {
+      if (!allowed(type, reduction)) continue;
       for (Index const count : {0, 1, 33, 1500})
-        one_reduction(c, type, operation, count, static_cast<Memory>(count % 3));
-      one_reduction(c, type, operation, 31, Memory::own);
+        one_reduction(c, type, reduction, count, static_cast<Memory>(count % 3));
+      one_reduction(c, type, reduction, 31, Memory::own);
     }
   for (auto const memory : {Memory::allocated, Memory::own, Memory::mixed}) {
-    one_reduction(c, ElementType::float32, Operation::sum, 70001, memory);
-    one_reduction(c, ElementType::bfloat16, Operation::sum, 513, memory);
+    one_reduction(c, ElementType::float32, Reduction::sum, 70001, memory);
+    one_reduction(c, ElementType::bfloat16, Reduction::sum, 513, memory);
   }
 }
 
@@ -220,11 +220,11 @@ inline void work_is_waited_for(comm::AnyCommunicator& c) {
   float const ranks = static_cast<float>(c.size()), me = static_cast<float>(c.rank());
   {
     auto first = comm::all_reduce(c, a);
-    auto const second = comm::all_reduce(c, b, Operation::average);
+    auto const second = comm::all_reduce(c, b, Reduction::average);
     auto const third = comm::reduce_scatter(c, parts, share);
     third.wait();
     require(first.done(), "what was started before is complete too");
-    require(first.piece().finished_seconds <= second.piece().finished_seconds, "in order");
+    require(first.operation().finished_seconds <= second.operation().finished_seconds, "in order");
     require(a[99] == ranks && b[4999] == 2 && share[2] == 4.0 * c.size(), "their results");
     std::fill(a.begin(), a.end(), me);
     auto const last = comm::broadcast(c, a, c.size() - 1);
@@ -271,9 +271,10 @@ inline void impossible_operations_are_refused(comm::AnyCommunicator& c) {
   std::vector<float> x(8);
   std::vector<std::int32_t> n(8);
   std::vector<Index> counts(static_cast<std::size_t>(c.size()) + 1, 1);
-  refuses([&] { comm::all_reduce(c, x, Operation::logical_or).wait(); }, "needs integers");
-  refuses([&] { comm::all_reduce(c, n, Operation::average).wait(); }, "the average of int32");
-  Piece unequal{.data = x.data(), .count = 1, .collective = Collective::all_gather, .in = x.data(), .counts = counts};
+  refuses([&] { comm::all_reduce(c, x, Reduction::logical_or).wait(); }, "needs integers");
+  refuses([&] { comm::all_reduce(c, n, Reduction::average).wait(); }, "the average of int32");
+  CollectiveOperation unequal{
+      .data = x.data(), .count = 1, .collective = Collective::all_gather, .in = x.data(), .counts = counts};
   refuses([&] { c.start(unequal); }, "counts has " + std::to_string(c.size() + 1) + " entries");
   unequal.collective = Collective::broadcast;
   refuses([&] { c.start(unequal); }, "may be unequal");
@@ -282,11 +283,11 @@ inline void impossible_operations_are_refused(comm::AnyCommunicator& c) {
   unequal.counts = counts;
   unequal.collective = Collective::all_gather;
   refuses([&] { c.start(unequal); }, "-3 elements");
-  Piece ridden{.data = x.data(), .count = 1, .collective = Collective::broadcast};
-  double rider = 0;
-  ridden.rider = {&rider, 1};
-  refuses([&] { c.start(ridden); }, "only an all_reduce carries the doubles");
-  Piece nowhere{.data = x.data(), .count = 1, .collective = Collective::reduce_scatter};
+  CollectiveOperation with_scalars{.data = x.data(), .count = 1, .collective = Collective::broadcast};
+  double scalar = 0;
+  with_scalars.piggybacked_scalars = {&scalar, 1};
+  refuses([&] { c.start(with_scalars); }, "only an all_reduce carries the doubles");
+  CollectiveOperation nowhere{.data = x.data(), .count = 1, .collective = Collective::reduce_scatter};
   refuses([&] { c.start(nowhere); }, "in is null");
   try {
     comm::reduce_scatter(c, x, std::span(x.data(), 7)).wait();

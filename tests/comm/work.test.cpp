@@ -14,20 +14,20 @@ struct Slow {
   int asked = 0;
   bool fails = false;
   bool cannot = false;
-  comm::Piece* under_way = nullptr;
+  comm::CollectiveOperation* under_way = nullptr;
 
   int rank() const { return 0; }
   int size() const { return 1; }
   char const* name() const { return "slow"; }
   memory::Block allocate(std::size_t) { return {}; }
-  void start(comm::Piece& piece) { under_way = &piece; }
+  void start(comm::CollectiveOperation& operation) { under_way = &operation; }
   void progress() {
     if (++asked == 2) under_way->finished_seconds = 1;
   }
-  void wait(comm::Piece const& piece) {
+  void wait(comm::CollectiveOperation const& operation) {
     if (fails) throw CollectiveMismatch("no");
     if (cannot) throw ConfigError("not this");
-    while (!piece.complete()) progress();
+    while (!operation.complete()) progress();
   }
   void finish() {}
   Slow split(int, int) { return *this; }

@@ -45,10 +45,10 @@ int add_up(launch::World& world, long steps) {
   auto* const data = reinterpret_cast<float*>(memory.data());
   for (long step = 0; step != steps; ++step) {
     for (std::size_t i = 0; i < elements; ++i) data[i] = static_cast<float>(step % 100 + world.rank);
-    comm::Piece piece;
-    piece.data = data;
-    piece.count = static_cast<Index>(elements);
-    communicator.start(piece);
+    comm::CollectiveOperation operation;
+    operation.data = data;
+    operation.count = static_cast<Index>(elements);
+    communicator.start(operation);
     communicator.finish();
     auto const expected = static_cast<float>(world.size * (step % 100) + world.size * (world.size - 1) / 2);
     if (data[elements - 1] != expected) throw std::runtime_error("a wrong sum");

@@ -33,8 +33,8 @@ sockaddr_in loopback(std::uint16_t port) {
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return name;
 }
-wire::File tcp_socket() { return wire::File(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
-void send_all(wire::File const& file, std::string_view bytes) {
+wire::FileDescriptor tcp_socket() { return wire::FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+void send_all(wire::FileDescriptor const& file, std::string_view bytes) {
   while (!bytes.empty()) {
     auto const sent = ::send(file.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return;  // the peer has closed the connection
@@ -43,7 +43,7 @@ void send_all(wire::File const& file, std::string_view bytes) {
   ::shutdown(file.get(), SHUT_WR);
 }
 /// Reads until the peer closes the connection; returns false if it stays open.
-bool drained(wire::File const& file) {
+bool drained(wire::FileDescriptor const& file) {
   char buffer[4096];
   for (auto const deadline = deadline_in(20); wire::readable(file.get(), deadline);)
     if (::recv(file.get(), buffer, sizeof buffer, 0) <= 0) return true;
@@ -58,23 +58,22 @@ std::string reply(wire::StoreReply what, std::string_view key, std::string_view 
 }
 /// All requests of rank 1.
 std::string calls() {
-  wire::StoreHello hello;
-  hello.rank = 1;
-  hello.size = ranks;
-  hello.job = job;
-  wire::StoreEnd const end{1, 0, "no disk"};
-  return std::string(wire::store_bytes(hello)) + call(wire::StoreCall::set, "name", "value") +
+  wire::StoreHandshake handshake;
+  handshake.rank = 1;
+  handshake.size = ranks;
+  handshake.job = job;
+  wire::RankEnd const end{1, 0, "no disk"};
+  return std::string(wire::as_bytes(handshake)) + call(wire::StoreCall::set, "name", "value") +
          call(wire::StoreCall::get, "name", {}) + call(wire::StoreCall::add, "sum", {"\1\0\0\0\0\0\0\0", 8}) +
          call(wire::StoreCall::gather, "all", "part", ranks) + call(wire::StoreCall::contributors, "all", {}) +
-         call(wire::StoreCall::ended, {}, wire::store_bytes(end)) + call(wire::StoreCall::get, "never", {}) +
+         call(wire::StoreCall::ended, {}, wire::as_bytes(end)) + call(wire::StoreCall::get, "never", {}) +
          call(wire::StoreCall::leave, {}, {});
 }
 /// All answers to rank 1, for a value and for gathered values.
 std::string replies() {
   std::int32_t const first[]{0, 4}, second[]{1, 5};
-  auto const gathered =
-      std::string(wire::store_bytes(first)) + "part" + std::string(wire::store_bytes(second)) + "other";
-  return reply(wire::StoreReply::done, {}, wire::StoreHello::welcome()) +
+  auto const gathered = std::string(wire::as_bytes(first)) + "part" + std::string(wire::as_bytes(second)) + "other";
+  return reply(wire::StoreReply::done, {}, wire::StoreHandshake::acceptance()) +
          reply(wire::StoreReply::gathered, "all", gathered) + reply(wire::StoreReply::done, {}, "value") +
          reply(wire::StoreReply::lost, {}, "rank 0 is lost", 0);
 }
@@ -88,10 +87,10 @@ TEST_CASE("a store answers its ranks, whatever other messages it receives") {
   for (std::uint64_t round = 0; round < rounds; ++round) {
     CAPTURE(round);
     auto const bytes = round == 0 ? calls() : mutated(calls(), Philox(mix(round)));
-    auto const guest = tcp_socket();
-    REQUIRE(::connect(guest.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0);
-    send_all(guest, bytes);
-    REQUIRE(drained(guest));
+    auto const client = tcp_socket();
+    REQUIRE(::connect(client.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0);
+    send_all(client, bytes);
+    REQUIRE(drained(client));
     auto const text = std::to_string(round);
     store.set("round", text);
     REQUIRE(store.get("round") == text);
@@ -100,19 +99,19 @@ TEST_CASE("a store answers its ranks, whatever other messages it receives") {
 }
 
 TEST_CASE("a rank gets an answer or an error, whatever a store sends") {
-  auto const door = tcp_socket();
+  auto const listening_socket = tcp_socket();
   auto name = loopback(0);
   socklen_t bytes = sizeof name;
-  REQUIRE(::bind(door.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
-  REQUIRE(::listen(door.get(), 8) == 0);
-  REQUIRE(::getsockname(door.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+  REQUIRE(::bind(listening_socket.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
+  REQUIRE(::listen(listening_socket.get(), 8) == 0);
+  REQUIRE(::getsockname(listening_socket.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
   std::thread answers([&] {
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      wire::File const guest(::accept(door.get(), nullptr, nullptr));
-      wire::StoreHello hello;
-      if (::recv(guest.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello) continue;
-      send_all(guest, round == 0 ? replies() : mutated(replies(), Philox(mix(round))));
-      static_cast<void>(drained(guest));
+      wire::FileDescriptor const client(::accept(listening_socket.get(), nullptr, nullptr));
+      wire::StoreHandshake handshake;
+      if (::recv(client.get(), &handshake, sizeof handshake, MSG_WAITALL) != sizeof handshake) continue;
+      send_all(client, round == 0 ? replies() : mutated(replies(), Philox(mix(round))));
+      static_cast<void>(drained(client));
     }
   });
   int served = 0, refused = 0;

@@ -12,23 +12,23 @@ TEST_CASE(
     launch::StopRequest request;
     auto const token = request.token();
     CHECK(request.signal() == 0);
-    CHECK_FALSE(request.take(SIGINT));
+    CHECK_FALSE(request.handle(SIGINT));
     CHECK_FALSE(token.stop_requested());
-    CHECK(request.take(signal));
+    CHECK(request.handle(signal));
     CHECK(token.stop_requested());
     CHECK(request.signal() == signal);
-    CHECK(request.take(SIGTERM));
-    CHECK_FALSE(request.take(SIGINT));
+    CHECK(request.handle(SIGTERM));
+    CHECK_FALSE(request.handle(SIGINT));
     ::usleep(1'100'000);
-    CHECK_FALSE(request.take(SIGTERM));
+    CHECK_FALSE(request.handle(SIGTERM));
     CHECK(request.signal() == signal);
   }
 }
 
 TEST_CASE("a process that stopped on request has its own exit code") {
-  CHECK(launch::StopRequest::is_answer(128 + SIGTERM));
-  CHECK(launch::StopRequest::is_answer(128 + SIGHUP));
-  CHECK(launch::StopRequest::is_answer(128 + SIGUSR1));
+  CHECK(launch::StopRequest::is_stop_exit_code(128 + SIGTERM));
+  CHECK(launch::StopRequest::is_stop_exit_code(128 + SIGHUP));
+  CHECK(launch::StopRequest::is_stop_exit_code(128 + SIGUSR1));
   for (int const code : {0, 1, 2, SIGTERM, 128 + SIGINT, 128 + SIGKILL})
-    CHECK_FALSE(launch::StopRequest::is_answer(code));
+    CHECK_FALSE(launch::StopRequest::is_stop_exit_code(code));
 }

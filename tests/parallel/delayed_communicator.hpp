@@ -16,15 +16,15 @@ struct DelayedCommunicator {
   /// Advances the clock for computation.
   void compute(double seconds) { now += seconds; }
 
-  void start(lockstep::comm::Piece& piece) {
-    auto const bytes = static_cast<double>(piece.count) * static_cast<double>(lockstep::size_of(piece.type));
+  void start(lockstep::comm::CollectiveOperation& operation) {
+    auto const bytes = static_cast<double>(operation.count) * static_cast<double>(lockstep::size_of(operation.type));
     auto const takes = latency_seconds + bytes * seconds_per_byte + (busy == 0 ? first_takes : 0.0);
-    piece.started_seconds = now;
-    piece.finished_seconds = free_at = std::max(now, free_at) + takes;
+    operation.started_seconds = now;
+    operation.finished_seconds = free_at = std::max(now, free_at) + takes;
     busy += takes;
   }
   void progress() {}
-  void wait(lockstep::comm::Piece const& piece) { wait_until(piece.finished_seconds); }
+  void wait(lockstep::comm::CollectiveOperation const& operation) { wait_until(operation.finished_seconds); }
   void finish() { wait_until(free_at); }
   void wait_until(double then) {
     waited += std::max(0.0, then - now);

@@ -46,7 +46,8 @@ Workload measured_alone(Backward const& backward) {
   Alone alone;
   for (std::size_t layer = 0; layer < backward.seconds.size(); ++layer) {
     alone.compute(backward.seconds[layer]);
-    parts.fill(static_cast<Index>(layer) * elements, elements, alone.now, [](std::size_t, comm::Piece&) {});
+    parts.fill(static_cast<Index>(layer) * elements, elements, alone.now,
+               [](std::size_t, comm::CollectiveOperation&) {});
   }
   Workload work{.pass_seconds = alone.now};
   for (auto const& part : parts.times()) work.gradients.push_back({static_cast<double>(part.bytes), part.ready});

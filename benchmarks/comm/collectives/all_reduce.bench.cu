@@ -92,8 +92,8 @@ Seconds measure(int times, Sum const& sum, Finish const& finish) {
 /// The slowest rank's time.
 Seconds longest(comm::NcclCommunicator& c, Seconds mine) {
   double numbers[]{mine.whole, mine.host};
-  comm::Piece piece{ElementType::float64, numbers, 2, comm::Operation::max, {}};
-  c.start(piece);
+  comm::CollectiveOperation operation{ElementType::float64, numbers, 2, comm::Reduction::max, {}};
+  c.start(operation);
   c.finish();
   return {numbers[0], numbers[1]};
 }
@@ -102,11 +102,11 @@ void compare(Ratios* ratios, comm::NcclCommunicator& ours, RawNccl& raw, RawNccl
   auto const block = ours.allocate(bytes);
   auto* const data = reinterpret_cast<float*>(block.data());
   auto const count = bytes / sizeof(float);
-  std::vector<comm::Piece> pieces(16);
+  std::vector<comm::CollectiveOperation> operations(16);
   auto const engine = [&](int k) {
-    auto& piece = pieces[static_cast<std::size_t>(k)];
-    piece = {ElementType::float32, data, static_cast<Index>(count), comm::Operation::sum, {}};
-    ours.start(piece);
+    auto& operation = operations[static_cast<std::size_t>(k)];
+    operation = {ElementType::float32, data, static_cast<Index>(count), comm::Reduction::sum, {}};
+    ours.start(operation);
   };
   int const times = bytes > (std::size_t{16} << 20) ? 10 : 50;
   auto const turn_of = [&](RawNccl& nccl) {

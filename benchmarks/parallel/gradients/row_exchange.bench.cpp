@@ -76,8 +76,9 @@ int main() {
       },
       [](double duration) {
         return sums_per_second(duration, [](auto& communicator, auto&, float* gradients) {
-          comm::Piece piece{ElementType::float32, gradients, vocabulary * width, comm::Operation::sum, {}};
-          communicator.start(piece);
+          comm::CollectiveOperation operation{
+              ElementType::float32, gradients, vocabulary * width, comm::Reduction::sum, {}};
+          communicator.start(operation);
           communicator.finish();
         });
       });

@@ -66,7 +66,7 @@ LOCKSTEP_INLINE void CommonFlags::resolve_backend(Gpus const& gpus) {
 LOCKSTEP_INLINE void CommonFlags::resolve_ranks(int cores, launch::Environment const& place) {
   bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
   if (started && given_.nproc)
-    throw ConfigError(std::string("--nproc under ") + name(place.launcher) + " (" + place.told +
+    throw ConfigError(std::string("--nproc under ") + name(place.launcher) + " (" + place.variables +
                       "): the ranks have been started already; leave out either");
   int const units = options_.backend == Backend::cuda ? std::max(1, static_cast<int>(options_.gpus.size())) : cores;
   int const nproc = started                                         ? place.size

@@ -29,7 +29,7 @@ LOCKSTEP_INLINE launch::Options launch_options(Options const& options, launch::E
   ranks.limits.silence_seconds = options.host_timeout;
   ranks.master_address = options.master_address;
   ranks.master_port = static_cast<std::uint16_t>(options.master_port);
-  if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;
+  if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::request_stop;
   ranks.line = [](int rank, int stream, std::string const& line) {
     auto const whole = "[rank " + std::to_string(rank) + "] " + line + "\n";
     auto* const here = stream == 1 ? stdout : stderr;

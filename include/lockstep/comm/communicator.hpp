@@ -10,10 +10,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// Connects the ranks of a run. All ranks must call the same operations in the same order. One thread at a time may use
 /// a rank's communicators, including split ones.
 ///
-/// `start(piece)` never blocks. Operations complete in the order in which they were started. The calling thread makes
-/// progress inside `start`, `progress`, `wait` and `finish`. `wait(piece)` returns once that operation is complete,
-/// `finish` once all started operations are. Only these two throw RankLost, RankStalled and CollectiveMismatch. After
-/// such an error every call to them throws it again, and no further collective runs.
+/// `start(operation)` never blocks. Operations complete in the order in which they were started. The calling thread
+/// makes progress inside `start`, `progress`, `wait` and `finish`. `wait(operation)` returns once that operation is
+/// complete, `finish` once all started operations are. Only these two throw RankLost, RankStalled and
+/// CollectiveMismatch. After such an error every call to them throws it again, and no further collective runs.
 ///
 /// `allocate` is collective and returns zeroed memory of equal size on all ranks. Operations work in it without a copy.
 /// Other memory works too, through a bounded copy, with bit-identical results. Blocks may outlive the communicator.
@@ -28,11 +28,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 /// @determinism bitwise for a given number of ranks, for any engine, memory and split into operations
 template <class C>
 concept Communicator = memory::MemoryResource<C> &&
-    requires(C& c, C const& constant, Piece& piece, Piece const& started, int number) {
+    requires(C& c, C const& constant, CollectiveOperation& operation, CollectiveOperation const& started, int number) {
   { constant.rank() } -> std::same_as<int>;
   { constant.size() } -> std::same_as<int>;
   { constant.name() } -> std::convertible_to<char const*>;
-  c.start(piece);
+  c.start(operation);
   c.progress();
   c.wait(started);
   c.finish();

@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 using lockstep::ElementType;
 
 /// Reduction over the ranks' elements. Integers wrap.
-enum class Operation : std::uint32_t {
+enum class Reduction : std::uint32_t {
   sum,          ///< sum in the balanced binary tree over ranks; bfloat16 and float16 in float32, rounded once
   average,      ///< that sum, before rounding, divided by the number of ranks; not for integers
   max,          ///< nan if any rank has nan
@@ -21,23 +21,25 @@ enum class Operation : std::uint32_t {
 
 /// Kind of a collective operation. n is the number of ranks.
 enum class Collective : std::uint32_t {
-  all_reduce,      ///< data[i] = the operation over all ranks' data[i]
-  reduce_scatter,  ///< data[i] = the operation over all ranks' in[rank * count + i]; `in` has n * count elements
+  all_reduce,      ///< data[i] = the reduction over all ranks' data[i]
+  reduce_scatter,  ///< data[i] = the reduction over all ranks' in[rank * count + i]; `in` has n * count elements
   all_gather,      ///< data[r * count + i] = in[i] of rank r; data has n * count elements
   broadcast,       ///< data[i] = data[i] of rank `root`
   barrier,         ///< complete when all ranks have started it
+  allocate,        ///< used by the engines' `allocate`, which transfers no data; `start` refuses it
 };
 
 /// One collective operation: by default an in-place sum of elements, with some piggybacked doubles. Elements or doubles
-/// may be empty. After `start`, a Piece and its memory must stay in place, unread and unwritten, until it is complete.
-struct Piece {
-  static constexpr Index most_riders = 16;
+/// may be empty. After `start`, the object and its memory must stay in place, unread and unwritten, until it is
+/// complete.
+struct CollectiveOperation {
+  static constexpr Index max_piggybacked_scalars = 16;
 
   ElementType type = ElementType::float32;
   void* data = nullptr;
   Index count = 0;  ///< elements
-  Operation operation = Operation::sum;
-  std::span<double> rider = {};  ///< piggybacked doubles of an all_reduce: always summed
+  Reduction reduction = Reduction::sum;
+  std::span<double> piggybacked_scalars = {};  ///< doubles that are sent with an all_reduce: always summed
   Collective collective = Collective::all_reduce;
   /// Input of reduce_scatter and all_gather. May be this rank's own range of the larger one of input and output.
   void const* in = nullptr;

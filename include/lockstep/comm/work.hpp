@@ -12,8 +12,8 @@ template <Communicator C>
 class [[nodiscard]] Work {
  public:
   /// Starts the operation. @throws ConfigError if no engine can run it
-  Work(C& communicator, Piece const& piece) : communicator_(&communicator), piece_(piece) {
-    communicator.start(piece_);
+  Work(C& communicator, CollectiveOperation const& operation) : communicator_(&communicator), operation_(operation) {
+    communicator.start(operation_);
   }
   Work(Work const&) = delete;
   Work& operator=(Work const&) = delete;
@@ -27,19 +27,20 @@ class [[nodiscard]] Work {
 
   /// Makes some progress, then returns whether the operation is complete. Does not detect lost ranks: only wait does.
   [[nodiscard]] bool done() {
-    if (!piece_.complete()) communicator_->progress();
-    return piece_.complete();
+    if (!operation_.complete()) communicator_->progress();
+    return operation_.complete();
   }
   /// Returns once the operation is complete. @throws RankLost, RankStalled, CollectiveMismatch
   void wait() const {
-    if (!piece_.complete()) communicator_->wait(piece_);
+    if (!operation_.complete()) communicator_->wait(operation_);
   }
   /// Returns the operation, with its start and end times.
-  [[nodiscard]] Piece const& piece() const noexcept { return piece_; }
+  [[nodiscard]] CollectiveOperation const& operation() const noexcept { return operation_; }
+  [[deprecated("operation()")]] [[nodiscard]] CollectiveOperation const& piece() const noexcept { return operation_; }
 
  private:
   C* communicator_;
-  Piece piece_;
+  CollectiveOperation operation_;
 };
 
 }}}  // namespace lockstep::comm

@@ -20,8 +20,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 /// Effect of a signal that asks a run to stop.
 enum class OnSignal {
   end,  ///< SIGINT and SIGTERM end the run at once
-  ask,  ///< the first SIGTERM, SIGHUP or SIGUSR1 requests a stop by `World::stop_request`; SIGINT or a further
-        ///< signal ends the run at once
+  /// The first SIGTERM, SIGHUP or SIGUSR1 requests a stop by `World::stop_request`. SIGINT or a further signal ends
+  /// the run at once.
+  request_stop,
+  ask [[deprecated("OnSignal::request_stop")]] = request_stop,
 };
 
 /// Options of `run`.
@@ -33,7 +35,7 @@ struct Options {
   std::vector<std::string> arguments = {};
   WaitLimits limits = {};
   /// Engine that connects ranks of another launcher. `process` is for one host, `mpi` and `nccl` are for any number.
-  /// `store` makes them meet through the store, even on one host.
+  /// `store` connects them through the store, even on one host.
   Engine engine = Engine::process;
   /// Rank 0's host and port, for several hosts without MPI; empty and 0: the launcher's values.
   std::string master_address = {};
@@ -41,7 +43,7 @@ struct Options {
   double join_seconds = 60;  ///< time limit for ranks of another launcher to find each other
   /// Time that the other ranks have to end on their own after a failure.
   double grace_seconds = 3;
-  /// With `ask`, a rank that stops on request returns 128 + signal. It has not failed, and the others are not
+  /// With `request_stop`, a rank that stops on request returns 128 + signal. It has not failed, and the others are not
   /// terminated.
   OnSignal on_signal = OnSignal::end;
   /// With nproc: receives each line, without its end, that a rank writes to stream 1 or 2. Rank 0's stream 1 is

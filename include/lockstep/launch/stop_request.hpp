@@ -21,8 +21,8 @@ class StopRequest {
   /// Handles a signal; call it from one thread. The first SIGTERM, SIGHUP or SIGUSR1 requests the stop. A launcher and
   /// its scheduler may both send a signal, so further signals within a second count as the same request.
   /// @returns false if the process must end at once: for any other signal, or a signal after the first request
-  [[nodiscard]] bool take(int signal) noexcept {
-    if (!asks(signal)) return false;
+  [[nodiscard]] bool handle(int signal) noexcept {
+    if (!is_stop_signal(signal)) return false;
     if (this->signal() != 0) return Clock::nanoseconds() < until_;
     until_ = deadline_in(same_request_seconds);
     signal_.store(signal, std::memory_order_release);
@@ -31,10 +31,10 @@ class StopRequest {
   }
 
   /// Returns whether a rank's exit code means that it stopped on request: 128 + the signal.
-  [[nodiscard]] static constexpr bool is_answer(int code) noexcept { return asks(code - 128); }
+  [[nodiscard]] static constexpr bool is_stop_exit_code(int code) noexcept { return is_stop_signal(code - 128); }
 
  private:
-  [[nodiscard]] static constexpr bool asks(int signal) noexcept {
+  [[nodiscard]] static constexpr bool is_stop_signal(int signal) noexcept {
     return signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1;
   }
   static constexpr double same_request_seconds = 1;

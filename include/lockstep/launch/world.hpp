@@ -28,7 +28,7 @@ struct World {
   std::function<void(std::string const&)> warn = {};     ///< receives warnings; may be empty
   int restarts = 0;                                      ///< how often the ranks were restarted after a failure
   std::shared_ptr<Store> store = {};                     ///< for Engine::store
-  std::shared_ptr<StopRequest const> stop_request = {};  ///< with OnSignal::ask
+  std::shared_ptr<StopRequest const> stop_request = {};  ///< with OnSignal::request_stop
 };
 
 }}}  // namespace lockstep::launch

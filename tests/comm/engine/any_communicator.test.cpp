@@ -20,12 +20,12 @@ struct Spy {
   int size() const { return 5; }
   char const* name() const { return "spy"; }
   memory::Block allocate(std::size_t bytes) { return say("allocate " + std::to_string(bytes)), memory::Block{}; }
-  void start(comm::Piece& piece) {
-    say("start " + std::to_string(static_cast<int>(piece.collective)) + " " + std::to_string(piece.count) + " " +
-        lockstep::name(piece.type) + " " + std::to_string(piece.root));
+  void start(comm::CollectiveOperation& operation) {
+    say("start " + std::to_string(static_cast<int>(operation.collective)) + " " + std::to_string(operation.count) +
+        " " + lockstep::name(operation.type) + " " + std::to_string(operation.root));
   }
   void progress() { say("progress"); }
-  void wait(comm::Piece const& piece) { say("wait " + std::to_string(piece.count)); }
+  void wait(comm::CollectiveOperation const& operation) { say("wait " + std::to_string(operation.count)); }
   void finish() { say("finish"); }
   Spy split(int color, int key) { return say("split " + std::to_string(color) + " " + std::to_string(key)), *this; }
   void say(std::string const& what) { *said += what + ";"; }
@@ -40,12 +40,12 @@ TEST_CASE("every call reaches the engine with its arguments") {
   CHECK(any.rank() == 3);
   CHECK(any.size() == 5);
   CHECK(std::string(any.name()) == "spy");
-  comm::Piece piece;
-  piece.count = 9;
+  comm::CollectiveOperation operation;
+  operation.count = 9;
   auto const block = any.allocate(64);
-  any.start(piece);
+  any.start(operation);
   any.progress();
-  any.wait(piece);
+  any.wait(operation);
   any.finish();
   auto part = any.split(4, 6);
   part.progress();

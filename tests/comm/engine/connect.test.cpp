@@ -19,8 +19,9 @@ int has_engine(launch::World& world, std::string const& name) {
   auto c = connect(world);
   lockstep::memory::Buffer<float> buffer(2, c);
   buffer[0] = 1;
-  lockstep::comm::Piece piece{lockstep::ElementType::float32, buffer.data(), 1, lockstep::comm::Operation::sum, {}};
-  c.start(piece);
+  lockstep::comm::CollectiveOperation operation{
+      lockstep::ElementType::float32, buffer.data(), 1, lockstep::comm::Reduction::sum, {}};
+  c.start(operation);
   c.finish();
   return c.name() == name && c.rank() == world.rank && c.size() == world.size &&
                  buffer[0] == static_cast<float>(world.size)

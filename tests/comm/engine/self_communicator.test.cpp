@@ -20,11 +20,11 @@ TEST_CASE("one rank does not allocate in the steady state") {
 TEST_CASE("an operation of one rank is complete at its start") {
   comm::SelfCommunicator self;
   float x = 3;
-  double rider = 4;
-  comm::Piece piece{lockstep::ElementType::float32, &x, 1, comm::Operation::sum, {&rider, 1}};
-  self.start(piece);
-  CHECK(piece.finished_seconds > 0);
-  CHECK(piece.finished_seconds == piece.started_seconds);
+  double scalar = 4;
+  comm::CollectiveOperation operation{lockstep::ElementType::float32, &x, 1, comm::Reduction::sum, {&scalar, 1}};
+  self.start(operation);
+  CHECK(operation.finished_seconds > 0);
+  CHECK(operation.finished_seconds == operation.started_seconds);
   CHECK(x == 3);
-  CHECK(rider == 4);
+  CHECK(scalar == 4);
 }

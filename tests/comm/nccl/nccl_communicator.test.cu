@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/apart.hpp"
 #include "comm/operations.hpp"
+#include "comm/store_ranks.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep_test;
@@ -88,7 +88,7 @@ double small_input(ElementType type, int rank, Index i) {
   auto const x = static_cast<double>(12 * ((i * 7 + rank * 3) % 5));
   return whole(type) || i % 2 == 0 ? x : -x;
 }
-double small_result(ElementType type, comm::Operation operation, int ranks, Index i) {
+double small_result(ElementType type, comm::Reduction reduction, int ranks, Index i) {
   double sum = 0, most = small_input(type, 0, i), any = 0, all = 1;
   for (int r = 0; r < ranks; ++r) {
     auto const x = small_input(type, r, i);
@@ -97,46 +97,46 @@ double small_result(ElementType type, comm::Operation operation, int ranks, Inde
     if (x != 0) any = 1;
     if (x == 0) all = 0;
   }
-  switch (operation) {
-    case comm::Operation::sum:
+  switch (reduction) {
+    case comm::Reduction::sum:
       return sum;
-    case comm::Operation::average:
+    case comm::Reduction::average:
       return sum / ranks;
-    case comm::Operation::max:
+    case comm::Reduction::max:
       return most;
-    case comm::Operation::logical_or:
+    case comm::Reduction::logical_or:
       return any;
     default:
       return all;
   }
 }
 
-void reduces(comm::AnyCommunicator& c, ElementType type, Operation operation, Index count) {
+void reduces(comm::AnyCommunicator& c, ElementType type, Reduction reduction, Index count) {
   auto const ranks = c.size();
   Mirror data(c, type, count), wide(c, type, count * ranks);
   for (Index i = 0; i < count; ++i) data.elements().put(i, small_input(type, c.rank(), i));
   for (Index i = 0; i < count * ranks; ++i) wide.elements().put(i, small_input(type, c.rank(), i));
   data.up();
   wide.up();
-  std::vector<double> rider{1.0, c.rank() + 0.5};
-  Piece sum{type, data.at(0), count, operation, rider};
+  std::vector<double> scalars{1.0, c.rank() + 0.5};
+  CollectiveOperation sum{type, data.at(0), count, reduction, scalars};
   c.start(sum);
   c.finish();
   data.down();
   for (Index i = 0; i < count; ++i)
-    require(data.elements().get(i) == small_result(type, operation, ranks, i), "all_reduce");
-  require(rider[0] == ranks && rider[1] == ranks * ranks / 2.0, "riders");
-  Piece scatter{.type = type,
-                .data = data.at(0),
-                .count = count,
-                .operation = operation,
-                .collective = Collective::reduce_scatter,
-                .in = wide.at(0)};
+    require(data.elements().get(i) == small_result(type, reduction, ranks, i), "all_reduce");
+  require(scalars[0] == ranks && scalars[1] == ranks * ranks / 2.0, "scalars");
+  CollectiveOperation scatter{.type = type,
+                              .data = data.at(0),
+                              .count = count,
+                              .reduction = reduction,
+                              .collective = Collective::reduce_scatter,
+                              .in = wide.at(0)};
   c.start(scatter);
   c.wait(scatter);
   data.down();
   for (Index i = 0; i < count; ++i)
-    require(data.elements().get(i) == small_result(type, operation, ranks, c.rank() * count + i), "reduce_scatter");
+    require(data.elements().get(i) == small_result(type, reduction, ranks, c.rank() * count + i), "reduce_scatter");
 }
 
 void gathers_parts(comm::AnyCommunicator& c, Index unit, bool in_place) {
@@ -154,12 +154,12 @@ void gathers_parts(comm::AnyCommunicator& c, Index unit, bool in_place) {
     from.elements().put((in_place ? before : 0) + i, static_cast<double>(c.rank() * 1000 + i));
   in.up();
   out.up();
-  Piece piece{.type = ElementType::int32,
-              .data = out.at(0),
-              .collective = Collective::all_gather,
-              .in = in_place ? out.at(before) : in.at(0),
-              .counts = counts};
-  c.start(piece);
+  CollectiveOperation operation{.type = ElementType::int32,
+                                .data = out.at(0),
+                                .collective = Collective::all_gather,
+                                .in = in_place ? out.at(before) : in.at(0),
+                                .counts = counts};
+  c.start(operation);
   c.finish();
   out.down();
   Index at = 0;
@@ -174,9 +174,9 @@ TEST_CASE("NCCL supports every operation of every type, on device memory") {
   with_nccl([](comm::AnyCommunicator& c) {
     require(std::string(c.name()) == "nccl", "name");
     for (auto const type : all_types)
-      for (auto const operation : all_operations)
+      for (auto const reduction : all_reductions)
         for (Index const count : {1, 31, 32, 33, 257})
-          if (allowed(type, operation)) reduces(c, type, operation, count);
+          if (allowed(type, reduction)) reduces(c, type, reduction, count);
     for (Index const unit : {0, 1, 33})
       for (bool const in_place : {false, true}) gathers_parts(c, unit, in_place);
   });
@@ -188,7 +188,7 @@ TEST_CASE("invalid operations are refused, and the communicator remains usable")
     impossible_operations_are_refused(c);
     auto const device = c.allocate(16);
     float host[4] = {};
-    Piece mixed{.data = device.data(), .count = 1, .collective = Collective::all_gather, .in = host};
+    CollectiveOperation mixed{.data = device.data(), .count = 1, .collective = Collective::all_gather, .in = host};
     refuses([&] { c.start(mixed); }, "must both be on the device, or both on the host");
     refuses([&] { (void)c.split(-1, 0); }, "the color is -1");
   });
@@ -200,7 +200,8 @@ TEST_CASE("host memory uses the host's engine") {
     std::vector<float> x(1000, 1);
     auto const device = c.allocate(x.size() * sizeof(float));
     move_bytes(device.data(), x.data(), x.size() * sizeof(float));
-    Piece on_host{ElementType::float32, x.data(), 1000}, on_device{ElementType::float32, device.data(), 1000};
+    CollectiveOperation on_host{ElementType::float32, x.data(), 1000},
+        on_device{ElementType::float32, device.data(), 1000};
     c.start(on_device);
     c.start(on_host);
     c.barrier();
@@ -216,13 +217,13 @@ TEST_CASE("an operation begins after the work of its stream") {
       comm::NcclCommunicator nccl(world);
       lockstep::memory::CudaStream const stream;
       nccl.follow(stream.view());
-      constexpr Index size = 4000, pieces = 8;
+      constexpr Index size = 4000, operations = 8;
       auto const memory = nccl.allocate(size * sizeof(float));
       TensorView<float, 1, CudaSpace> const x{reinterpret_cast<float*>(memory.data()), {size}};
       std::vector<float> host(size, static_cast<float>(world.rank + 1));
       move_bytes(x.data, host.data(), size * sizeof(float));
-      std::vector<Piece> started(pieces);
-      for (Index i = 0; i < pieces; ++i) {
+      std::vector<CollectiveOperation> started(operations);
+      for (Index i = 0; i < operations; ++i) {
         TensorView<float, 1, CudaSpace> const part{x.data + i * 500, {500}};
         lockstep::kernel::BinaryOperation<CudaSpace>::forward<lockstep::kernel::Plus, float>(stream.view(), part, part,
                                                                                              part);
@@ -251,24 +252,24 @@ TEST_CASE("operations started during a recording are executed with the recording
       auto* const x = reinterpret_cast<float*>(memory.data());
       std::vector<float> host(2 * size, static_cast<float>(world.rank + 1));
       move_bytes(x, host.data(), host.size() * sizeof(float));
-      Piece sum{ElementType::float32, x, size},
+      CollectiveOperation sum{ElementType::float32, x, size},
           last{.type = ElementType::float32, .data = x + size, .count = size, .collective = Collective::broadcast};
       last.root = world.size - 1;
-      Piece earlier{ElementType::float32, x, size};
+      CollectiveOperation earlier{ElementType::float32, x, size};
       nccl.start(earlier);  // and is in progress
       lockstep::memory::CudaGraph const graph(stream.view(), [&] {
         nccl.start(sum);
         nccl.start(last);
         require(sum.complete() && last.complete(), "recorded");
-        std::vector<double> riders(1);
-        Piece ridden{ElementType::float32, x, size, Operation::sum, riders};
-        refuses([&] { nccl.start(ridden); }, "cannot be recorded");
+        std::vector<double> scalars(1);
+        CollectiveOperation with_scalars{ElementType::float32, x, size, Reduction::sum, scalars};
+        refuses([&] { nccl.start(with_scalars); }, "cannot be recorded");
       });
       nccl.finish();
       int const times = 3;
       for (int i = 0; i < times; ++i) graph.launch(stream.view());
       stream.view().synchronize();
-      Piece plain{ElementType::float32, x, size};
+      CollectiveOperation plain{ElementType::float32, x, size};
       nccl.start(plain);
       nccl.finish();
       move_bytes(host.data(), x, host.size() * sizeof(float));
@@ -340,7 +341,7 @@ TEST_CASE("no kernel is loaded on a GPU while NCCL may wait there for peers") {
   auto const loads = cuda_emulation::loads_beside_peers.load();
   with_nccl([](comm::AnyCommunicator& c) {
     for (auto const type : {ElementType::int32, ElementType::int64, ElementType::uint8})
-      reduces(c, type, Operation::logical_and, 33);
+      reduces(c, type, Reduction::logical_and, 33);
   });
   CHECK(cuda_emulation::loads_beside_peers == loads);
 }
@@ -357,24 +358,24 @@ TEST_CASE("groups are split by NCCL, and nothing is left after them") {
 TEST_CASE("ranks on separate hosts connect through a store, and reduce with NCCL") {
   for (int const n : {1, 2, 4}) {
     CAPTURE(n);
-    for (auto const& error : run_apart(n, [](launch::World& world) {
+    for (auto const& error : run_store_ranks(n, [](launch::World& world) {
            OwnDevice const device;
            comm::AnyCommunicator c(comm::NcclCommunicator{world});
            for (auto const type : {ElementType::float32, ElementType::int32})
-             for (Index const count : {1, 257}) reduces(c, type, Operation::sum, count);
+             for (Index const count : {1, 257}) reduces(c, type, Reduction::sum, count);
            gathers_parts(c, 33, false);
            work_is_waited_for(c);
            groups_may_be_split(c);
          }))
       CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());
   }
-  auto const errors = run_apart(2, [](launch::World& world) {
+  auto const errors = run_store_ranks(2, [](launch::World& world) {
     OwnDevice const device;
     comm::NcclCommunicator c(world);
     auto const memory = c.allocate(64);
-    Piece piece{ElementType::float32, memory.data(), world.rank == 1 ? 7 : 8};
-    c.start(piece);
-    c.wait(piece);
+    CollectiveOperation operation{ElementType::float32, memory.data(), world.rank == 1 ? 7 : 8};
+    c.start(operation);
+    c.wait(operation);
   });
   for (auto const& error : errors) CHECK_THROWS_AS(std::rethrow_exception(error), lockstep::CollectiveMismatch);
 }
@@ -383,7 +384,7 @@ TEST_CASE("a trainer's ranks use their assigned GPUs, and threads share none") {
   cuda_emulation::devices = 2;
   CHECK_NOTHROW(run_ranks(2, [](launch::World& world) {
     comm::AnyCommunicator c(lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1 - world.rank));
-    reduces(c, ElementType::float32, Operation::sum, 33);
+    reduces(c, ElementType::float32, Reduction::sum, 33);
     int gpu = -1;
     lockstep::memory::check_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
     require(gpu == 1 - world.rank, "the GPU is current");
@@ -393,10 +394,10 @@ TEST_CASE("a trainer's ranks use their assigned GPUs, and threads share none") {
            2, [](launch::World& world) { (void)lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1); }))
     CHECK(says(text, "no two threads of a process share a GPU; use --nproc"));
   cuda_emulation::devices = 1;
-  for (auto const& error : run_apart(2, [](launch::World& world) {  // as processes are
+  for (auto const& error : run_store_ranks(2, [](launch::World& world) {  // as processes are
          OwnDevice const device;
          comm::AnyCommunicator c(lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 0));
-         reduces(c, ElementType::float32, Operation::sum, 33);
+         reduces(c, ElementType::float32, Reduction::sum, 33);
        }))
     CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());
   CHECK(std::getenv("NCCL_HOSTID") != nullptr);
@@ -411,13 +412,13 @@ TEST_CASE("ranks that disagree all learn it, and NCCL is aborted") {
       comm::NcclCommunicator c(world);
       auto const memory = c.allocate(64);
       bool const odd = world.rank == 1;
-      Piece piece{ElementType::float32, memory.data(), 8};
-      if (odd && kind == 0) piece.count = 7;
-      if (odd && kind == 1) piece.type = ElementType::int32;
-      if (odd && kind == 2) piece.operation = Operation::max;
-      if (odd && kind == 3) piece.collective = Collective::broadcast;
-      c.start(piece);
-      c.wait(piece);
+      CollectiveOperation operation{ElementType::float32, memory.data(), 8};
+      if (odd && kind == 0) operation.count = 7;
+      if (odd && kind == 1) operation.type = ElementType::int32;
+      if (odd && kind == 2) operation.reduction = Reduction::max;
+      if (odd && kind == 3) operation.collective = Collective::broadcast;
+      c.start(operation);
+      c.wait(operation);
     });
     REQUIRE(heard.size() == 3);
     char const* const theirs[] = {"all_reduce of 7 float32 (sum", "all_reduce of 8 int32 (sum",
@@ -457,8 +458,8 @@ TEST_CASE("a missing rank causes a warning and then an error with its name, at t
             auto const memory = c.allocate(64);
             wait();
             if (world.rank == 1) return;
-            Piece piece{ElementType::float32, memory.data(), 8};
-            c.start(piece);
+            CollectiveOperation operation{ElementType::float32, memory.data(), 8};
+            c.start(operation);
             c.finish();
           } catch (...) {
             over = true;
@@ -481,12 +482,12 @@ TEST_CASE("a rank lost during or after NCCL's work is named by the others") {
     auto const heard = heard_by_ranks<lockstep::RankLost>(3, [&](launch::World& world) {
       comm::NcclCommunicator c(world);
       auto const memory = c.allocate(64);
-      Piece piece{ElementType::float32, memory.data(), 8};
+      CollectiveOperation operation{ElementType::float32, memory.data(), 8};
       nccl_emulation::dead() = world.rank == 1;
-      c.start(piece);
+      c.start(operation);
       ++started;
       while (world.rank == 1 && started < 3) std::this_thread::yield();
-      if (world.rank != 1) return c.wait(piece);
+      if (world.rank != 1) return c.wait(operation);
       if (end == End::returns) return;
       if (end == End::throws_late) {  // NCCL knows first
         nccl().failure = ncclRemoteError;
@@ -518,11 +519,11 @@ TEST_CASE("freeing memory during an operation, its own or another, waits for no 
       while (!joined) std::this_thread::yield();
       auto const kept = c.allocate(64);
       auto memory = c.allocate(64);
-      Piece piece{ElementType::float32, own ? memory.data() : kept.data(), 8};
-      c.start(piece);
+      CollectiveOperation operation{ElementType::float32, own ? memory.data() : kept.data(), 8};
+      c.start(operation);
       memory = {};
       over = true;
-      c.wait(piece);
+      c.wait(operation);
     });
     REQUIRE(heard.size() == 1);
     CHECK(says(heard[0], " has left NCCL's operation 0 (all_reduce of 8 float32"));
@@ -544,7 +545,7 @@ TEST_CASE(
         comm::NcclCommunicator c(world);
         c.follow(stream.view());
         auto const memory = c.allocate(64);
-        Piece sum{ElementType::float32, memory.data(), 8};
+        CollectiveOperation sum{ElementType::float32, memory.data(), 8};
         graph = lockstep::memory::CudaGraph(stream.view(), [&] { c.start(sum); });
         if (abandons && world.rank == 0) {
           graph.launch(stream.view());
@@ -570,7 +571,7 @@ TEST_CASE("ranks that fail while they record learn why, and wait neither for NCC
           comm::NcclCommunicator c(world);
           lockstep::memory::CudaStream const stream;
           auto const memory = c.allocate(64);
-          Piece piece{ElementType::float32, memory.data(), 8}, other = piece, odd = piece;
+          CollectiveOperation operation{ElementType::float32, memory.data(), 8}, other = operation, odd = operation;
           odd.count = world.rank + 1;
           c.follow(stream.view());
           ++ready;
@@ -578,7 +579,7 @@ TEST_CASE("ranks that fail while they record learn why, and wait neither for NCC
           if (busy) nccl().failure = ncclInProgress;
           if (busy) c.start(other);
           lockstep::memory::CudaGraph const graph(stream.view(), [&] {
-            c.start(piece);
+            c.start(operation);
             c.start(odd);
           });
         },
@@ -622,19 +623,19 @@ TEST_CASE("a failed split aborts NCCL before it throws, recorded or not, and lat
       comm::NcclCommunicator c(world);
       lockstep::memory::CudaStream const stream;
       auto const memory = c.allocate(64);
-      Piece piece{ElementType::float32, memory.data(), 8};
+      CollectiveOperation operation{ElementType::float32, memory.data(), 8};
       c.follow(stream.view());
       lockstep::memory::CudaGraph graph;
-      if (records) graph = lockstep::memory::CudaGraph(stream.view(), [&] { c.start(piece); });
+      if (records) graph = lockstep::memory::CudaGraph(stream.view(), [&] { c.start(operation); });
       nccl().failure = ncclRemoteError;
       try {
         (void)c.split(0, 0);
       } catch (lockstep::CommunicationError const& error) {
         nccl().failure = ncclSuccess;
         require(nccl().aborted > aborted, "NCCL still writes to what is gone");
-        c.start(piece);
+        c.start(operation);
         try {
-          c.wait(piece);
+          c.wait(operation);
         } catch (lockstep::CommunicationError const& again) {
           require(std::string(error.what()) == again.what(), "the same again");
           throw;
@@ -652,14 +653,14 @@ TEST_CASE("NCCL's own errors are thrown when a rank waits, repeatedly") {
   auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
     comm::NcclCommunicator c(world);
     auto const memory = c.allocate(64);
-    Piece piece{ElementType::float32, memory.data(), 8};
+    CollectiveOperation operation{ElementType::float32, memory.data(), 8};
     ++ready;
     while (ready < 2) std::this_thread::yield();
     nccl().failure = ncclRemoteError;
-    c.start(piece);
+    c.start(operation);
     std::string first;
     try {
-      c.wait(piece);
+      c.wait(operation);
     } catch (lockstep::CommunicationError const& error) {
       first = error.what();
     }

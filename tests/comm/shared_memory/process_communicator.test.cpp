@@ -31,8 +31,8 @@ int work_until(launch::World& world, std::function<void(int)> const& in_step) {
     auto c = comm::connect(world);
     Case<float> large(c, Memory::allocated, 50000, 0, 2, 1), foreign(c, Memory::own, 100000, 0, 0, 2);
     for (int step = 0; step < 100000; ++step) {
-      c.start(large.piece());
-      c.start(foreign.piece());
+      c.start(large.operation());
+      c.start(foreign.operation());
       in_step(step);
       c.finish();
     }

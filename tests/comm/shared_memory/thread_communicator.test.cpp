@@ -69,7 +69,7 @@ TEST_CASE("five and nine ranks use the tree, too") {
       auto c = comm::connect(world);
       for (auto const memory : {Memory::allocated, Memory::own}) {
         Case<float> one(c, memory, 3001, 1, 3, 5);
-        c.start(one.piece());
+        c.start(one.operation());
         c.finish();
         one.check("many ranks");
       }
@@ -102,11 +102,11 @@ TEST_CASE("a rank may connect again after its communicator is gone, and not befo
       auto const block = c.allocate(100000);
       Case<double> one(c, Memory::allocated, 5000, 0, 2, static_cast<std::uint64_t>(i));
       Case<double> staged(c, Memory::own, 100000, 0, 0, static_cast<std::uint64_t>(i));
-      c.start(one.piece());
+      c.start(one.operation());
       c.finish();
       one.check("connected again");
       while (started < 2 * i + world.rank) std::this_thread::yield();
-      c.start(staged.piece());  // the second rank proceeds as far as it can while the first stages nothing
+      c.start(staged.operation());  // the second rank proceeds as far as it can while the first stages nothing
       ++started;
       while (started < 2 * i + 2) std::this_thread::yield();
       c.finish();
@@ -220,12 +220,12 @@ TEST_CASE("a rank that throws after its part is named by ranks that wait for ano
     std::atomic<int> named{-1};  // the rank named in the last rank's error
     auto const train = [&](launch::World& world) -> int {
       auto c = comm::connect(world);
-      comm::Piece piece{.collective = comm::Collective::barrier};
+      comm::CollectiveOperation operation{.collective = comm::Collective::barrier};
       if (world.rank + thrower == 1) {  // late, and running
         while (named == -1) std::this_thread::yield();
         return 0;
       }
-      c.start(piece);
+      c.start(operation);
       if (world.rank == thrower) throw std::domain_error("article 17 has no label");
       try {
         c.finish();
@@ -247,7 +247,7 @@ TEST_CASE("a rank that throws during operations leaves no dangling memory") {
     std::vector<std::unique_ptr<Case<float>>> cases;
     for (std::uint64_t i = 0; i < 20; ++i)
       cases.push_back(std::make_unique<Case<float>>(c, i % 2 == 0 ? Memory::allocated : Memory::own, 100000, 0, 1, i));
-    for (auto& one : cases) c.start(one->piece());
+    for (auto& one : cases) c.start(one->operation());
     if (world.rank == 1) throw std::domain_error("in the middle");
     c.finish();
     return 0;
@@ -269,9 +269,9 @@ TEST_CASE("memory freed by a rank during a sum stays valid for the others") {
     auto* const data = reinterpret_cast<float*>(memory.data());
     std::fill(data, data + count, 1.0f);
     std::optional<comm::AnyCommunicator> group(by == By::its_own ? std::move(c) : c.split(0, 0));
-    comm::Piece piece{.data = data, .count = count};
+    comm::CollectiveOperation operation{.data = data, .count = count};
     if (world.rank == 0) until(1);  // so it does its part at its start
-    group->start(piece);
+    group->start(operation);
     if (world.rank == 0 && by == By::a_group_that_is_gone) group.reset();
     if (world.rank == 0) memory = {};
     turn = 2 - world.rank;
@@ -303,7 +303,7 @@ TEST_CASE("the work of a rank before its end counts") {
   auto const train = [](launch::World& world) {
     auto c = comm::connect(world);
     Case<float> one(c, Memory::allocated, 100000, 0, 1, 1);
-    c.start(one.piece());
+    c.start(one.operation());
     c.finish();
     one.check("the last piece");
     return 0;
@@ -330,8 +330,8 @@ TEST_CASE("a missing rank causes a warning, then an error") {
     }
     try {
       float x = 1;
-      comm::Piece piece{lockstep::ElementType::float32, &x, 1, comm::Operation::sum, {}};
-      c.start(piece);
+      comm::CollectiveOperation operation{lockstep::ElementType::float32, &x, 1, comm::Reduction::sum, {}};
+      c.start(operation);
       c.finish();
     } catch (RankStalled const& error) {
       auto const& history = error.history();  // from all ranks, a line each

@@ -152,14 +152,14 @@ TEST_CASE("recorded environments are parsed") {
     CHECK(found.local_size == one.expected.local_size);
     CHECK(found.one_host() == (one.expected.size == one.expected.local_size));
     CHECK(found.restarts == one.expected.restarts);
-    CHECK(found.told.empty() == (found.launcher == Launcher::single));
+    CHECK(found.variables.empty() == (found.launcher == Launcher::single));
   }
 }
 
 TEST_CASE("the source of a rank's place is kept, with the launcher's variable names") {
   auto const told = [](std::string const& text) {
     auto const variables = read(text);
-    return detect(in(variables)).told;
+    return detect(in(variables)).variables;
   };
   CHECK(told(torchrun) == "RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2");
   CHECK(told(step + "PMIX_RANK=2") == "PMIX_RANK=2");
@@ -252,7 +252,7 @@ TEST_CASE("a rank of a supervisor finds its place, whatever started the supervis
     CHECK(found.rank == 1);
     CHECK(found.local_size == 4);
   }
-  auto const place = detail::RankPlace::read(in(own));
+  auto const place = detail::SupervisedRank::read(in(own));
   CHECK(place.supervisor == 4242);
   CHECK(place.memory == 3);
   CHECK(place.job == UINT64_MAX);

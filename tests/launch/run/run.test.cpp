@@ -67,7 +67,7 @@ TEST_CASE("thread ranks share one world, and the first is the caller") {
 TEST_CASE("if the system refuses a thread for signals or a rank, the error names a remedy") {
   lockstep_test::NoThreads const refused;
   auto const train = [](World&) { return 0; };
-  CHECK_THROWS_WITH_AS(launch::run({.on_signal = launch::OnSignal::ask}, train),
+  CHECK_THROWS_WITH_AS(launch::run({.on_signal = launch::OnSignal::request_stop}, train),
                        doctest::Contains("launch: the system refused the thread that receives signals ("), ConfigError);
   CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("refused thread 2 of 2 ("), ConfigError);
   CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("; ask for fewer, or raise"), ConfigError);
@@ -102,7 +102,7 @@ TEST_CASE("a signal requests a stop of this process's ranks, if that is enabled"
     for (int const signal : {SIGTERM, SIGUSR1, SIGHUP}) {
       launch::Options options;
       options.threads = threads;
-      options.on_signal = launch::OnSignal::ask;
+      options.on_signal = launch::OnSignal::request_stop;
       std::atomic<int> asked{0};
       int const code = launch::run(options, [&](World& world) {
         if (world.rank == 0) ::kill(::getpid(), signal);
@@ -118,7 +118,7 @@ TEST_CASE("a signal requests a stop of this process's ranks, if that is enabled"
 
   ::signal(SIGHUP, SIG_IGN);  // nohup
   launch::Options options;
-  options.on_signal = launch::OnSignal::ask;
+  options.on_signal = launch::OnSignal::request_stop;
   CHECK(launch::run(options, [](World& world) {
           ::kill(::getpid(), SIGHUP);
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -133,7 +133,7 @@ TEST_CASE("threads that exist before the run, and programs that the run starts, 
     while (!over) ::usleep(1000);
   });
   launch::Options options;
-  options.on_signal = launch::OnSignal::ask;
+  options.on_signal = launch::OnSignal::request_stop;
   int started = 0, forked = SIGTERM;
   int const code = launch::run(options, [&](World& world) {
     auto* const program = ::popen("kill -TERM $$; echo deaf", "w");
@@ -184,13 +184,13 @@ TEST_CASE("a process started without standard streams uses their numbers for no 
 TEST_CASE("a thread rank that stopped on request hides no failure of another") {
   launch::Options options;
   options.threads = 2;
-  options.on_signal = launch::OnSignal::ask;
+  options.on_signal = launch::OnSignal::request_stop;
   auto const run = [&](std::function<int()> const& later) {
     return launch::run(options, [&](World& world) {
       if (world.rank == 0) ::kill(::getpid(), SIGTERM);
       while (world.stop_request->signal() == 0) std::this_thread::yield();
       if (world.rank == 1) return 128 + SIGTERM;
-      while (!world.segment->control().over(1)) std::this_thread::yield();
+      while (!world.segment->control().has_ended(1)) std::this_thread::yield();
       return later();
     });
   };
@@ -219,12 +219,12 @@ TEST_CASE("a half-set environment is refused") {
 }
 
 TEST_CASE("an environment inherited from another program is refused") {
-  launch::detail::RankPlace const place{0, 2, ::getpid(), 0, 5};  // this process is not its own parent
+  launch::detail::SupervisedRank const place{0, 2, ::getpid(), 0, 5};  // this process is not its own parent
   for (auto const& text : place.assignments())
     ::setenv(text.substr(0, text.find('=')).c_str(), text.substr(text.find('=') + 1).c_str(), 1);
   CHECK_THROWS_WITH_AS(launch::run({}, [](World&) { return 0; }), doctest::Contains("is not the parent of this one"),
                        ConfigError);
-  for (auto const* name : launch::detail::RankPlace::variables) ::unsetenv(name);
+  for (auto const* name : launch::detail::SupervisedRank::variables) ::unsetenv(name);
 }
 
 TEST_CASE("rank: place" * doctest::skip()) {

@@ -110,15 +110,15 @@ TEST_CASE("rank: exits by itself as after a stop request" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) std::_Exit(143);
     auto const limit = lockstep::deadline_in(30);
-    while (!world.segment->control().over(1) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
-    Scratch::write("seen", world.segment->control().over(1) ? "over" : "alive");
+    while (!world.segment->control().has_ended(1) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
+    Scratch::write("seen", world.segment->control().has_ended(1) ? "over" : "alive");
     return 0;
   });
 }
 TEST_CASE("a rank that stops by itself after a signal has ended for ranks that wait for it") {
   Scratch const scratch;
   launch::Options options;
-  options.on_signal = launch::OnSignal::ask;
+  options.on_signal = launch::OnSignal::request_stop;
   CHECK(run_processes(2, "rank: exits by itself as after a stop request", options).code == 143);
   CHECK(Scratch::read("seen") == "over");
 }
@@ -289,7 +289,7 @@ TEST_CASE("signals to the supervisor reach the ranks") {
 
 TEST_CASE("supervisor: stops on request" * doctest::skip()) {
   launch::Options options;
-  options.on_signal = launch::OnSignal::ask;
+  options.on_signal = launch::OnSignal::request_stop;
   options.grace_seconds = 0.05;
   options.max_restarts = 1;
   be_rank(

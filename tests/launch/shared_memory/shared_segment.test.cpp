@@ -22,7 +22,7 @@ void check_is_zeroed_and_forgets(SharedSegment& segment) {
   CHECK(reinterpret_cast<std::uintptr_t>(segment.data()) % SharedSegment::unit == 0);
   CHECK(data[5] == std::byte{0});
   std::memset(data, 7, 2 * page);
-  segment.forget(data, page);
+  segment.release_pages(data, page);
   CHECK(data[5] == std::byte{0});
   CHECK(data[page] == std::byte{7});
   segment.data()[segment.bytes() - 1] = std::byte{1};  // all of it is present

@@ -15,8 +15,8 @@ using namespace lockstep;
 using launch::Store;
 using launch::StoreServer;
 using launch::detail::StoreCall;
-using launch::detail::StoreLine;
-using launch::detail::StoreLineKind;
+using launch::detail::StoreConnection;
+using launch::detail::StoreConnectionKind;
 using launch::detail::StoreReply;
 
 namespace {
@@ -25,12 +25,12 @@ Store::Options to(StoreServer const& server, int rank, int size, std::uint64_t j
   return {"localhost", server.port(), job, rank, size, 5, 5, 4};
 }
 
-launch::detail::File connected_to(StoreServer const& server) {
+launch::detail::FileDescriptor connected_to(StoreServer const& server) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(server.port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  launch::detail::File file(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  launch::detail::FileDescriptor file(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   REQUIRE(::connect(file.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   return file;
 }
@@ -44,45 +44,45 @@ bool is_hung_up_on(StoreServer const& server, std::string const& bytes) {
 }
 
 std::string hello_of(std::uint64_t magic, std::uint32_t version, std::uint64_t job, int rank = 0, int size = 2) {
-  launch::detail::StoreHello hello;
-  hello.magic = magic;
-  hello.version = version;
-  hello.job = job;
-  hello.rank = rank;
-  hello.size = size;
-  return {reinterpret_cast<char const*>(&hello), sizeof hello};
+  launch::detail::StoreHandshake handshake;
+  handshake.magic = magic;
+  handshake.version = version;
+  handshake.job = job;
+  handshake.rank = rank;
+  handshake.size = size;
+  return {reinterpret_cast<char const*>(&handshake), sizeof handshake};
 }
 
 /// "1 ended, 2 lost, ": the content of a news line until it names this rank.
-std::string news_until(StoreLine& line, int rank) {
+std::string notifications_until(StoreConnection& connection, int rank) {
   std::string out;
   for (int last = -1; last != rank;) {
-    auto const message = line.wait(deadline_in(5));
+    auto const message = connection.wait(deadline_in(5));
     REQUIRE(message);
     last = message->rank;
-    out += std::to_string(last) + (message->what == StoreReply::rank_ended ? " ended, " : " lost, ");
+    out += std::to_string(last) + (message->type == StoreReply::rank_ended ? " ended, " : " lost, ");
   }
   return out;
 }
-void end(StoreLine& line, int exit_code) {
-  line.send(StoreCall::ended, {}, launch::detail::store_bytes(launch::detail::StoreEnd{exit_code, 0, "no disk"}));
+void end(StoreConnection& connection, int exit_code) {
+  connection.send(StoreCall::ended, {}, launch::detail::as_bytes(launch::detail::RankEnd{exit_code, 0, "no disk"}));
 }
 
 /// Listens at a store's possible address.
 struct OtherServer {
-  launch::detail::File door{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  launch::detail::FileDescriptor listening_socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 
   OtherServer() {
     sockaddr_in name{};
     name.sin_family = AF_INET;
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::bind(door.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
-    REQUIRE(::listen(door.get(), 1) == 0);
+    REQUIRE(::bind(listening_socket.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
+    REQUIRE(::listen(listening_socket.get(), 1) == 0);
   }
   [[nodiscard]] std::uint16_t port() const {
     sockaddr_in name{};
     socklen_t bytes = sizeof name;
-    REQUIRE(::getsockname(door.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+    REQUIRE(::getsockname(listening_socket.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
     return ntohs(name.sin_port);
   }
 };
@@ -117,7 +117,7 @@ TEST_CASE("a rank's value reaches all ranks, also those that requested it before
   std::thread asks([&] { early = Store(to(server, 1, 3)).get("id"); });
   Store store(to(server, 0, 3)), other(to(server, 2, 3));
   CHECK(store.add("come", 1) == 1);
-  std::string const bytes("\0\1\2", 3), large(launch::detail::most_store_bytes, 'x');
+  std::string const bytes("\0\1\2", 3), large(launch::detail::max_store_bytes, 'x');
   store.set("id", bytes);
   store.set("large", large);
   asks.join();
@@ -133,7 +133,7 @@ TEST_CASE("a rank's value reaches all ranks, also those that requested it before
 
 TEST_CASE("peers with another magic, version, run or rank are refused") {
   StoreServer const server({.job = 7, .size = 2, .silence_seconds = 0.2});
-  constexpr auto magic = launch::detail::StoreHello::right_magic;
+  constexpr auto magic = launch::detail::StoreHandshake::expected_magic;
   CHECK(is_hung_up_on(server, "GET / HTTP/1.1\r\n\r\n"));
   CHECK(is_hung_up_on(server, hello_of(magic + 1, 2, 7)));
   CHECK(is_hung_up_on(server, ""));  // after a while
@@ -166,9 +166,11 @@ TEST_CASE("a rank that disconnects without a message is lost to all that wait; i
   });
   {
     auto const dies = connected_to(server);
-    auto hello = hello_of(launch::detail::StoreHello::right_magic, launch::detail::StoreHello::right_version, 7, 1, 3);
-    REQUIRE(::send(dies.get(), hello.data(), hello.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size()));
-    char answer[sizeof(launch::detail::StoreHead) + sizeof(std::uint64_t)];
+    auto handshake = hello_of(launch::detail::StoreHandshake::expected_magic,
+                              launch::detail::StoreHandshake::expected_version, 7, 1, 3);
+    REQUIRE(::send(dies.get(), handshake.data(), handshake.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(handshake.size()));
+    char answer[sizeof(launch::detail::StoreMessageHeader) + sizeof(std::uint64_t)];
     REQUIRE(::recv(dies.get(), answer, sizeof answer, MSG_WAITALL) == sizeof answer);  // it is in
   }
   waiting.join();
@@ -180,16 +182,16 @@ TEST_CASE("a rank that disconnects without a message is lost to all that wait; i
 
 TEST_CASE("waiting ranks are notified of a lost rank") {
   StoreServer const server({.job = 7, .size = 2});
-  StoreLine waits(to(server, 0, 2), StoreLineKind::calls);
+  StoreConnection waits(to(server, 0, 2), StoreConnectionKind::requests);
   waits.send(StoreCall::get, "never", {});
   waits.send(StoreCall::set, "mark", "x");
   auto const marked = waits.wait(deadline_in(5));
   REQUIRE(marked);
-  CHECK(marked->what == StoreReply::done);  // so the server knows that it waits
-  { StoreLine const dies(to(server, 1, 2), StoreLineKind::calls); }
+  CHECK(marked->type == StoreReply::done);  // so the server knows that it waits
+  { StoreConnection const dies(to(server, 1, 2), StoreConnectionKind::requests); }
   auto const told = waits.wait(deadline_in(5));
   REQUIRE(told);
-  CHECK(told->what == StoreReply::lost);
+  CHECK(told->type == StoreReply::lost);
   CHECK(told->rank == 1);
 }
 
@@ -217,18 +219,18 @@ TEST_CASE("a server that does not read for a while is waited for, up to a limit"
     OtherServer const other;
     std::size_t taken = 0;
     std::thread server([&] {
-      launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
-      auto const welcome = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {},
-                                                         launch::detail::StoreHello::welcome());
-      (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+      launch::detail::FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
+      auto const acceptance = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {},
+                                                            launch::detail::StoreHandshake::acceptance());
+      (void)::send(peer.get(), acceptance.data(), acceptance.size(), MSG_NOSIGNAL);
       ::usleep(400'000);
       std::vector<char> buffer(1 << 20);
       for (ssize_t got = 1; reads && got > 0; taken += static_cast<std::size_t>(got))
-        got = ::recv(guest.get(), buffer.data(), buffer.size(), 0);
+        got = ::recv(peer.get(), buffer.data(), buffer.size(), 0);
     });
     {
       Store store({"127.0.0.1", other.port(), 7, 0, 1, 5, reads ? 5 : 0.2, 0.1});
-      std::string const large(launch::detail::most_store_bytes, 'x');
+      std::string const large(launch::detail::max_store_bytes, 'x');
       auto const give = [&] {
         for (int i = 0; i < 16; ++i) store.contribute("large", large, 1);
       };
@@ -238,7 +240,7 @@ TEST_CASE("a server that does not read for a while is waited for, up to a limit"
         CHECK_THROWS_WITH_AS(give(), doctest::Contains("has lost the store"), CommunicationError);
     }
     server.join();
-    if (reads) CHECK(taken > 16 * launch::detail::most_store_bytes);
+    if (reads) CHECK(taken > 16 * launch::detail::max_store_bytes);
   }
 }
 
@@ -246,18 +248,18 @@ TEST_CASE("a stopped server does not name missing ranks; its later messages answ
   OtherServer const other;
   std::atomic<bool> goes_on{false};
   std::thread server([&] {
-    launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
+    launch::detail::FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
     auto const say = [&](StoreReply what, std::string_view key, std::string_view value) {
       auto const message = launch::detail::store_message(static_cast<std::uint8_t>(what), key, value);
-      (void)::send(guest.get(), message.data(), message.size(), MSG_NOSIGNAL);
+      (void)::send(peer.get(), message.data(), message.size(), MSG_NOSIGNAL);
     };
-    say(StoreReply::done, {}, launch::detail::StoreHello::welcome());
+    say(StoreReply::done, {}, launch::detail::StoreHandshake::acceptance());
     while (!goes_on) ::usleep(1000);
     say(StoreReply::done, {}, std::string(sizeof(int), '\0'));  // to the query for missing ranks
     say(StoreReply::gathered, "sum", {});
     say(StoreReply::done, {}, "value");
     char last = 0;
-    while (::recv(guest.get(), &last, 1, 0) > 0) continue;
+    while (::recv(peer.get(), &last, 1, 0) > 0) continue;
   });
   {
     Store store({"127.0.0.1", other.port(), 7, 1, 2, 5, 5, 0.2});
@@ -275,7 +277,7 @@ TEST_CASE("a stopped server does not name missing ranks; its later messages answ
 TEST_CASE("a rank that is busy for longer than the silence limit is not lost") {
   StoreServer const server({.job = 7, .size = 1, .silence_seconds = 0.2});
   Store busy(to(server, 0, 1));
-  std::string const large(launch::detail::most_store_bytes, 'x');
+  std::string const large(launch::detail::max_store_bytes, 'x');
   for (char const* name : {"a", "b", "c", "d"}) busy.contribute(name, large, 1);
   ::usleep(1'200'000);
   for (char const* name : {"a", "b", "c", "d"}) {
@@ -289,8 +291,8 @@ TEST_CASE("a rank that is busy for longer than the silence limit is not lost") {
 TEST_CASE("the system's keep-alive watches the other host, at both ends, also on idle news lines") {
   StoreServer const server({.job = 7, .size = 1, .silence_seconds = 3});
   Store const calls(to(server, 0, 1));
-  StoreLine const news(to(server, 0, 1), StoreLineKind::news);
-  for (int const file : {calls.descriptor(), news.descriptor()})
+  StoreConnection notifications(to(server, 0, 1), StoreConnectionKind::notifications);
+  for (int const file : {calls.descriptor(), notifications.descriptor()})
     for (int const end : {file, other_end_of(file)}) {
       REQUIRE(end >= 0);
       CHECK(option_of(end, SOL_SOCKET, SO_KEEPALIVE) == 1);
@@ -309,8 +311,8 @@ TEST_CASE("for a long allowed absence the number of keep-alive probes stays with
   for (double const seconds : {2.0, 15.0, 3600.0}) {
     auto address = to(server, rank++, 3);
     address.silence_seconds = seconds;
-    StoreLine const news(address, StoreLineKind::news);
-    auto const option = [&](int name) { return option_of(news.descriptor(), IPPROTO_TCP, name); };
+    StoreConnection notifications(address, StoreConnectionKind::notifications);
+    auto const option = [&](int name) { return option_of(notifications.descriptor(), IPPROTO_TCP, name); };
     auto const last = option(TCP_KEEPIDLE) + option(TCP_KEEPINTVL) * option(TCP_KEEPCNT);
     CHECK(last <= seconds);
     CHECK(last >= 0.8 * seconds - 2);
@@ -322,34 +324,35 @@ TEST_CASE("news name every rank that ended or is lost once, also earlier ones, b
   StoreServer const server({.job = 7, .size = 4});
   {
     Store const calls(to(server, 1, 4));
-    StoreLine line(to(server, 1, 4), StoreLineKind::news);
-    end(line, 0);
+    StoreConnection connection(to(server, 1, 4), StoreConnectionKind::notifications);
+    end(connection, 0);
   }  // the later end of its line is not news
-  StoreLine news(to(server, 0, 4), StoreLineKind::news);
+  StoreConnection notifications(to(server, 0, 4), StoreConnectionKind::notifications);
   {
     auto options = to(server, 0, 4);
     options.wait_seconds = 0.05;
     CHECK_THROWS_WITH_AS((void)Store(options).get("never"), doctest::Contains("received no 'never' in time"),
                          CommunicationError);
   }  // it is not lost to waiting ranks, either
-  CHECK_THROWS_WITH_AS(StoreLine(to(server, 0, 4), StoreLineKind::news), doctest::Contains("rank 0 has joined already"),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(StoreConnection(to(server, 0, 4), StoreConnectionKind::notifications),
+                       doctest::Contains("rank 0 has joined already"), ConfigError);
   {
-    StoreLine const both[] = {{to(server, 2, 4), StoreLineKind::news}, {to(server, 2, 4), StoreLineKind::calls}};
+    StoreConnection const both[] = {{to(server, 2, 4), StoreConnectionKind::notifications},
+                                    {to(server, 2, 4), StoreConnectionKind::requests}};
   }  // lost twice, reported once
-  StoreLine last(to(server, 3, 4), StoreLineKind::news);
-  end(news, 0);
-  CHECK(news_until(last, 0) == "1 ended, 2 lost, 0 ended, ");
+  StoreConnection last(to(server, 3, 4), StoreConnectionKind::notifications);
+  end(notifications, 0);
+  CHECK(notifications_until(last, 0) == "1 ended, 2 lost, 0 ended, ");
   end(last, 0);
-  CHECK(news_until(news, 3) == "1 ended, 2 lost, 3 ended, ");
+  CHECK(notifications_until(notifications, 3) == "1 ended, 2 lost, 3 ended, ");
 }
 
 TEST_CASE("no rank waits for the end of a rank after one of its two lines has broken") {
   StoreServer const server({.job = 7, .size = 3});
-  StoreLine const calls(to(server, 1, 3), StoreLineKind::calls);
-  { StoreLine const news(to(server, 1, 3), StoreLineKind::news); }
-  StoreLine last(to(server, 2, 3), StoreLineKind::news);
-  CHECK(news_until(last, 1) == "1 lost, ");
+  StoreConnection const calls(to(server, 1, 3), StoreConnectionKind::requests);
+  { StoreConnection notifications(to(server, 1, 3), StoreConnectionKind::notifications); }
+  StoreConnection last(to(server, 2, 3), StoreConnectionKind::notifications);
+  CHECK(notifications_until(last, 1) == "1 lost, ");
   end(last, 0);
   auto const begin = Clock::seconds();
   server.wait_for_ends(20);
@@ -358,13 +361,14 @@ TEST_CASE("no rank waits for the end of a rank after one of its two lines has br
 
 TEST_CASE("a rank that waits for a value is notified of the first failed rank") {
   StoreServer const server({.job = 7, .size = 3});
-  StoreLine first(to(server, 1, 3), StoreLineKind::news), second(to(server, 2, 3), StoreLineKind::news);
-  StoreLine news(to(server, 0, 3), StoreLineKind::news);
+  StoreConnection first(to(server, 1, 3), StoreConnectionKind::notifications),
+      second(to(server, 2, 3), StoreConnectionKind::notifications);
+  StoreConnection notifications(to(server, 0, 3), StoreConnectionKind::notifications);
   Store store(to(server, 0, 3));
   end(first, 3);
-  CHECK(news_until(news, 1) == "1 ended, ");
+  CHECK(notifications_until(notifications, 1) == "1 ended, ");
   end(second, 4);
-  CHECK(news_until(news, 2) == "2 ended, ");
+  CHECK(notifications_until(notifications, 2) == "2 ended, ");
   CHECK_THROWS_WITH_AS((void)store.get("never"),
                        doctest::Contains("rank 1 has failed: no disk; rank 0 was waiting for 'never'"), RankLost);
 }
@@ -372,7 +376,7 @@ TEST_CASE("a rank that waits for a value is notified of the first failed rank") 
 TEST_CASE("values that ranks give under a name are gathered by rank; then the name is free again") {
   StoreServer const server({.job = 7, .size = 3});
   Store store(to(server, 0, 3)), other(to(server, 2, 3));
-  StoreLine news(to(server, 0, 3), StoreLineKind::news);
+  StoreConnection notifications(to(server, 0, 3), StoreConnectionKind::notifications);
   int const members[] = {2, 1, 0};
   auto const missing = [&] { return store.missing("x", members, [] { return false; }).value(); };
   for (std::string const more : {"", "!"}) {
@@ -388,31 +392,32 @@ TEST_CASE("values that ranks give under a name are gathered by rank; then the na
     CHECK_FALSE(store.gathered("x", take));
     CHECK(all == "0a" + more + "2b" + more + "0a" + more + "2b" + more);
   }
-  CHECK_FALSE(news.next());
+  CHECK_FALSE(notifications.next());
 }
 
 TEST_CASE("too long messages and invalid ones close the connection") {
   StoreServer const server({.job = 7, .size = 2});
-  StoreLine news(to(server, 0, 2), StoreLineKind::news);
+  StoreConnection notifications(to(server, 0, 2), StoreConnectionKind::notifications);
   for (bool const known : {true, false}) {
     CAPTURE(known);
-    StoreLine line(to(server, 1, 2), StoreLineKind::calls);
-    launch::detail::StoreHead head;
-    head.what = known ? 1 : 99;
-    head.value_bytes = known ? launch::detail::most_store_bytes + 1 : 0;
-    line.send(launch::detail::store_bytes(head));
-    CHECK_THROWS_WITH_AS((void)line.wait(deadline_in(5)), doctest::Contains("has lost the store"), CommunicationError);
+    StoreConnection connection(to(server, 1, 2), StoreConnectionKind::requests);
+    launch::detail::StoreMessageHeader header;
+    header.type = known ? 1 : 99;
+    header.value_bytes = known ? launch::detail::max_store_bytes + 1 : 0;
+    connection.send(launch::detail::as_bytes(header));
+    CHECK_THROWS_WITH_AS((void)connection.wait(deadline_in(5)), doctest::Contains("has lost the store"),
+                         CommunicationError);
   }
-  CHECK(news_until(news, 1) == "1 lost, ");
+  CHECK(notifications_until(notifications, 1) == "1 lost, ");
 }
 
 TEST_CASE("an unterminated text of a rank is terminated") {
   std::string const bytes(1000, 'x');
-  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes).message) ==
-        std::string(sizeof(launch::detail::StoreEnd::message) - 1, 'x'));
-  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreJoin>(bytes).host) ==
-        std::string(sizeof(launch::detail::StoreJoin::host) - 1, 'x'));
-  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes.substr(0, 10)).message) == "xx");
+  CHECK(std::string_view(launch::detail::from_bytes<launch::detail::RankEnd>(bytes).message) ==
+        std::string(sizeof(launch::detail::RankEnd::message) - 1, 'x'));
+  CHECK(std::string_view(launch::detail::from_bytes<launch::detail::RankArrival>(bytes).host) ==
+        std::string(sizeof(launch::detail::RankArrival::host) - 1, 'x'));
+  CHECK(std::string_view(launch::detail::from_bytes<launch::detail::RankEnd>(bytes.substr(0, 10)).message) == "xx");
 }
 
 TEST_CASE("an address that does not answer is distinguished from a store that was never opened") {
@@ -424,8 +429,8 @@ TEST_CASE("an address that does not answer is distinguished from a store that wa
 TEST_CASE("answers of another service are refused, and unknown host names are reported") {
   OtherServer const other;
   std::thread server([&] {
-    launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
-    (void)::send(guest.get(), "220 smtp.example.org ready\r\n", 28, MSG_NOSIGNAL);
+    launch::detail::FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
+    (void)::send(peer.get(), "220 smtp.example.org ready\r\n", 28, MSG_NOSIGNAL);
   });
   CHECK_THROWS_WITH_AS(Store({"127.0.0.1", other.port(), 7, 0, 1, 5, 5, 4}), doctest::Contains("is not a store"),
                        ConfigError);

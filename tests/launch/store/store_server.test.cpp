@@ -35,7 +35,7 @@ TEST_CASE("a port in use is refused by number, and is free again afterwards") {
 }
 
 TEST_CASE("a port in use for IPv6 alone counts as in use: clients would find the other process") {
-  launch::detail::File const other(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  launch::detail::FileDescriptor const other(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int const on = 1;
   sockaddr_in6 name{};
   name.sin6_family = AF_INET6;
@@ -54,7 +54,7 @@ TEST_CASE("a port in use for IPv6 alone counts as in use: clients would find the
 
 TEST_CASE("a server without a free descriptor leaves clients waiting, and does not spin") {
   StoreServer const server(StoreServer::Options{});
-  launch::detail::File const guest(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  launch::detail::FileDescriptor const peer(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(server.port());
@@ -66,17 +66,17 @@ TEST_CASE("a server without a free descriptor leaves clients waiting, and does n
   };
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-  rlimit const none{static_cast<rlim_t>(guest.get()) + 1, before.rlim_max};
+  rlimit const none{static_cast<rlim_t>(peer.get()) + 1, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  bool const came = ::connect(guest.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0;
+  bool const came = ::connect(peer.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0;
   auto const begin = processor_seconds();
   ::usleep(300'000);
   auto const used = processor_seconds() - begin;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(came);
   CHECK(used < 0.1);
-  std::string const stranger(8, 'x');  // to which the server sends nothing after the handshake
-  CHECK(::send(guest.get(), stranger.data(), stranger.size(), MSG_NOSIGNAL) == 8);
+  std::string const foreign_server(8, 'x');  // to which the server sends nothing after the handshake
+  CHECK(::send(peer.get(), foreign_server.data(), foreign_server.size(), MSG_NOSIGNAL) == 8);
   char answer = 0;
-  CHECK(::recv(guest.get(), &answer, 1, 0) <= 0);
+  CHECK(::recv(peer.get(), &answer, 1, 0) <= 0);
 }

@@ -23,16 +23,16 @@ namespace {
 struct Recorder {
   float* arena;
   std::vector<std::pair<Index, Index>> started;  // begin, end
-  std::vector<std::size_t> riders;
+  std::vector<std::size_t> scalar_counts;
   bool finished = false;
-  void start(comm::Piece& piece) {
-    auto const begin = static_cast<float*>(piece.data) - arena;
-    started.emplace_back(begin, begin + piece.count);
-    riders.push_back(piece.rider.size());
-    for (auto& x : piece.rider) x *= 2;
+  void start(comm::CollectiveOperation& operation) {
+    auto const begin = static_cast<float*>(operation.data) - arena;
+    started.emplace_back(begin, begin + operation.count);
+    scalar_counts.push_back(operation.piggybacked_scalars.size());
+    for (auto& x : operation.piggybacked_scalars) x *= 2;
   }
   void progress() {}
-  void wait(comm::Piece const&) {}
+  void wait(comm::CollectiveOperation const&) {}
   void finish() { finished = true; }
 };
 struct Fixture {
@@ -59,13 +59,13 @@ TEST_CASE("the communication time outside of backward is counted once") {
 
 TEST_CASE("buckets tile the arena in order, small at both ends, and the first has a piggybacked scalar") {
   Fixture f(1000, 256 * sizeof(float));
-  f.buckets.rider()[0] = 3;
+  f.buckets.piggybacked_scalars()[0] = 3;
   f.buckets.finish(f.comm);
   CHECK(f.comm.started == std::vector<std::pair<Index, Index>>{
                               {0, 64}, {64, 320}, {320, 576}, {576, 784}, {784, 880}, {880, 944}, {944, 1000}});
-  CHECK(f.comm.riders == std::vector<std::size_t>{3, 0, 0, 0, 0, 0, 0});
+  CHECK(f.comm.scalar_counts == std::vector<std::size_t>{3, 0, 0, 0, 0, 0, 0});
   CHECK(f.comm.finished);
-  CHECK(f.buckets.rider()[0] == 6);
+  CHECK(f.buckets.piggybacked_scalars()[0] == 6);
   std::size_t bytes = 0;
   for (auto const& t : f.buckets.times()) bytes += t.bytes;
   CHECK(bytes == 4000);
@@ -87,7 +87,7 @@ TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
 
 TEST_CASE("a bucket's times begin when its last gradient is written, regardless of its order") {
   Fixture f(192, 128 * sizeof(float));
-  auto const start = [](std::size_t, comm::Piece& piece) { piece.started_seconds = 9; };
+  auto const start = [](std::size_t, comm::CollectiveOperation& operation) { operation.started_seconds = 9; };
   f.buckets.fill(176, 16, 3, start);
   f.buckets.fill(0, 16, 4, start);
   f.buckets.fill(16, 160, 5, start);
@@ -118,7 +118,7 @@ TEST_CASE("a model without parameters still has one bucket, for the piggybacked 
   Fixture f(0, 1 << 20);
   f.buckets.finish(f.comm);
   CHECK(f.comm.started.size() == 1);
-  CHECK(f.comm.riders[0] == 3);
+  CHECK(f.comm.scalar_counts[0] == 3);
 }
 
 TEST_CASE("tables with a row-sparse gradient are not in buckets") {
@@ -135,7 +135,7 @@ TEST_CASE("tables with a row-sparse gradient are not in buckets") {
   buckets.finish(comm);
   CHECK(comm.started == std::vector<std::pair<Index, Index>>{
                             {0, 64}, {64, 96}, {432, 480}, {512, 752}, {752, 864}, {864, 928}, {928, 1000}});
-  CHECK(comm.riders == std::vector<std::size_t>{3, 0, 0, 0, 0, 0, 0});
+  CHECK(comm.scalar_counts == std::vector<std::size_t>{3, 0, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("a sharded arena is covered once, in blocks of the norm except for the remainder") {
@@ -180,10 +180,10 @@ TEST_CASE("each rank reduces only its part of a sharded bucket") {
   constexpr Index block = kernel::SumOfSquares<HostSpace>::block;
   std::vector<float> arena(static_cast<std::size_t>(8 * block));
   struct Pieces {
-    std::vector<comm::Piece> started;
-    void start(comm::Piece& piece) { started.push_back(piece); }
+    std::vector<comm::CollectiveOperation> started;
+    void start(comm::CollectiveOperation& operation) { started.push_back(operation); }
     void progress() {}
-    void wait(comm::Piece const&) {}
+    void wait(comm::CollectiveOperation const&) {}
     void finish() {}
   } comm;
   parallel::GradientBuckets buckets(arena, 4 * block * sizeof(float), {}, 1, 2);
@@ -191,18 +191,18 @@ TEST_CASE("each rank reduces only its part of a sharded bucket") {
   buckets.ready(comm, 0, 1);  // a rank with only the piggybacked scalar need not wait for more
   REQUIRE(comm.started.size() == 1);
   CHECK(comm.started[0].count == 0);
-  CHECK(comm.started[0].rider.size() == 3);
+  CHECK(comm.started[0].piggybacked_scalars.size() == 3);
   CHECK(buckets.times()[0].ready > 0);
   buckets.finish(comm);
   REQUIRE(comm.started.size() == 5);
   Index at = 0;
   for (std::size_t i = 1; i < 5; ++i) {
-    auto const& piece = comm.started[i];
-    CHECK(piece.collective == comm::Collective::reduce_scatter);
-    CHECK(piece.in == arena.data() + at);
-    CHECK(piece.data == arena.data() + at + piece.count);
-    CHECK(piece.rider.empty());
-    at += 2 * piece.count;
+    auto const& operation = comm.started[i];
+    CHECK(operation.collective == comm::Collective::reduce_scatter);
+    CHECK(operation.in == arena.data() + at);
+    CHECK(operation.data == arena.data() + at + operation.count);
+    CHECK(operation.piggybacked_scalars.empty());
+    at += 2 * operation.count;
   }
   CHECK(at == 8 * block);
 }
@@ -218,15 +218,15 @@ TEST_CASE("on a 16-bit wire a bucket is rounded when it is sent, and its sum ret
                                                          memory::Stream<HostSpace>(pool));
     /// Every other rank has equal numbers; its parts return unchanged.
     struct Doubling {
-      std::vector<comm::Piece> started;
+      std::vector<comm::CollectiveOperation> started;
       std::size_t waited = 0;
-      void start(comm::Piece& piece) {
-        auto* const to = static_cast<bfloat16*>(piece.data);
-        for (Index i = 0; i < piece.count; ++i) to[i] = bfloat16(2 * float{to[i]});
-        started.push_back(piece);
+      void start(comm::CollectiveOperation& operation) {
+        auto* const to = static_cast<bfloat16*>(operation.data);
+        for (Index i = 0; i < operation.count; ++i) to[i] = bfloat16(2 * float{to[i]});
+        started.push_back(operation);
       }
       void progress() {}
-      void wait(comm::Piece const&) { ++waited; }
+      void wait(comm::CollectiveOperation const&) { ++waited; }
       void finish() {}
     } comm;
     parallel::GradientBuckets buckets(wire, size, 4 * block, {}, 1 % ranks, ranks);
@@ -242,12 +242,12 @@ TEST_CASE("on a 16-bit wire a bucket is rounded when it is sent, and its sum ret
     buckets.finish(comm, wire);
     CHECK(comm.waited == comm.started.size());
     for (std::size_t i = 0; i < buckets.size(); ++i) {
-      auto const& piece = comm.started[i];
+      auto const& operation = comm.started[i];
       auto const all = buckets.range_of(i), own = buckets.own_range_of(i);
-      CHECK(piece.type == ElementType::bfloat16);
-      CHECK(piece.data == wire_data + own.begin);
-      CHECK(piece.count == own.end - own.begin);
-      if (ranks > 1 && piece.count > 0) CHECK(piece.in == wire_data + all.begin);
+      CHECK(operation.type == ElementType::bfloat16);
+      CHECK(operation.data == wire_data + own.begin);
+      CHECK(operation.count == own.end - own.begin);
+      if (ranks > 1 && operation.count > 0) CHECK(operation.in == wire_data + all.begin);
       for (Index k = all.begin; k < all.end; ++k)
         if (arena[static_cast<std::size_t>(k)] != (own.begin <= k && k < own.end ? 2 * rounded : third))
           FAIL("element " << k << " of " << ranks << " ranks");
@@ -267,7 +267,7 @@ TEST_CASE("a model of only such a table still has a bucket for the piggybacked s
   buckets.begin_step();
   buckets.finish(comm);
   CHECK(comm.started == std::vector<std::pair<Index, Index>>{{0, 0}});
-  CHECK(comm.riders == std::vector<std::size_t>{3});
+  CHECK(comm.scalar_counts == std::vector<std::size_t>{3});
 }
 
 namespace {

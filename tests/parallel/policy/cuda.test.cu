@@ -808,12 +808,12 @@ struct HeardCommunicator {
   [[nodiscard]] int size() const { return engine.size(); }
   [[nodiscard]] char const* name() const { return engine.name(); }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) { return engine.allocate(bytes); }
-  void start(comm::Piece& piece) {
-    hears(piece);
-    engine.start(piece);
+  void start(comm::CollectiveOperation& operation) {
+    hears(operation);
+    engine.start(operation);
   }
   void progress() { engine.progress(); }
-  void wait(comm::Piece const& piece) { engine.wait(piece); }
+  void wait(comm::CollectiveOperation const& operation) { engine.wait(operation); }
   void finish() { engine.finish(); }
   [[nodiscard]] HeardCommunicator split(int color, int key) { return {engine.split(color, key), hears}; }
 };
@@ -826,8 +826,8 @@ TEST_CASE("a host engine reduces a bucket while the GPU computes the gradients o
   launch::run({.threads = 2}, [&](launch::World& world) {
     float const* last = nullptr;  // last gradient that backward writes: NaN before
     bool is_early = false;
-    auto const hears = [&](comm::Piece const& piece) {
-      if (last && !piece.rider.empty()) is_early = std::isnan(*last);
+    auto const hears = [&](comm::CollectiveOperation const& operation) {
+      if (last && !operation.piggybacked_scalars.empty()) is_early = std::isnan(*last);
     };
     parallel::OnCuda policy{
         parallel::DistributedDataParallel{HeardCommunicator<decltype(hears)>{comm::connect(world), hears}, 256, 1}};

@@ -25,7 +25,8 @@ inline void check_local_rank(std::optional<int> const& local_rank, launch::Envir
   if (place.launcher == launch::Launcher::single)
     throw ConfigError(flag + ": no launcher's variables give the number of ranks; pass on RANK, WORLD_SIZE, " +
                       "LOCAL_RANK and LOCAL_WORLD_SIZE, or start with torchrun --no-python");
-  throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
+  throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.variables +
+                    ") disagree; leave --local-rank out");
 }
 
 /// Checks --engine mpi.

@@ -31,7 +31,7 @@ struct GivenFlags {
   void add_to(Command& command, Options& options);
 
  private:
-  static constexpr int most_ranks = launch::most_local_ranks, most_threads = 1024, most_shards = 1 << 16;
+  static constexpr int most_ranks = launch::max_local_ranks, most_threads = 1024, most_shards = 1 << 16;
   static constexpr Index most_samples = Index{1} << 32, unlimited = std::numeric_limits<Index>::max();
   static constexpr double longest_wait = 3600, unbounded = std::numeric_limits<double>::max();
 

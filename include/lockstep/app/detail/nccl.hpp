@@ -44,7 +44,7 @@ template <class Communicator>
              std::strcmp(gpu, other.gpu) == 0;
     }
   } mine;
-  Communicator::place_of(gpu).copy(mine.gpu, sizeof mine.gpu - 1);
+  Communicator::pci_bus_id(gpu).copy(mine.gpu, sizeof mine.gpu - 1);
   ::gethostname(mine.host, sizeof mine.host - 1);
   std::ifstream("/proc/sys/kernel/random/boot_id").read(mine.boot, 36);  // host names may not be unique
   auto host = Communicator::host_engine(world);

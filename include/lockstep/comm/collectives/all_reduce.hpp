@@ -6,16 +6,16 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
-/// Reduces elements over all ranks, in place: elements[i] = the operation over all ranks' elements[i].
+/// Reduces elements over all ranks, in place: elements[i] = the reduction over all ranks' elements[i].
 /// Call `comm::all_reduce(c, x).wait()` to wait for the result.
 /// @shape elements, equal on all ranks
 /// @determinism bitwise, see Communicator   @collective
 template <Communicator C, class Elements>
-Work<C> all_reduce(C& communicator, Elements&& elements, Operation operation = Operation::sum) {
+Work<C> all_reduce(C& communicator, Elements&& elements, Reduction reduction = Reduction::sum) {
   std::span const data(elements);
   using T = typename decltype(data)::element_type;
   return Work<C>(communicator,
-                 {.type = element_type_of<T>, .data = data.data(), .count = std::ssize(data), .operation = operation});
+                 {.type = element_type_of<T>, .data = data.data(), .count = std::ssize(data), .reduction = reduction});
 }
 
 }}}  // namespace lockstep::comm

@@ -10,12 +10,12 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 /// Reduces over all ranks and gives each rank its share:
-/// out[i] = the operation over all ranks' in[rank * out.size() + i].
+/// out[i] = the reduction over all ranks' in[rank * out.size() + i].
 /// @shape out, equal on all ranks   @shape in [ranks * out.size()]; `out` may be this rank's share of it
 /// @determinism bitwise, equal to these elements of an all_reduce   @collective
 /// @throws ShapeError if the sizes do not fit
 template <Communicator C, class In, class Out>
-Work<C> reduce_scatter(C& communicator, In const& in, Out&& out, Operation operation = Operation::sum) {
+Work<C> reduce_scatter(C& communicator, In const& in, Out&& out, Reduction reduction = Reduction::sum) {
   std::span const from(in);
   std::span const to(out);
   using T = typename decltype(to)::element_type;
@@ -26,7 +26,7 @@ Work<C> reduce_scatter(C& communicator, In const& in, Out&& out, Operation opera
   return Work<C>(communicator, {.type = element_type_of<T>,
                                 .data = to.data(),
                                 .count = std::ssize(to),
-                                .operation = operation,
+                                .reduction = reduction,
                                 .collective = Collective::reduce_scatter,
                                 .in = from.data()});
 }

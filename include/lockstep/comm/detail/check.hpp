@@ -3,68 +3,65 @@
 #include <cstdint>
 #include <string>
 
+#include <lockstep/comm/detail/operation_sizes.hpp>
 #include <lockstep/comm/operation.hpp>
 #include <lockstep/core/error.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
-/// Returns the number of elements in rank `rank`'s input, for a group of `ranks` ranks.
-[[nodiscard]] inline Index input_count(Piece const& piece, int rank, int ranks) noexcept {
-  if (piece.collective == Collective::barrier) return 0;
-  if (piece.collective == Collective::reduce_scatter) return piece.count * ranks;
-  return piece.counts.empty() ? piece.count : piece.counts[static_cast<std::size_t>(rank)];
+[[noreturn]] inline void refuse_operation(std::string const& reason) {
+  throw ConfigError("Communicator::start: " + reason);
 }
 
-inline void check_operation(Piece const& piece) {
+inline void check_reduction(CollectiveOperation const& operation) {
   auto const refuse = [&](char const* what, char const* rule) {
-    throw ConfigError(std::string("Communicator::start: ") + what + " of " + name(piece.type) + " elements: " + rule);
+    refuse_operation(std::string(what) + " of " + name(operation.type) + " elements: " + rule);
   };
-  bool const whole =
-      piece.type == ElementType::int32 || piece.type == ElementType::int64 || piece.type == ElementType::uint8;
-  if (whole && piece.operation == Operation::average) refuse("the average", "sum them, then divide");
-  if (!whole && (piece.operation == Operation::logical_or || piece.operation == Operation::logical_and))
+  bool const integers = operation.type == ElementType::int32 || operation.type == ElementType::int64 ||
+                        operation.type == ElementType::uint8;
+  if (integers && operation.reduction == Reduction::average) refuse("the average", "sum them, then divide");
+  if (!integers && (operation.reduction == Reduction::logical_or || operation.reduction == Reduction::logical_and))
     refuse("a logical operation", "it needs integers");
 }
 
-inline void check_memory(Piece const& piece, void const* data, Index count, char const* what) {
+inline void check_memory(CollectiveOperation const& operation, void const* data, Index count, char const* what) {
   if (count > 0 && data == nullptr)
-    throw ConfigError(std::string("Communicator::start: the operation has elements but no memory (") + what +
-                      " is null)");
-  if (reinterpret_cast<std::uintptr_t>(data) % size_of(piece.type) != 0)
-    throw ConfigError(std::string("Communicator::start: the operation's memory is not aligned for ") +
-                      name(piece.type));
+    refuse_operation(std::string("the operation has elements but no memory (") + what + " is null)");
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(operation.type) != 0)
+    refuse_operation(std::string("the operation's memory is not aligned for ") + name(operation.type));
 }
 
-inline void check_counts(Piece const& piece, int ranks) {
-  auto const refuse = [](std::string const& what) { throw ConfigError("Communicator::start: " + what); };
-  if (piece.counts.empty()) return;
-  if (piece.collective != Collective::all_gather) refuse("only the parts of an all_gather may be unequal");
-  if (std::ssize(piece.counts) != ranks)
-    refuse("counts has " + std::to_string(piece.counts.size()) + " entries; it needs one for each of " +
-           std::to_string(ranks) + " ranks");
-  for (auto const count : piece.counts)
-    if (count < 0) refuse("a part has " + std::to_string(count) + " elements; it needs 0 or more");
+inline void check_counts(CollectiveOperation const& operation, int ranks) {
+  if (operation.counts.empty()) return;
+  if (operation.collective != Collective::all_gather)
+    refuse_operation("only the parts of an all_gather may be unequal");
+  if (std::ssize(operation.counts) != ranks)
+    refuse_operation("counts has " + std::to_string(operation.counts.size()) + " entries; it needs one for each of " +
+                     std::to_string(ranks) + " ranks");
+  for (auto const count : operation.counts)
+    if (count < 0) refuse_operation("a part has " + std::to_string(count) + " elements; it needs 0 or more");
 }
 
 /// Rejects operations that no engine can run, before another rank sees them. @throws ConfigError
-inline void check(Piece const& piece, int rank = 0, int ranks = 1) {
-  auto const refuse = [](std::string const& what) { throw ConfigError("Communicator::start: " + what); };
-  if (piece.count < 0) refuse("the operation has " + std::to_string(piece.count) + " elements; it needs 0 or more");
-  check_counts(piece, ranks);
-  auto const given = input_count(piece, rank, ranks);
-  bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
-  check_memory(piece, piece.data, piece.collective == Collective::barrier ? 0 : piece.count, "data");
-  if (apart) check_memory(piece, piece.in, given, "in");
-  if (piece.collective == Collective::all_reduce || piece.collective == Collective::reduce_scatter)
-    check_operation(piece);
-  if (piece.collective == Collective::broadcast && (piece.root < 0 || piece.root >= ranks))
-    refuse("the root of a broadcast is " + std::to_string(piece.root) + "; ranks are 0 to " +
-           std::to_string(ranks - 1));
-  if (!piece.rider.empty() && piece.collective != Collective::all_reduce)
-    refuse("only an all_reduce carries the doubles of `rider`");
-  if (std::ssize(piece.rider) > Piece::most_riders)
-    refuse("rider has " + std::to_string(piece.rider.size()) + " doubles; an operation carries at most " +
-           std::to_string(Piece::most_riders));
+inline void check(CollectiveOperation const& operation, int rank = 0, int ranks = 1) {
+  if (operation.collective == Collective::allocate)
+    refuse_operation("allocate is not an operation to start; call Communicator::allocate");
+  if (operation.count < 0)
+    refuse_operation("the operation has " + std::to_string(operation.count) + " elements; it needs 0 or more");
+  check_counts(operation, ranks);
+  check_memory(operation, operation.data, operation.collective == Collective::barrier ? 0 : operation.count, "data");
+  if (has_separate_input(operation.collective))
+    check_memory(operation, operation.in, part_elements(operation, rank) * input_parts(operation, ranks), "in");
+  if (reduces(operation.collective)) check_reduction(operation);
+  if (operation.collective == Collective::broadcast && (operation.root < 0 || operation.root >= ranks))
+    refuse_operation("the root of a broadcast is " + std::to_string(operation.root) + "; ranks are 0 to " +
+                     std::to_string(ranks - 1));
+  if (!operation.piggybacked_scalars.empty() && operation.collective != Collective::all_reduce)
+    refuse_operation("only an all_reduce carries the doubles of `piggybacked_scalars`");
+  if (std::ssize(operation.piggybacked_scalars) > CollectiveOperation::max_piggybacked_scalars)
+    refuse_operation("piggybacked_scalars has " + std::to_string(operation.piggybacked_scalars.size()) +
+                     " doubles; an operation carries at most " +
+                     std::to_string(CollectiveOperation::max_piggybacked_scalars));
 }
 
 }}}  // namespace lockstep::comm::detail

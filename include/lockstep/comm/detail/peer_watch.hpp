@@ -22,20 +22,24 @@ class PeerWatch {
   PeerWatch(launch::World world, std::vector<int> members) : world_(std::move(world)), members_(std::move(members)) {}
 
   [[nodiscard]] launch::World const& world() const noexcept { return world_; }
-  [[nodiscard]] std::string who(int rank) const { return who_of_run(members_[static_cast<std::size_t>(rank)]); }
-  [[nodiscard]] std::string me() const { return who_of_run(world_.rank); }
+  [[nodiscard]] std::string rank_name(int rank) const {
+    return run_rank_name(members_[static_cast<std::size_t>(rank)]);
+  }
+  [[nodiscard]] std::string own_name() const { return run_rank_name(world_.rank); }
   /// Returns the rank of the run that failed first, or -1.
-  [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
+  [[nodiscard]] int lost_rank() const noexcept {
+    return world_.segment ? world_.segment->control().first_failure() : -1;
+  }
 
-  /// Returns once `done()` is true. `doing()` describes what this rank waits in. `missing()` returns the ranks of the
+  /// Returns once `done()` is true. `describe()` says what this rank waits in. `missing()` returns the ranks of the
   /// run it waits for, or none if they are unknown.
   /// @throws RankLost if a rank has failed, or exited more than grace_seconds ago; RankStalled after the limit
-  template <class Done, class Doing>
-  void until(Done const& done, Doing const& doing) const {
-    until(done, doing, [] { return std::vector<int>(); });
+  template <class Done, class Describe>
+  void wait_until(Done const& done, Describe const& describe) const {
+    wait_until(done, describe, [] { return std::vector<int>(); });
   }
-  template <class Done, class Doing, class Missing>
-  void until(Done const& done, Doing const& doing, Missing const& missing) const {
+  template <class Done, class Describe, class Missing>
+  void wait_until(Done const& done, Describe const& describe, Missing const& missing) const {
     auto const since = Clock::seconds();
     double ended_seconds = 0;  // when a rank was first seen to have exited
     bool warned = false;
@@ -43,40 +47,40 @@ class PeerWatch {
       if (backoff.pause()) continue;
       ::usleep(sleep_us);
       auto const now = Clock::seconds();
-      if (lost() >= 0) {
+      if (lost_rank() >= 0) {
         if (done()) return;  // the rank had finished its part before
-        throw_lost(lost(), doing());
+        throw_lost(lost_rank(), describe());
       }
-      if (auto const rank = ended(); rank >= 0) {  // its last messages may still arrive
+      if (auto const rank = ended_rank(); rank >= 0) {  // its last messages may still arrive
         if (ended_seconds == 0) ended_seconds = now;
-        if (now - ended_seconds > grace_seconds) throw_lost(rank, doing());
+        if (now - ended_seconds > grace_seconds) throw_lost(rank, describe());
       }
       auto const waited = now - since;
       bool const stalls = waited > world_.limits.stall_seconds, warns = !warned && waited > world_.limits.warn_seconds;
       if (!stalls && !warns) continue;
-      auto const whom = missing();
-      if (done()) return;         // the operation completed in between
-      if (lost() >= 0) continue;  // a rank failed in between
-      auto told = me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing();
-      if (whom.empty()) told += ", which every rank has started; the late rank is unknown";
-      for (auto const rank : whom) told += (rank == whom.front() ? " for " : ", and for ") + who_of_run(rank);
-      if (stalls) throw RankStalled(whom.empty() ? -1 : whom.front(), told + ". The limit is over");
+      auto const late = missing();
+      if (done()) return;              // the operation completed in between
+      if (lost_rank() >= 0) continue;  // a rank failed in between
+      auto message = own_name() + " has waited " + std::to_string(std::lround(waited)) + " s in " + describe();
+      if (late.empty()) message += ", which every rank has started; the late rank is unknown";
+      for (auto const rank : late) message += (rank == late.front() ? " for " : ", and for ") + run_rank_name(rank);
+      if (stalls) throw RankStalled(late.empty() ? -1 : late.front(), message + ". The limit is over");
       warned = true;
-      if (world_.warn && speaks(whom)) world_.warn(told + "; still waiting");
+      if (world_.warn && warns_for_group(late)) world_.warn(message + "; still waiting");
     }
   }
 
   /// Explains a failure that a lost rank may have caused: waits a little, since the loss may be noticed after its
   /// effect.
   /// @throws RankLost, with the rank's name, if a rank is lost; else CommunicationError
-  [[noreturn]] void explain(std::string const& failure, std::string const& doing) const {
-    bool const others = members_.size() > 1;
-    for (auto const end = Clock::seconds() + grace_seconds; others && world_.segment && Clock::seconds() < end;) {
-      if (lost() >= 0) throw_lost(lost(), doing + " (" + failure + ")");
+  [[noreturn]] void throw_with_cause(std::string const& failure, std::string const& doing) const {
+    bool const has_peers = members_.size() > 1;
+    for (auto const end = Clock::seconds() + grace_seconds; has_peers && world_.segment && Clock::seconds() < end;) {
+      if (lost_rank() >= 0) throw_lost(lost_rank(), doing + " (" + failure + ")");
       ::usleep(1000);
     }
-    throw CommunicationError(me() + ": " + failure + " in " + doing +
-                             (others ? "; another rank may be lost, which one is not determined" : ""));
+    throw CommunicationError(own_name() + ": " + failure + " in " + doing +
+                             (has_peers ? "; another rank may be lost, which one is not determined" : ""));
   }
 
  private:
@@ -84,22 +88,22 @@ class PeerWatch {
   static constexpr double grace_seconds = 1;
 
   /// Returns whether this rank warns for all that wait for the same ranks: the first of them does.
-  [[nodiscard]] bool speaks(std::vector<int> const& missing) const noexcept {
+  [[nodiscard]] bool warns_for_group(std::vector<int> const& missing) const noexcept {
     for (int const rank : members_)
       if (std::find(missing.begin(), missing.end(), rank) == missing.end())
         return missing.empty() || rank == world_.rank;
     return false;
   }
-  [[nodiscard]] std::string who_of_run(int rank) const {
-    return world_.segment ? world_.segment->control().who(rank) : "rank " + std::to_string(rank);
+  [[nodiscard]] std::string run_rank_name(int rank) const {
+    return world_.segment ? world_.segment->control().rank_name(rank) : "rank " + std::to_string(rank);
   }
-  [[nodiscard]] int ended() const noexcept {
+  [[nodiscard]] int ended_rank() const noexcept {
     for (auto const rank : members_)
-      if (world_.segment && world_.segment->control().over(rank)) return rank;
+      if (world_.segment && world_.segment->control().has_ended(rank)) return rank;
     return -1;
   }
   [[noreturn]] void throw_lost(int rank, std::string const& doing) const {
-    throw RankLost(rank, world_.segment->control().tell(rank) + "; " + me() + " was waiting in " + doing);
+    throw RankLost(rank, world_.segment->control().describe(rank) + "; " + own_name() + " was waiting in " + doing);
   }
 
   launch::World world_;

@@ -13,8 +13,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 /// Elements of one block: few enough to stay in the first-level cache for any number of ranks.
 inline constexpr Index reduce_block = 512;
 
-/// Limit of pending blocks in the tree, enough for 2^(most_levels - 2) ranks.
-inline constexpr int most_levels = 16;
+/// Limit of pending blocks in the tree, enough for 2^(max_levels - 2) ranks.
+inline constexpr int max_levels = 16;
 
 /// Returns an element's storage: compilers vectorize stores of numbers, not of classes.
 template <class T>
@@ -34,7 +34,7 @@ template <class T>
 
 /// Type in which elements are reduced, so that sums are rounded once.
 template <class T>
-using Worked =
+using ReductionType =
     typename std::conditional_t<std::is_class_v<T>, lockstep::detail::AccumulateOf<T>, std::type_identity<T>>::type;
 
 /// Converts narrow elements to float.
@@ -58,13 +58,13 @@ void divide(A* x, Index n, A by) {
 }
 
 /// Combines two elements. Has no branches, so that loops over it vectorize.
-template <Operation operation, class A>
-[[nodiscard]] A meet(A x, A y) noexcept {
-  if constexpr (operation == Operation::max) {
+template <Reduction reduction, class A>
+[[nodiscard]] A combine(A x, A y) noexcept {
+  if constexpr (reduction == Reduction::max) {
     return x > y || x != x ? x : y;
-  } else if constexpr (operation == Operation::logical_or) {
+  } else if constexpr (reduction == Reduction::logical_or) {
     return static_cast<A>((x | y) != 0);
-  } else if constexpr (operation == Operation::logical_and) {
+  } else if constexpr (reduction == Reduction::logical_and) {
     return static_cast<A>((x != 0) & (y != 0));
   } else if constexpr (std::is_integral_v<A>) {
     using Wrapping = std::make_unsigned_t<A>;
@@ -76,44 +76,45 @@ template <Operation operation, class A>
 
 /// Combines to[j] with from[j]. Compiled once for each operation and type.
 template <class A>
-void merge(Operation operation, A* to, A const* from, Index n) {
-  auto const run = [=]<Operation chosen>(std::integral_constant<Operation, chosen>) {
+void merge(Reduction reduction, A* to, A const* from, Index n) {
+  auto const run = [=]<Reduction chosen>(std::integral_constant<Reduction, chosen>) {
     with_best_instructions([=] {
-      for (Index j = 0; j < n; ++j) to[j] = meet<chosen>(to[j], from[j]);
+      for (Index j = 0; j < n; ++j) to[j] = combine<chosen>(to[j], from[j]);
     });
   };
-  if (operation == Operation::max) return run(std::integral_constant<Operation, Operation::max>{});
+  if (reduction == Reduction::max) return run(std::integral_constant<Reduction, Reduction::max>{});
   if constexpr (std::is_integral_v<A>) {
-    if (operation == Operation::logical_or) return run(std::integral_constant<Operation, Operation::logical_or>{});
-    if (operation == Operation::logical_and) return run(std::integral_constant<Operation, Operation::logical_and>{});
+    if (reduction == Reduction::logical_or) return run(std::integral_constant<Reduction, Reduction::logical_or>{});
+    if (reduction == Reduction::logical_and) return run(std::integral_constant<Reduction, Reduction::logical_and>{});
   }
-  run(std::integral_constant<Operation, Operation::sum>{});
+  run(std::integral_constant<Reduction, Reduction::sum>{});
 }
 
 /// Stack of blocks of a reduction that are not yet merged in the tree, the block of most ranks first.
 template <class T>
-class Levels {
+class PendingBlocks {
  public:
-  using A = Worked<T>;
+  using A = ReductionType<T>;
 
   /// Reduces elements [at, at + n) of all ranks, n <= reduce_block. Returns the result, in `out` if it is not null and
   /// T needs no conversion, else in this object. Merges pairs of ranks, then blocks of equally many ranks, as a counter
   /// carries digits: the balanced tree without recursion.
-  [[nodiscard]] T const* reduce(Operation operation, T const* const* in, int ranks, Index at, Index n, T* out) {
+  [[nodiscard]] T const* reduce(Reduction reduction, T const* const* in, int ranks, Index at, Index n, T* out) {
     if constexpr (std::is_same_v<A, T>) result_ = out ? out : memory_[0];
     int level = 0;
     for (int r = 0; r < ranks; r += 2) {
       auto* const left = block(level++);
-      take(in[r] + at, n, left);
+      load(in[r] + at, n, left);
       if (r + 1 < ranks)
-        merge<A>(operation, left, readable(in[r + 1] + at, n, block(level)), n);
-      else if (operation == Operation::logical_or || operation == Operation::logical_and)
-        merge<A>(operation, left, readable(in[r] + at, n, block(level)), n);  // combined with itself: becomes 0 or 1
-      for (auto pairs = r / 2 + 1; pairs % 2 == 0; pairs /= 2) merge_last(operation, level, n);
+        merge<A>(reduction, left, as_accumulator(in[r + 1] + at, n, block(level)), n);
+      else if (reduction == Reduction::logical_or || reduction == Reduction::logical_and)
+        merge<A>(reduction, left, as_accumulator(in[r] + at, n, block(level)),
+                 n);  // combined with itself: becomes 0 or 1
+      for (auto pairs = r / 2 + 1; pairs % 2 == 0; pairs /= 2) merge_last(reduction, level, n);
     }
-    while (level > 1) merge_last(operation, level, n);
+    while (level > 1) merge_last(reduction, level, n);
     if constexpr (!std::is_integral_v<A>)
-      if (operation == Operation::average) divide(block(0), n, static_cast<A>(ranks));
+      if (reduction == Reduction::average) divide(block(0), n, static_cast<A>(ranks));
     if constexpr (std::is_same_v<A, T>) {
       return block(0);
     } else {
@@ -124,18 +125,18 @@ class Levels {
 
  private:
   [[nodiscard]] A* block(int level) noexcept { return level == 0 ? result_ : memory_[level]; }
-  void merge_last(Operation operation, int& level, Index n) {
+  void merge_last(Reduction reduction, int& level, Index n) {
     --level;
-    merge<A>(operation, block(level - 1), block(level), n);
+    merge<A>(reduction, block(level - 1), block(level), n);
   }
-  static void take(T const* from, Index n, A* to) {
+  static void load(T const* from, Index n, A* to) {
     if constexpr (std::is_same_v<A, T>)
       std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
     else
       widen(from, n, to);
   }
   /// Returns the elements, converted to float in `spare` if they are narrow.
-  static A const* readable(T const* from, Index n, [[maybe_unused]] A* spare) {
+  static A const* as_accumulator(T const* from, Index n, [[maybe_unused]] A* spare) {
     if constexpr (std::is_same_v<A, T>) {
       return from;
     } else {
@@ -144,7 +145,7 @@ class Levels {
     }
   }
 
-  alignas(64) A memory_[most_levels][reduce_block];
+  alignas(64) A memory_[max_levels][reduce_block];
   alignas(64) T narrow_[std::is_same_v<A, T> ? 1 : reduce_block];
   A* result_ = memory_[0];
 };
@@ -152,22 +153,22 @@ class Levels {
 /// Reduces element i of all ranks and writes it to every out[k][i], for begin <= i < end. An output may be an input:
 /// each element is read on all ranks before it is written on any.
 template <class T>
-void reduce_blocks(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
+void reduce_blocks(Reduction reduction, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
                    Index end) {
-  Levels<T> levels;
-  bool const apart = outputs == 1 && std::find(in, in + ranks, out[0]) == in + ranks;
+  PendingBlocks<T> blocks;
+  bool const is_separate = outputs == 1 && std::find(in, in + ranks, out[0]) == in + ranks;
   for (auto at = begin; at < end; at += reduce_block) {
     auto const n = std::min(reduce_block, end - at);
-    auto const* const result = levels.reduce(operation, in, ranks, at, n, apart ? out[0] + at : nullptr);
+    auto const* const result = blocks.reduce(reduction, in, ranks, at, n, is_separate ? out[0] + at : nullptr);
     for (int k = 0; k < outputs; ++k)
       if (out[k] + at != result) std::memcpy(out[k] + at, result, static_cast<std::size_t>(n) * sizeof(T));
   }
 }
 
-inline constexpr int everybody = -1;
+inline constexpr int all_ranks = -1;
 
 /// Sums over all ranks r in one pass, through registers: writes data[own][i], or all ranks' data[r][i] if `own` is
-/// everybody. Returns false unless there are 2 or 4 ranks. The ranks' memory must not overlap.
+/// all_ranks. Returns false unless there are 2 or 4 ranks. The ranks' memory must not overlap.
 template <int own, class T>
 bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
   using A = Accumulate<T>;
@@ -175,18 +176,18 @@ bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
     with_best_instructions([a = data[0], b = data[1], begin, end] {
       for (auto i = begin; i < end; ++i) {
         auto const sum = bits_of(static_cast<T>(A{a[i]} + A{b[i]}));
-        if constexpr (own == 0 || own == everybody) bits_of(a[i]) = sum;
-        if constexpr (own == 1 || own == everybody) bits_of(b[i]) = sum;
+        if constexpr (own == 0 || own == all_ranks) bits_of(a[i]) = sum;
+        if constexpr (own == 1 || own == all_ranks) bits_of(b[i]) = sum;
       }
     });
   if (ranks == 4)
     with_best_instructions([a = data[0], b = data[1], c = data[2], d = data[3], begin, end] {
       for (auto i = begin; i < end; ++i) {
         auto const sum = bits_of(static_cast<T>((A{a[i]} + A{b[i]}) + (A{c[i]} + A{d[i]})));
-        if constexpr (own == 0 || own == everybody) bits_of(a[i]) = sum;
-        if constexpr (own == 1 || own == everybody) bits_of(b[i]) = sum;
-        if constexpr (own == 2 || own == everybody) bits_of(c[i]) = sum;
-        if constexpr (own == 3 || own == everybody) bits_of(d[i]) = sum;
+        if constexpr (own == 0 || own == all_ranks) bits_of(a[i]) = sum;
+        if constexpr (own == 1 || own == all_ranks) bits_of(b[i]) = sum;
+        if constexpr (own == 2 || own == all_ranks) bits_of(c[i]) = sum;
+        if constexpr (own == 3 || own == all_ranks) bits_of(d[i]) = sum;
       }
     });
   return ranks == 2 || ranks == 4;
@@ -204,24 +205,24 @@ bool sum_into_own(T* const* data, int ranks, T const* own, Index begin, Index en
 
 /// Writes the reduction over ranks of in[rank][i] to every out[k][i], for begin <= i < end.
 template <class T>
-void reduce_range(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
+void reduce_range(Reduction reduction, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
                   Index end) {
   if constexpr (std::is_same_v<Accumulate<T>, float>) {  // the element types of gradients
-    if (operation == Operation::sum && outputs == ranks && std::equal(in, in + ranks, out) &&
-        sum_in_place<everybody>(out, ranks, begin, end))
+    if (reduction == Reduction::sum && outputs == ranks && std::equal(in, in + ranks, out) &&
+        sum_in_place<all_ranks>(out, ranks, begin, end))
       return;
-    if (operation == Operation::sum && outputs == 1 &&
+    if (reduction == Reduction::sum && outputs == 1 &&
         sum_into_own(const_cast<T* const*>(in), ranks, out[0], begin, end))
       return;
   }
-  reduce_blocks(operation, in, ranks, out, outputs, begin, end);
+  reduce_blocks(reduction, in, ranks, out, outputs, begin, end);
 }
 
 /// Overload for element types that are known only at run time.
-inline void reduce_range(Operation operation, ElementType type, void const* const* in, int ranks, void* const* out,
+inline void reduce_range(Reduction reduction, ElementType type, void const* const* in, int ranks, void* const* out,
                          int outputs, Index begin, Index end) {
   auto const run = [&]<class T>(T) {
-    reduce_range(operation, reinterpret_cast<T const* const*>(in), ranks, reinterpret_cast<T* const*>(out), outputs,
+    reduce_range(reduction, reinterpret_cast<T const* const*>(in), ranks, reinterpret_cast<T* const*>(out), outputs,
                  begin, end);
   };
   switch (type) {

@@ -20,9 +20,9 @@ class AnyCommunicator {
   [[nodiscard]] int size() const noexcept { return engine_->size(); }
   [[nodiscard]] char const* name() const noexcept { return engine_->name(); }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) { return engine_->allocate(bytes); }
-  void start(Piece& piece) { engine_->start(piece); }
+  void start(CollectiveOperation& operation) { engine_->start(operation); }
   void progress() { engine_->progress(); }
-  void wait(Piece const& piece) { engine_->wait(piece); }
+  void wait(CollectiveOperation const& operation) { engine_->wait(operation); }
   void finish() { engine_->finish(); }
   [[nodiscard]] AnyCommunicator split(int color, int key) { return AnyCommunicator(engine_->split(color, key)); }
 
@@ -44,9 +44,9 @@ class AnyCommunicator {
     virtual int size() const noexcept = 0;
     virtual char const* name() const noexcept = 0;
     virtual memory::Block allocate(std::size_t bytes) = 0;
-    virtual void start(Piece& piece) = 0;
+    virtual void start(CollectiveOperation& operation) = 0;
     virtual void progress() = 0;
-    virtual void wait(Piece const& piece) = 0;
+    virtual void wait(CollectiveOperation const& operation) = 0;
     virtual void finish() = 0;
     virtual std::unique_ptr<Interface> split(int color, int key) = 0;
   };
@@ -58,9 +58,9 @@ class AnyCommunicator {
     int size() const noexcept override { return engine.size(); }
     char const* name() const noexcept override { return engine.name(); }
     memory::Block allocate(std::size_t bytes) override { return engine.allocate(bytes); }
-    void start(Piece& piece) override { engine.start(piece); }
+    void start(CollectiveOperation& operation) override { engine.start(operation); }
     void progress() override { engine.progress(); }
-    void wait(Piece const& piece) override { engine.wait(piece); }
+    void wait(CollectiveOperation const& operation) override { engine.wait(operation); }
     void finish() override { engine.finish(); }
     std::unique_ptr<Interface> split(int color, int key) override {
       return std::unique_ptr<Interface>(new Model(engine.split(color, key)));
@@ -70,9 +70,9 @@ class AnyCommunicator {
 
   explicit AnyCommunicator(std::unique_ptr<Interface> engine) : engine_(std::move(engine)) {}
 
-  void run(Piece piece) {
-    piece.type = ElementType::uint8;
-    engine_->start(piece);
+  void run(CollectiveOperation operation) {
+    operation.type = ElementType::uint8;
+    engine_->start(operation);
     engine_->finish();
   }
 

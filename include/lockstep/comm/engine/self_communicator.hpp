@@ -5,6 +5,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/detail/check.hpp>
+#include <lockstep/comm/detail/operation_sizes.hpp>
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/clock.hpp>
 
@@ -19,19 +20,18 @@ class SelfCommunicator {
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
 
   /// Completes the operation at once. @throws ConfigError if no engine can run it
-  void start(Piece& piece) const {
-    detail::check(piece);
-    bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
-    auto const count = detail::input_count(piece, 0, 1);
-    void const* const in = apart ? piece.in : piece.data;
-    if (piece.operation == Operation::logical_or || piece.operation == Operation::logical_and)
-      detail::reduce_range(piece.operation, piece.type, &in, 1, &piece.data, 1, 0, count);
-    else if (apart && count != 0 && in != piece.data)
-      std::memcpy(piece.data, in, static_cast<std::size_t>(count) * size_of(piece.type));
-    piece.started_seconds = piece.finished_seconds = Clock::seconds();
+  void start(CollectiveOperation& operation) const {
+    detail::check(operation);
+    auto const count = detail::part_elements(operation, 0);
+    void const* const in = detail::input_of(operation);
+    if (operation.reduction == Reduction::logical_or || operation.reduction == Reduction::logical_and)
+      detail::reduce_range(operation.reduction, operation.type, &in, 1, &operation.data, 1, 0, count);
+    else if (count != 0 && in != operation.data)
+      std::memcpy(operation.data, in, static_cast<std::size_t>(count) * size_of(operation.type));
+    operation.started_seconds = operation.finished_seconds = Clock::seconds();
   }
   void progress() const noexcept {}
-  void wait(Piece const&) const noexcept {}
+  void wait(CollectiveOperation const&) const noexcept {}
   void finish() const noexcept {}
   [[nodiscard]] SelfCommunicator split(int, int) const noexcept { return {}; }
 };

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <lockstep/comm/communicator.hpp>
-#include <lockstep/comm/mpi/detail/rank_mpi.hpp>
+#include <lockstep/comm/mpi/detail/mpi_rank.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
@@ -24,27 +24,27 @@ class MpiCommunicator {
   /// @collective   @throws ConfigError before MPI_Init or after MPI_Finalize
   explicit MpiCommunicator(MPI_Comm group = MPI_COMM_WORLD, launch::WaitLimits limits = {},
                            std::function<void(std::string const&)> warn = {})
-      : self_(std::make_unique<detail::RankMpi>(copy(group), limits, std::move(warn))) {}
+      : self_(std::make_unique<detail::MpiRank>(copy(group), limits, std::move(warn))) {}
 
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
   [[nodiscard]] char const* name() const noexcept { return "mpi"; }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
   /// @throws ConfigError if no engine can run it
-  void start(Piece& piece) { self_->start(piece); }
+  void start(CollectiveOperation& operation) { self_->start(operation); }
   void progress() { self_->progress(); }
   /// @throws RankStalled, CollectiveMismatch, CommunicationError
-  void wait(Piece const& piece) { self_->wait(piece); }
+  void wait(CollectiveOperation const& operation) { self_->wait(operation); }
   /// @throws RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
   /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.
   /// @param color 0 or more   @collective
   [[nodiscard]] MpiCommunicator split(int color, int key) {
-    return MpiCommunicator(std::make_unique<detail::RankMpi>(self_->split(color, key), self_->limits(), self_->warn()));
+    return MpiCommunicator(std::make_unique<detail::MpiRank>(self_->split(color, key), self_->limits(), self_->warn()));
   }
 
  private:
-  explicit MpiCommunicator(std::unique_ptr<detail::RankMpi> self) : self_(std::move(self)) {}
+  explicit MpiCommunicator(std::unique_ptr<detail::MpiRank> self) : self_(std::move(self)) {}
   /// Duplicates the communicator, so that this engine's messages do not match the program's own MPI calls.
   static MPI_Comm copy(MPI_Comm group) {
     int begun = 0, ended = 0;
@@ -57,7 +57,7 @@ class MpiCommunicator {
     return out;
   }
 
-  std::unique_ptr<detail::RankMpi> self_;
+  std::unique_ptr<detail::MpiRank> self_;
 };
 static_assert(Communicator<MpiCommunicator>);
 

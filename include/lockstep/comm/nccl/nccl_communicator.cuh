@@ -10,7 +10,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/engine/connect.hpp>
-#include <lockstep/comm/nccl/detail/rank_nccl.cuh>
+#include <lockstep/comm/nccl/detail/nccl_rank.cuh>
 #include <lockstep/comm/store/store_communicator.hpp>
 #endif
 
@@ -34,23 +34,24 @@ class NcclCommunicator {
   /// Uses the GPU whose number is the rank's local rank, modulo the number of visible GPUs. Makes it current.
   /// parallel::OnCuda gives the rank the same GPU.
   /// @collective   @throws CudaError, RankLost, RankStalled, CommunicationError
-  explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, usual_gpu(world)) {}
+  explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, default_gpu(world)) {}
   /// Uses GPU `gpu` of those that the process sees.
   NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(world, host_engine(world), gpu) {}
   /// Uses the current GPU, and the caller's engine that connects the same ranks, for example MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
-      : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
+      : self_(std::make_shared<detail::NcclRank>(world, std::move(host))) {}
 
   /// Uses GPU `gpu` and the caller's host engine.
   NcclCommunicator(launch::World const& world, AnyCommunicator host, int gpu)
       : NcclCommunicator(on(gpu, world), std::move(host)) {}
 
   /// Returns a GPU's PCI bus id, by which NCCL tells the GPUs of a host apart. @throws CudaError
-  [[nodiscard]] static std::string place_of(int gpu) {
+  [[nodiscard]] static std::string pci_bus_id(int gpu) {
     char text[32] = {};
     memory::check_cuda(cudaDeviceGetPCIBusId(text, sizeof text, gpu), "cudaDeviceGetPCIBusId");
     return text;
   }
+  [[deprecated("pci_bus_id")]] [[nodiscard]] static std::string place_of(int gpu) { return pci_bus_id(gpu); }
   /// Returns the engine that connects the ranks of a world in host memory: the store if they are on several hosts.
   [[nodiscard]] static AnyCommunicator host_engine(launch::World const& world) {
     return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
@@ -78,17 +79,17 @@ class NcclCommunicator {
   [[nodiscard]] memory::Block allocate(std::size_t bytes) {
     if (bytes == 0) return {};
     auto owner = std::make_unique<Owner>(Owner{self_, nullptr});
-    auto* const data = static_cast<std::byte*>(self_->take(bytes, &owner->registration));
+    auto* const data = static_cast<std::byte*>(self_->allocate(bytes, &owner->registration));
     return {data, bytes, &release, owner.release()};
   }
 
   /// @throws ConfigError if no engine can run it
-  void start(Piece& piece) { self_->start(piece); }
-  /// Starts an operation on device memory that is ready once the producing stream reaches `mark`.
-  void start_after(Piece& piece, memory::CudaEvent const& mark) { self_->start(piece, &mark); }
+  void start(CollectiveOperation& operation) { self_->start(operation); }
+  /// Starts an operation on device memory that is ready once the producing stream reaches `event`.
+  void start_after(CollectiveOperation& operation, memory::CudaEvent const& event) { self_->start(operation, &event); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
-  void wait(Piece const& piece) { self_->wait(piece); }
+  void wait(CollectiveOperation const& operation) { self_->wait(operation); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
   /// Aborts incomplete operations, recorded operations if any, and NCCL. Call it when you leave after an exception,
@@ -100,11 +101,11 @@ class NcclCommunicator {
 
  private:
   struct Owner {
-    std::shared_ptr<detail::RankNccl> self;
+    std::shared_ptr<detail::NcclRank> self;
     void* registration;
   };
-  explicit NcclCommunicator(std::shared_ptr<detail::RankNccl> self) : self_(std::move(self)) {}
-  static int usual_gpu(launch::World const& world) {
+  explicit NcclCommunicator(std::shared_ptr<detail::NcclRank> self) : self_(std::move(self)) {}
+  static int default_gpu(launch::World const& world) {
     int gpus = 0;
     memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
     return world.local_rank % gpus;  // never zero: the call above throws without a GPU
@@ -115,10 +116,10 @@ class NcclCommunicator {
   }
   static void release(void* owner, std::byte* data, std::size_t) noexcept {
     std::unique_ptr<Owner> const mine(static_cast<Owner*>(owner));
-    mine->self->give_back(data, mine->registration);
+    mine->self->free(data, mine->registration);
   }
 
-  std::shared_ptr<detail::RankNccl> self_;
+  std::shared_ptr<detail::NcclRank> self_;
 };
 static_assert(Communicator<NcclCommunicator>);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <lockstep/comm/communicator.hpp>
-#include <lockstep/comm/store/detail/rank_store.hpp>
+#include <lockstep/comm/store/detail/store_rank.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
@@ -17,24 +17,24 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 class StoreCommunicator {
  public:
   /// @throws ConfigError if the world uses another engine
-  explicit StoreCommunicator(launch::World const& world) : self_(std::make_unique<detail::RankStore>(checked(world))) {}
+  explicit StoreCommunicator(launch::World const& world) : self_(std::make_unique<detail::StoreRank>(checked(world))) {}
 
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
   [[nodiscard]] char const* name() const noexcept { return launch::name(launch::Engine::store); }
   [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
   /// @throws ConfigError if no engine can run it
-  void start(Piece& piece) { self_->start(piece); }
+  void start(CollectiveOperation& operation) { self_->start(operation); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
-  void wait(Piece const& piece) { self_->wait(piece); }
+  void wait(CollectiveOperation const& operation) { self_->wait(operation); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
   /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.   @collective
   [[nodiscard]] StoreCommunicator split(int color, int key) { return StoreCommunicator(self_->split(color, key)); }
 
  private:
-  explicit StoreCommunicator(std::unique_ptr<detail::RankStore> self) : self_(std::move(self)) {}
+  explicit StoreCommunicator(std::unique_ptr<detail::StoreRank> self) : self_(std::move(self)) {}
   static launch::World const& checked(launch::World const& world) {
     if (!world.store)
       throw ConfigError(std::string("StoreCommunicator: this run's ranks are connected by the engine '") +
@@ -42,7 +42,7 @@ class StoreCommunicator {
     return world;
   }
 
-  std::unique_ptr<detail::RankStore> self_;
+  std::unique_ptr<detail::StoreRank> self_;
 };
 static_assert(Communicator<StoreCommunicator>);
 

@@ -37,7 +37,7 @@ inline std::uint64_t parse_variable(char const* variable, std::string_view text,
 }
 
 /// Returns "RANK=0", or "RANK is not set".
-inline std::string tell_variable(Lookup variable, char const* name) {
+inline std::string describe_variable(Lookup variable, char const* name) {
   auto const* const text = variable(name);
   return text ? std::string(name) + "=" + text : std::string(name) + " is not set";
 }

@@ -8,9 +8,9 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/processors.hpp>
-#include <lockstep/launch/detail/rank_place.hpp>
+#include <lockstep/launch/detail/supervised_rank.hpp>
 #include <lockstep/launch/environment/detail/check_launchers.hpp>
-#include <lockstep/launch/environment/detail/launch_source.hpp>
+#include <lockstep/launch/environment/detail/launcher_values.hpp>
 #include <lockstep/launch/environment/launcher.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
@@ -22,33 +22,34 @@ struct Environment {
   int size = 1;
   int local_rank = 0;  ///< rank among the ranks of this host
   int local_size = 1;
-  int restarts = 0;       ///< how often the launcher has restarted the ranks
-  std::string told = {};  ///< the variables with the rank's place: "RANK=0, WORLD_SIZE=2, …"
+  int restarts = 0;            ///< how often the launcher has restarted the ranks
+  std::string variables = {};  ///< the variables with the rank's place: "RANK=0, WORLD_SIZE=2, …"
 
   [[nodiscard]] bool one_host() const noexcept { return local_size == size; }
 };
 
 namespace detail {
 
-inline Environment as_environment(LaunchSource const& source, Lookup variable) {
-  Environment out{source.launcher(), source.rank, source.size, source.local_rank, source.local_size, 0, {}};
+inline Environment to_environment(LauncherValues const& values, Lookup variable) {
+  Environment out{values.launcher(), values.rank, values.size, values.local_rank, values.local_size, 0, {}};
   if (auto const* const count = variable("TORCHELASTIC_RESTART_COUNT"); count && out.launcher == Launcher::torchrun)
     out.restarts = static_cast<int>(
         parse_variable("TORCHELASTIC_RESTART_COUNT", count, 0, INT32_MAX, "; it was set by another program"));
-  for (auto const* name : {source.names->rank, source.names->size, source.names->local_rank, source.names->local_size})
-    if (name && variable(name)) out.told += (out.told.empty() ? "" : ", ") + tell_variable(variable, name);
+  for (auto const* name : {values.names->rank, values.names->size, values.names->local_rank, values.names->local_size})
+    if (name && variable(name))
+      out.variables += (out.variables.empty() ? "" : ", ") + describe_variable(variable, name);
   return out;
 }
 
 /// Returns the launcher that LOCKSTEP_LAUNCHER names, or null if it is not set. The user sets it if the variables are
 /// ambiguous.
-inline LaunchNames const* chosen(Lookup variable, bool& single) {
+inline LauncherVariables const* chosen_launcher(Lookup variable, bool& single) {
   auto const* const choice = variable("LOCKSTEP_LAUNCHER");
   if (!choice) return nullptr;
   std::string_view const text = choice;
   constexpr char const* words[]{"torchrun", "openmpi", "mvapich", "pmix", "pmi", "slurm"};
   for (std::size_t i = 0; i < std::size(words); ++i)
-    if (text == words[i]) return &launch_names[i];
+    if (text == words[i]) return &launcher_variables[i];
   single = text == "single";
   if (!single)
     throw ConfigError("launch: LOCKSTEP_LAUNCHER=" + std::string(text) +
@@ -58,27 +59,28 @@ inline LaunchNames const* chosen(Lookup variable, bool& single) {
 
 /// Adds sizes that a launcher does not set: PMIx has no size, others no rank on the host. Uses Slurm's values if Slurm
 /// started the same tasks.
-inline void complete(LaunchSource& source, LaunchSource const* slurm) {
-  bool const same_tasks = slurm && (source.size < 0 || source.size == slurm->size) && source.rank == slurm->rank;
-  if (same_tasks && source.size < 0) source.size = slurm->size;
-  if (same_tasks && source.local_rank < 0) source.local_rank = slurm->local_rank;
-  if (same_tasks && source.local_size < 0) source.local_size = slurm->local_size;
-  if (source.size != 1) return;
-  source.local_rank = 0;
-  source.local_size = 1;
+inline void fill_missing_sizes(LauncherValues& values, LauncherValues const* slurm) {
+  bool const same_tasks = slurm && (values.size < 0 || values.size == slurm->size) && values.rank == slurm->rank;
+  if (same_tasks && values.size < 0) values.size = slurm->size;
+  if (same_tasks && values.local_rank < 0) values.local_rank = slurm->local_rank;
+  if (same_tasks && values.local_size < 0) values.local_size = slurm->local_size;
+  if (values.size != 1) return;
+  values.local_rank = 0;
+  values.local_size = 1;
 }
 
-inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
-  auto const& names = *source.names;
-  if (source.size > 0 && source.local_rank >= 0 && source.local_size > 0) return;
+inline void check_complete(LauncherValues const& values, Lookup variable) {
+  auto const& names = *values.names;
+  if (values.size > 0 && values.local_rank >= 0 && values.local_size > 0) return;
   std::string missing;
-  for (auto const& [value, name] : {std::pair{source.size, names.size ? names.size : "SLURM_STEP_NUM_TASKS"},
-                                    std::pair{source.local_rank, names.local_rank ? names.local_rank : "SLURM_LOCALID"},
-                                    std::pair{source.local_size, names.local_size ? names.local_size : "SLURM_NODEID"}})
+  for (auto const& [value, name] : {std::pair{values.size, names.size ? names.size : "SLURM_STEP_NUM_TASKS"},
+                                    std::pair{values.local_rank, names.local_rank ? names.local_rank : "SLURM_LOCALID"},
+                                    std::pair{values.local_size, names.local_size ? names.local_size : "SLURM_NODEID"}})
     if (value < 0) missing += (missing.empty() ? "" : ", ") + std::string(name);
-  throw ConfigError("launch: " + std::string(name(source.launcher())) + " started this process (" +
-                    tell_variable(variable, names.rank) + "), but the number or the place of its ranks is unknown (" +
-                    missing + " missing); set these, or LOCKSTEP_LAUNCHER=single for a program on its own");
+  throw ConfigError("launch: " + std::string(name(values.launcher())) + " started this process (" +
+                    describe_variable(variable, names.rank) +
+                    "), but the number or the place of its ranks is unknown (" + missing +
+                    " missing); set these, or LOCKSTEP_LAUNCHER=single for a program on its own");
 }
 
 }  // namespace detail
@@ -90,29 +92,29 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
 /// @throws ConfigError with the variables, if they contradict each other, are incomplete, or are not numbers
 [[nodiscard]] inline Environment detect(Lookup variable = {}) {
   using namespace detail;
-  if (RankPlace::any(variable)) {
-    auto const place = RankPlace::read(variable);
+  if (SupervisedRank::any(variable)) {
+    auto const place = SupervisedRank::read(variable);
     return {Launcher::lockstep, place.rank, place.size, place.rank, place.size, place.restarts, {}};
   }
   bool single = false;
-  auto const* const only = chosen(variable, single);
+  auto const* const only = chosen_launcher(variable, single);
   if (single) return {};
-  std::vector<LaunchSource> sources;
-  for (auto const& names : launch_names)
+  std::vector<LauncherValues> launchers;
+  for (auto const& names : launcher_variables)
     if ((!only || only == &names || (names.launcher == Launcher::slurm && in_slurm_step(variable))) &&
         is_present(names, variable))
-      sources.push_back(read_source(names, variable));
-  if (only && (sources.empty() || sources.front().names != only))
+      launchers.push_back(read_values(names, variable));
+  if (only && (launchers.empty() || launchers.front().names != only))
     throw ConfigError("launch: LOCKSTEP_LAUNCHER names a launcher whose variables are missing (" +
-                      tell_variable(variable, only->rank) + ")");
-  if (sources.empty()) return {};
+                      describe_variable(variable, only->rank) + ")");
+  if (launchers.empty()) return {};
 
-  auto const* const slurm = sources.back().launcher() == Launcher::slurm ? &sources.back() : nullptr;
-  auto& first = sources.front();
-  complete(first, slurm == &first ? nullptr : slurm);
-  for (std::size_t i = 1; i < sources.size() && !only; ++i) check_agreement(first, sources[i], variable);
-  refuse_incomplete(first, variable);
-  return as_environment(first, variable);
+  auto const* const slurm = launchers.back().launcher() == Launcher::slurm ? &launchers.back() : nullptr;
+  auto& first = launchers.front();
+  fill_missing_sizes(first, slurm == &first ? nullptr : slurm);
+  for (std::size_t i = 1; i < launchers.size() && !only; ++i) check_launchers(first, launchers[i], variable);
+  check_complete(first, variable);
+  return to_environment(first, variable);
 }
 
 /// Returns the number of processors that the ranks of this host share. mpirun and srun may have given each rank its

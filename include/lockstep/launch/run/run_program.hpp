@@ -17,7 +17,7 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/detail/file.hpp>
+#include <lockstep/launch/detail/file_descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
@@ -41,12 +41,12 @@ class ChildStream {
       throw ConfigError(std::string("launch: a program's output needs a pipe, which the system refuses: ") +
                         std::strerror(errno));
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    read_ = File(ends[0]);
-    write_ = File(ends[1]);
+    read_ = FileDescriptor(ends[0]);
+    write_ = FileDescriptor(ends[1]);
   }
   [[nodiscard]] int write_end() const noexcept { return write_.get(); }
   [[nodiscard]] int read_end() const noexcept { return read_.get(); }
-  void close_write_end() { write_ = File(); }
+  void close_write_end() { write_ = FileDescriptor(); }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
   /// Passes on each complete line. Returns false if there was nothing to read.
@@ -70,7 +70,7 @@ class ChildStream {
   }
 
  private:
-  File read_, write_;
+  FileDescriptor read_, write_;
   std::string line_;
   bool open_ = true;
 };
@@ -102,7 +102,7 @@ inline ProgramEnd run_program(std::vector<std::string> const& arguments,
   for (auto& stream : streams) stream.close_write_end();
 
   ProgramEnd end;
-  auto const tell = [&](std::size_t i) {
+  auto const forward_from = [&](std::size_t i) {
     return [&, i](std::string const& text) {
       if (i == 1) end.last_error = text;
       line(static_cast<int>(i) + 1, text);
@@ -110,7 +110,7 @@ inline ProgramEnd run_program(std::vector<std::string> const& arguments,
   };
   auto const drain = [&] {
     bool any = false;
-    for (std::size_t i = 0; i < streams.size(); ++i) any |= streams[i].read_lines(tell(i));
+    for (std::size_t i = 0; i < streams.size(); ++i) any |= streams[i].read_lines(forward_from(i));
     return any;
   };
   int status = 0;
@@ -127,7 +127,7 @@ inline ProgramEnd run_program(std::vector<std::string> const& arguments,
   end.seconds = Clock::seconds() - began;
   while (drain()) {
   }
-  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].end_line(tell(i));
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].end_line(forward_from(i));
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   end.peak_resident_bytes = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
   return end;

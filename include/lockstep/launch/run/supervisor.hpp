@@ -67,62 +67,62 @@ class Supervisor {
   int watch() {
     using namespace std::chrono_literals;
     while (ranks_.alive() > 0) {
-      wait_for_news();
-      pass_on_signals();
+      wait_for_events();
+      forward_signals();
       record_ends();
-      hurry_survivors();
-      static_cast<void>(output_.told(0ms));  // rethrows exceptions of callbacks
+      terminate_remaining_ranks();
+      static_cast<void>(output_.wait_finished(0ms));  // rethrows exceptions of callbacks
     }
     auto const failed = control_.first_failure();
-    auto const [code, report] = failed < 0 ? of_success() : of_failure(failed);
+    auto const [code, report] = failed < 0 ? success_outcome() : failure_outcome(failed);
     output_.finish(report);
-    for (auto until = no_deadline; !output_.told(20ms);) {
-      pass_on_signals();
-      if (passed_on_ == 0) continue;
+    for (auto until = no_deadline; !output_.wait_finished(20ms);) {
+      forward_signals();
+      if (forwarded_signal_ == 0) continue;
       if (until == no_deadline) until = deadline_in(options_.grace_seconds);
       if (Clock::nanoseconds() < until) continue;
       ranks_.signal_group(SIGKILL);  // processes that the ranks left running
-      signals_.meet(passed_on_);
+      signals_.apply_default_effect(forwarded_signal_);
     }
     return code;
   }
 
   /// Returns, after `watch`, whether `options.max_restarts` allows another try.
-  [[nodiscard]] bool again() const noexcept { return again_ && passed_on_ == 0; }
+  [[nodiscard]] bool should_restart() const noexcept { return should_restart_ && forwarded_signal_ == 0; }
 
  private:
-  struct Verdict {
+  struct Outcome {
     int code;
     std::string report;  // empty: nothing to report
   };
-  static std::string interrupted_by(int signal) {
+  static std::string interruption_text(int signal) {
     return "interrupted by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
   }
   /// Result if no rank has failed.
-  [[nodiscard]] Verdict of_success() const {
-    return {answer_, answer_ == 0 ? std::string() : interrupted_by(answer_ - 128)};
+  [[nodiscard]] Outcome success_outcome() const {
+    return {stop_exit_code_, stop_exit_code_ == 0 ? std::string() : interruption_text(stop_exit_code_ - 128)};
   }
-  [[nodiscard]] Verdict of_failure(int failed) {
+  [[nodiscard]] Outcome failure_outcome(int failed) {
     auto const& record = control_[failed];
-    auto const interrupted = passed_on_ != 0 && record.signal == passed_on_;
+    auto const interrupted = forwarded_signal_ != 0 && record.signal == forwarded_signal_;
     auto const code = record.signal != 0 ? 128 + record.signal : record.exit_code;
     // Wrong input is wrong again after a restart.
-    again_ = passed_on_ == 0 && code != 2 && restarts_ < options_.max_restarts;
-    return {code, (interrupted ? interrupted_by(passed_on_) : control_.tell(failed)) +
-                      (again_ ? "; all ranks are restarted, " + std::to_string(restarts_ + 1) + " of " +
-                                    std::to_string(options_.max_restarts)
-                              : "")};
+    should_restart_ = forwarded_signal_ == 0 && code != 2 && restarts_ < options_.max_restarts;
+    return {code, (interrupted ? interruption_text(forwarded_signal_) : control_.describe(failed)) +
+                      (should_restart_ ? "; all ranks are restarted, " + std::to_string(restarts_ + 1) + " of " +
+                                             std::to_string(options_.max_restarts)
+                                       : "")};
   }
-  void wait_for_news() {
+  void wait_for_events() {
     polled_.assign(1, {signals_.descriptor(), POLLIN, 0});
     for (auto const& process : ranks_.all())
-      if (!process.ended) polled_.push_back({process.watch, POLLIN, 0});
-    ::poll(polled_.data(), polled_.size(), hurrying_ == Hurry::not_yet ? 1000 : 20);
+      if (!process.ended) polled_.push_back({process.pidfd, POLLIN, 0});
+    ::poll(polled_.data(), polled_.size(), termination_ == Termination::not_started ? 1000 : 20);
   }
 
-  void pass_on_signals() {
+  void forward_signals() {
     for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
-      passed_on_ = signal;
+      forwarded_signal_ = signal;
       ranks_.signal_each(signal);
     }
   }
@@ -140,12 +140,12 @@ class Supervisor {
       if (control_[rank].state.load(std::memory_order_acquire) == detail::RankState::failed)
         continue;  // the rank has recorded its own end
       bool const exited = known && info.si_code == CLD_EXITED;
-      if (exited && options_.on_signal == OnSignal::ask && StopRequest::is_answer(info.si_status)) {
-        answer_ = info.si_status;
-        if (!control_.over(rank)) control_.end(rank, 0);
+      if (exited && options_.on_signal == OnSignal::request_stop && StopRequest::is_stop_exit_code(info.si_status)) {
+        stop_exit_code_ = info.si_status;
+        if (!control_.has_ended(rank)) control_.end(rank, 0);
       } else if (known) {
         control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
-      } else if (!control_.over(rank)) {
+      } else if (!control_.has_ended(rank)) {
         control_.end(
             rank, 1, 0,
             "ended in an unknown way, because this process ignores SIGCHLD or waits for all its children elsewhere");
@@ -154,33 +154,33 @@ class Supervisor {
   }
 
   /// Terminates the remaining ranks, in stages, once a rank has failed.
-  void hurry_survivors() {
+  void terminate_remaining_ranks() {
     if (control_.first_failure() < 0 || ranks_.alive() == 0) return;
-    if (hurrying_ == Hurry::not_yet) {
-      hurrying_ = Hurry::grace;
+    if (termination_ == Termination::not_started) {
+      termination_ = Termination::grace;
       until_ = deadline_in(options_.grace_seconds);
     } else if (Clock::nanoseconds() >= until_) {
-      ranks_.signal_group(hurrying_ == Hurry::grace ? SIGTERM : SIGKILL);
-      hurrying_ = Hurry::terminated;
+      ranks_.signal_group(termination_ == Termination::grace ? SIGTERM : SIGKILL);
+      termination_ = Termination::terminated;
       until_ = deadline_in(0.5);
     }
   }
 
-  enum class Hurry { not_yet, grace, terminated };
+  enum class Termination { not_started, grace, terminated };
 
   Options const& options_;
   int restarts_;
-  bool again_ = false;
+  bool should_restart_ = false;
   detail::RankOutput output_;
   detail::SignalWatch signals_{options_.on_signal};  // before the first rank, so that no signal is lost
   std::shared_ptr<SharedSegment> segment_;
   ControlPage& control_;
   detail::RankProcesses ranks_;
   std::vector<pollfd> polled_;
-  Hurry hurrying_ = Hurry::not_yet;
+  Termination termination_ = Termination::not_started;
   Deadline until_{};
-  int passed_on_ = 0;
-  int answer_ = 0;  // exit code of ranks that stopped on request
+  int forwarded_signal_ = 0;
+  int stop_exit_code_ = 0;  // exit code of ranks that stopped on request
 };
 
 }}}  // namespace lockstep::launch

@@ -13,7 +13,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Largest number of ranks on one host.
-inline constexpr int most_local_ranks = 256;
+inline constexpr int max_local_ranks = 256;
 
 /// Head of the memory that the ranks of one host share: their processes, and the first failure. Ranks that wait read
 /// it, so that a wait ends when the awaited rank ends.
@@ -27,7 +27,7 @@ struct ControlPage {
   Head head;
   std::atomic<std::int32_t> first_failure_;  ///< rank + 1; 0 before any failure
   std::atomic<std::uint32_t> reported_;
-  std::array<detail::RankRecord, most_local_ranks> ranks;
+  std::array<detail::RankRecord, max_local_ranks> ranks;
 
   [[nodiscard]] detail::RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] detail::RankRecord const& operator[](int rank) const noexcept {
@@ -46,7 +46,7 @@ struct ControlPage {
   void join(int rank, int pid, std::string_view host) noexcept {
     auto& record = (*this)[rank];
     record.host[host.copy(record.host, sizeof record.host - 1)] = '\0';
-    record.elsewhere.store(true, std::memory_order_release);
+    record.is_remote.store(true, std::memory_order_release);
     join(rank, pid);
   }
   /// Marks the rank's work as finished. A rank that ended with an error counts as failed, since others would wait for
@@ -55,7 +55,7 @@ struct ControlPage {
     auto& record = (*this)[rank];
     record.exit_code = exit_code;
     record.signal = signal;
-    record.say(message);
+    record.set_message(message);
     bool const failed = exit_code != 0 || signal != 0;
     record.state.store(failed ? detail::RankState::failed : detail::RankState::ended, std::memory_order_release);
     std::int32_t none = 0;
@@ -72,7 +72,7 @@ struct ControlPage {
     }
   }
   /// Marks a rank as lost whose process is gone for an unknown reason. Does nothing if the rank's end is already known.
-  void lose(int rank) noexcept {
+  void mark_lost(int rank) noexcept {
     auto& state = (*this)[rank].state;
     auto before = state.load(std::memory_order_acquire);
     if (before == detail::RankState::ended || before == detail::RankState::failed) return;
@@ -82,32 +82,32 @@ struct ControlPage {
   }
   /// Returns true for the first caller, which then reports the failure to the user.
   [[nodiscard]] bool report_once() noexcept { return reported_.exchange(1, std::memory_order_acq_rel) == 0; }
-  /// Returns true once `end` or `lose` was called for the rank.
-  [[nodiscard]] bool over(int rank) const noexcept {
+  /// Returns true once `end` or `mark_lost` was called for the rank.
+  [[nodiscard]] bool has_ended(int rank) const noexcept {
     auto const state = (*this)[rank].state.load(std::memory_order_acquire);
     return state != detail::RankState::absent && state != detail::RankState::running;
   }
 
   /// Returns "rank 1 (pid 4242)", or "rank 1 (pid 4242 on node7)" for a rank on another host.
-  [[nodiscard]] std::string who(int rank) const {
+  [[nodiscard]] std::string rank_name(int rank) const {
     auto const& record = (*this)[rank];
     auto const pid = record.pid.load(std::memory_order_relaxed);
-    auto const where = record.elsewhere.load(std::memory_order_acquire) ? std::string(" on ") + record.host : "";
+    auto const where = record.is_remote.load(std::memory_order_acquire) ? std::string(" on ") + record.host : "";
     return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + where + ")" : "");
   }
   /// Returns whether the rank ended with an error of its own that it has reported.
-  [[nodiscard]] bool says_why(int rank) const noexcept {
+  [[nodiscard]] bool has_reported_error(int rank) const noexcept {
     auto const& record = (*this)[rank];
     return record.state.load(std::memory_order_acquire) == detail::RankState::failed && record.signal == 0 &&
            record.message[0] != '\0';
   }
   /// Returns "rank 1 (pid 4242) was killed by signal 9 (Killed)".
-  [[nodiscard]] std::string tell(int rank) const {
-    auto const name = who(rank);
+  [[nodiscard]] std::string describe(int rank) const {
+    auto const name = rank_name(rank);
     auto const& record = (*this)[rank];
-    bool const names_itself = record.state.load(std::memory_order_acquire) == detail::RankState::failed &&
-                              record.signal == 0 && std::string_view(record.message).substr(0, name.size()) == name;
-    return names_itself ? record.message : name + " " + record.happened();
+    bool const message_has_name = record.state.load(std::memory_order_acquire) == detail::RankState::failed &&
+                                  record.signal == 0 && std::string_view(record.message).substr(0, name.size()) == name;
+    return message_has_name ? record.message : name + " " + record.describe_state();
   }
 };
 

@@ -74,10 +74,12 @@ class SharedSegment {
   [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
 
   /// Returns the object that a rank's communicators share for the whole run. The first of them creates it.
-  [[nodiscard]] std::shared_ptr<void>& common_to(int rank) noexcept { return common_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::shared_ptr<void>& shared_object(int rank) noexcept {
+    return shared_objects_[static_cast<std::size_t>(rank)];
+  }
 
   /// Returns pages to the system; they read as zeros afterwards. Both arguments must be multiples of the page size.
-  void forget(std::byte* begin, std::size_t length) const noexcept {
+  void release_pages(std::byte* begin, std::size_t length) const noexcept {
     ::madvise(begin, length, file_ < 0 ? MADV_DONTNEED : MADV_REMOVE);
   }
 
@@ -92,7 +94,7 @@ class SharedSegment {
     auto const memory =
         static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     auto const bytes = (memory / unit + static_cast<std::size_t>(size) + 8) * unit;  // heaps, and room for control
-    if (file >= 0 && !resize(file, bytes)) {
+    if (file >= 0 && !set_file_size(file, bytes)) {
       auto const message = refused("size shared memory (ftruncate)") +
                            (errno == EFBIG ? "; raise the limit on the size of files (ulimit -f unlimited)" : "");
       ::close(file);
@@ -105,7 +107,7 @@ class SharedSegment {
 
   /// Sets the file's size. Blocks SIGXFSZ, which the system sends beyond the file size limit and which ends a process
   /// by default.
-  static bool resize(int file, std::size_t bytes) {
+  static bool set_file_size(int file, std::size_t bytes) {
     sigset_t one, before;
     ::sigemptyset(&one);
     ::sigaddset(&one, SIGXFSZ);
@@ -120,7 +122,7 @@ class SharedSegment {
   }
 
   SharedSegment(int file, std::size_t bytes, int size)
-      : file_(file), bytes_(bytes), common_(static_cast<std::size_t>(size)), data_(map(file, bytes)) {
+      : file_(file), bytes_(bytes), shared_objects_(static_cast<std::size_t>(size)), data_(map(file, bytes)) {
     if (data_ == nullptr) {
       auto const message = refused("map " + std::to_string(bytes >> 20) + " MiB of address space");
       if (file >= 0) ::close(file);
@@ -132,14 +134,14 @@ class SharedSegment {
   /// Maps memory that is aligned to huge pages. Returns null if the system refuses.
   static std::byte* map(int file, std::size_t bytes) noexcept {
     int const access = PROT_READ | PROT_WRITE, lazily = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    auto* const room = ::mmap(nullptr, bytes + unit, file < 0 ? access : PROT_NONE, lazily, -1, 0);
-    if (room == MAP_FAILED) return nullptr;
-    auto* const begin = static_cast<std::byte*>(room);
-    auto const lead = (unit - reinterpret_cast<std::uintptr_t>(room) % unit) % unit;
+    auto* const reserved = ::mmap(nullptr, bytes + unit, file < 0 ? access : PROT_NONE, lazily, -1, 0);
+    if (reserved == MAP_FAILED) return nullptr;
+    auto* const begin = static_cast<std::byte*>(reserved);
+    auto const lead = (unit - reinterpret_cast<std::uintptr_t>(reserved) % unit) % unit;
     if (file >= 0 &&
         ::mmap(begin + lead, bytes, access, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == MAP_FAILED) {
       auto const why = errno;
-      ::munmap(room, bytes + unit);
+      ::munmap(reserved, bytes + unit);
       errno = why;
       return nullptr;
     }
@@ -153,7 +155,7 @@ class SharedSegment {
   }
   int file_;
   std::size_t bytes_;
-  std::vector<std::shared_ptr<void>> common_;  // shared objects, by rank
+  std::vector<std::shared_ptr<void>> shared_objects_;  // shared objects, by rank
   std::byte* data_;
 };
 

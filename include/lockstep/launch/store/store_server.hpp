@@ -20,15 +20,15 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/start_thread.hpp>
-#include <lockstep/launch/detail/file.hpp>
-#include <lockstep/launch/detail/store_wire.hpp>
+#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/launch/detail/store_protocol.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 
 /// Key-value store for the ranks of a run that share no memory. Serves bytes under names over TCP, on a thread of its
 /// own, until it is destroyed. Accepts only ranks of this run. A rank is lost if its connection ends without a farewell
-/// or its host stops responding; all waiting ranks are told. Connections of kind `news` receive a message for every
-/// rank that ends or is lost, including earlier ones.
+/// or its host stops responding; all waiting ranks get an error. Connections of kind `notifications` receive a message
+/// for every rank that ends or is lost, including earlier ones.
 class StoreServer {
  public:
   struct Options {
@@ -39,23 +39,25 @@ class StoreServer {
   };
 
   /// @throws ConfigError if the port is not available
-  explicit StoreServer(Options const& options) : options_(options), door_(::socket(AF_INET6, type, 0)) {
+  explicit StoreServer(Options const& options)
+      : options_(options), listening_socket_(::socket(AF_INET6, socket_type, 0)) {
     int const on = 1, off = 0;
-    ::setsockopt(door_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    ::setsockopt(door_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    ::setsockopt(listening_socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ::setsockopt(listening_socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     sockaddr_in6 any{};
     any.sin6_family = AF_INET6;
     any.sin6_port = htons(options.port);
-    bool open = door_.get() >= 0 && ::bind(door_.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
+    bool open = listening_socket_.get() >= 0 &&
+                ::bind(listening_socket_.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
     if (!open && errno != EADDRINUSE) {  // a system without IPv6
-      door_ = detail::File(::socket(AF_INET, type, 0));
-      ::setsockopt(door_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      listening_socket_ = detail::FileDescriptor(::socket(AF_INET, socket_type, 0));
+      ::setsockopt(listening_socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       sockaddr_in any4{};
       any4.sin_family = AF_INET;
       any4.sin_port = htons(options.port);
-      open = ::bind(door_.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) == 0;
+      open = ::bind(listening_socket_.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) == 0;
     }
-    if (!open || ::listen(door_.get(), 256) != 0)
+    if (!open || ::listen(listening_socket_.get(), 256) != 0)
       throw ConfigError("StoreServer: port " + std::to_string(options.port) + " is not available (" +
                         std::strerror(errno) + "); another program or another rank 0 uses it; choose another port");
     if (stop_.get() < 0) throw ConfigError("StoreServer: the system refused to watch for the end (eventfd)");
@@ -71,31 +73,32 @@ class StoreServer {
   /// Waits until every rank that has connected has ended, left or is lost, for at most `seconds`.   @returns whether
   /// they have
   bool wait_for_ends(double seconds) const {
-    for (auto const deadline = deadline_in(seconds); here_ > 0 && Clock::nanoseconds() < deadline;) ::usleep(1000);
-    return here_ == 0;
+    for (auto const deadline = deadline_in(seconds); active_connections_ > 0 && Clock::nanoseconds() < deadline;)
+      ::usleep(1000);
+    return active_connections_ == 0;
   }
 
   [[nodiscard]] std::uint16_t port() const noexcept {
     sockaddr_in6 name{};
     socklen_t bytes = sizeof name;
-    ::getsockname(door_.get(), reinterpret_cast<sockaddr*>(&name), &bytes);
+    ::getsockname(listening_socket_.get(), reinterpret_cast<sockaddr*>(&name), &bytes);
     return ntohs(name.sin6_port);  // an IPv4 address has the port at the same offset
   }
 
  private:
-  static constexpr int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  static constexpr int socket_type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-  struct Guest {
-    detail::File file;
+  struct Connection {
+    detail::FileDescriptor file;
     int rank = -1;  // -1 before the handshake
-    detail::StoreLineKind kind = detail::StoreLineKind::calls;
-    bool waits = false, over = false;
-    bool ended = false;               // the rank has said so, or is lost
-    std::string in, out, key;         // key: name that the rank waits for
-    Deadline patience = no_deadline;  // handshake deadline
+    detail::StoreConnectionKind kind = detail::StoreConnectionKind::requests;
+    bool waiting = false, closed = false;
+    bool ended = false;        // the rank has said so, or is lost
+    std::string in, out, key;  // key: name that the rank waits for
+    Deadline handshake_deadline = no_deadline;
   };
-  struct News {
-    detail::StoreReply what;
+  struct Notification {
+    detail::StoreReply type;
     int rank;
     std::string value;
   };
@@ -106,125 +109,131 @@ class StoreServer {
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     std::vector<pollfd> polled;
     for (;;) {
-      bool const open = Clock::nanoseconds() >= shut_until_;
-      polled = {{stop_.get(), POLLIN, 0}, {door_.get(), static_cast<short>(open ? POLLIN : 0), 0}};
-      auto until = open ? no_deadline : shut_until_;
-      for (auto const& guest : guests_) {
-        polled.push_back({guest.file.get(), static_cast<short>(guest.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
-        until = std::min(until, guest.patience);
+      bool const open = Clock::nanoseconds() >= accept_after_;
+      polled = {{stop_.get(), POLLIN, 0}, {listening_socket_.get(), static_cast<short>(open ? POLLIN : 0), 0}};
+      auto until = open ? no_deadline : accept_after_;
+      for (auto const& connection : connections_) {
+        polled.push_back(
+            {connection.file.get(), static_cast<short>(connection.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+        until = std::min(until, connection.handshake_deadline);
       }
       ::poll(polled.data(), polled.size(), detail::milliseconds_until(until));
       if (polled[0].revents != 0) return;
       for (std::size_t i = 0; i + 2 < polled.size(); ++i) {
-        auto& guest = guests_[i];
-        if (polled[i + 2].revents != 0) serve(guest);
-        if (Clock::nanoseconds() >= guest.patience) guest.over = true;
+        auto& connection = connections_[i];
+        if (polled[i + 2].revents != 0) serve(connection);
+        if (Clock::nanoseconds() >= connection.handshake_deadline) connection.closed = true;
       }
-      std::erase_if(guests_, [](Guest const& guest) { return guest.over; });
-      here_ = static_cast<int>(std::count_if(guests_.begin(), guests_.end(),
-                                             [](Guest const& guest) { return guest.rank >= 0 && !guest.ended; }));
+      std::erase_if(connections_, [](Connection const& connection) { return connection.closed; });
+      active_connections_ =
+          static_cast<int>(std::count_if(connections_.begin(), connections_.end(), [](Connection const& connection) {
+            return connection.rank >= 0 && !connection.ended;
+          }));
       if (polled[1].revents != 0) admit();
     }
   }
 
   void admit() {
-    detail::File file(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    detail::FileDescriptor file(::accept4(listening_socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (file.get() < 0) {  // the connection stays pending and would make poll return at once
-      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) shut_until_ = deadline_in(0.05);
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_after_ = deadline_in(0.05);
       return;
     }
-    Guest guest;
-    guest.file = std::move(file);
-    guest.patience = deadline_in(std::min(options_.silence_seconds, detail::most_answer_seconds));
-    guests_.push_back(std::move(guest));
+    Connection connection;
+    connection.file = std::move(file);
+    connection.handshake_deadline = deadline_in(std::min(options_.silence_seconds, detail::max_answer_seconds));
+    connections_.push_back(std::move(connection));
   }
 
-  void serve(Guest& guest) {
+  void serve(Connection& connection) {
     char buffer[4096];
     ssize_t got = 0;
-    while (!guest.over && (got = ::recv(guest.file.get(), buffer, sizeof buffer, 0)) > 0) {
-      guest.in.append(buffer, static_cast<std::size_t>(got));
-      listen_to(guest);
+    while (!connection.closed && (got = ::recv(connection.file.get(), buffer, sizeof buffer, 0)) > 0) {
+      connection.in.append(buffer, static_cast<std::size_t>(got));
+      parse(connection);
     }
-    if (!guest.over && (got == 0 || (errno != EAGAIN && errno != EINTR)))
-      lose(guest, got == 0 ? "its connection has ended" : std::strerror(errno));
-    send(guest);
+    if (!connection.closed && (got == 0 || (errno != EAGAIN && errno != EINTR)))
+      mark_lost(connection, got == 0 ? "its connection has ended" : std::strerror(errno));
+    send(connection);
   }
 
-  void send(Guest& guest) {
-    auto const sent = ::send(guest.file.get(), guest.out.data(), guest.out.size(), MSG_NOSIGNAL);
-    if (sent > 0) guest.out.erase(0, static_cast<std::size_t>(sent));
+  void send(Connection& connection) {
+    auto const sent = ::send(connection.file.get(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
+    if (sent > 0) connection.out.erase(0, static_cast<std::size_t>(sent));
   }
 
-  void listen_to(Guest& guest) {
-    if (guest.rank < 0) {
-      detail::StoreHello hello;
-      auto const known = std::min(guest.in.size(), sizeof hello.magic);
-      if (std::memcmp(guest.in.data(), &hello.magic, known) != 0) {
-        guest.over = true;  // not a rank: send nothing
+  void parse(Connection& connection) {
+    if (connection.rank < 0) {
+      detail::StoreHandshake handshake;
+      auto const known = std::min(connection.in.size(), sizeof handshake.magic);
+      if (std::memcmp(connection.in.data(), &handshake.magic, known) != 0) {
+        connection.closed = true;  // not a rank: send nothing
         return;
       }
-      if (guest.in.size() < sizeof hello) return;
-      std::memcpy(&hello, guest.in.data(), sizeof hello);
-      guest.in.erase(0, sizeof hello);
-      if (!welcome(guest, hello)) return;
+      if (connection.in.size() < sizeof handshake) return;
+      std::memcpy(&handshake, connection.in.data(), sizeof handshake);
+      connection.in.erase(0, sizeof handshake);
+      if (!accept_handshake(connection, handshake)) return;
     }
-    detail::StoreHead head;
-    while (!guest.over && guest.in.size() >= sizeof head) {
-      std::memcpy(&head, guest.in.data(), sizeof head);
-      if (head.key_bytes > detail::most_store_bytes || head.value_bytes > detail::most_store_bytes)
-        return lose(guest, "it sent an invalid message");
-      auto const bytes = sizeof head + head.key_bytes + head.value_bytes;
-      if (guest.in.size() < bytes) return;
-      auto const key = guest.in.substr(sizeof head, head.key_bytes);
-      auto const value = guest.in.substr(sizeof head + head.key_bytes, head.value_bytes);
-      guest.in.erase(0, bytes);
-      answer(guest, static_cast<detail::StoreCall>(head.what), key, value, head.rank);
+    detail::StoreMessageHeader header;
+    while (!connection.closed && connection.in.size() >= sizeof header) {
+      std::memcpy(&header, connection.in.data(), sizeof header);
+      if (header.key_bytes > detail::max_store_bytes || header.value_bytes > detail::max_store_bytes)
+        return mark_lost(connection, "it sent an invalid message");
+      auto const bytes = sizeof header + header.key_bytes + header.value_bytes;
+      if (connection.in.size() < bytes) return;
+      auto const key = connection.in.substr(sizeof header, header.key_bytes);
+      auto const value = connection.in.substr(sizeof header + header.key_bytes, header.value_bytes);
+      connection.in.erase(0, bytes);
+      answer(connection, static_cast<detail::StoreCall>(header.type), key, value, header.rank);
     }
   }
 
-  bool welcome(Guest& guest, detail::StoreHello const& hello) {
+  bool accept_handshake(Connection& connection, detail::StoreHandshake const& handshake) {
     std::string refusal;
-    auto const who = "rank " + std::to_string(hello.rank);
-    if (hello.version != detail::StoreHello::right_version)
-      refusal = who + " uses version " + std::to_string(hello.version) + " of the store protocol, the server version " +
-                std::to_string(detail::StoreHello::right_version) + "; start the same program everywhere";
-    else if (hello.job != options_.job)
+    auto const who = "rank " + std::to_string(handshake.rank);
+    if (handshake.version != detail::StoreHandshake::expected_version)
+      refusal = who + " uses version " + std::to_string(handshake.version) +
+                " of the store protocol, the server version " +
+                std::to_string(detail::StoreHandshake::expected_version) + "; start the same program everywhere";
+    else if (handshake.job != options_.job)
       refusal = who +
                 " belongs to another run than this port: two runs use one port, or this rank's MASTER_ADDR, "
                 "MASTER_PORT or WORLD_SIZE differs from rank 0's; all must be identical";
-    else if (hello.size != options_.size || hello.rank < 0 || hello.rank >= options_.size)
-      refusal = who + " of " + std::to_string(hello.size) + " cannot join a run of " + std::to_string(options_.size) +
-                " ranks";
-    else if (std::any_of(guests_.begin(), guests_.end(),
-                         [&](Guest const& g) { return !g.over && g.rank == hello.rank && g.kind == hello.kind; }))
+    else if (handshake.size != options_.size || handshake.rank < 0 || handshake.rank >= options_.size)
+      refusal = who + " of " + std::to_string(handshake.size) + " cannot join a run of " +
+                std::to_string(options_.size) + " ranks";
+    else if (std::any_of(connections_.begin(), connections_.end(), [&](Connection const& g) {
+               return !g.closed && g.rank == handshake.rank && g.kind == handshake.kind;
+             }))
       refusal = who + " has joined already; each rank needs its own number, and each run its own port";
     if (!refusal.empty()) {
-      reply(guest, detail::StoreReply::refused, refusal);
-      send(guest);
-      guest.over = true;
+      reply(connection, detail::StoreReply::refused, refusal);
+      send(connection);
+      connection.closed = true;
       return false;
     }
-    guest.rank = hello.rank;
-    guest.kind = hello.kind;
-    guest.patience = no_deadline;
-    detail::notice_silence(guest.file.get(), options_.silence_seconds, guest.kind);
-    reply(guest, detail::StoreReply::done, detail::StoreHello::welcome());
-    if (guest.kind == detail::StoreLineKind::news)
-      for (auto const& one : news_) reply(guest, one.what, one.value, one.rank);
+    connection.rank = handshake.rank;
+    connection.kind = handshake.kind;
+    connection.handshake_deadline = no_deadline;
+    detail::detect_silence(connection.file.get(), options_.silence_seconds, connection.kind);
+    reply(connection, detail::StoreReply::done, detail::StoreHandshake::acceptance());
+    if (connection.kind == detail::StoreConnectionKind::notifications)
+      for (auto const& one : notifications_) reply(connection, one.type, one.value, one.rank);
     return true;
   }
 
-  void answer(Guest& guest, detail::StoreCall call, std::string const& key, std::string const& value, int members) {
+  void answer(Connection& connection, detail::StoreCall call, std::string const& key, std::string const& value,
+              int members) {
     switch (call) {
       case detail::StoreCall::set:
         values_[key] = value;
-        reply(guest, detail::StoreReply::done, {});
-        return tell_waiting();
+        reply(connection, detail::StoreReply::done, {});
+        return answer_waiting();
       case detail::StoreCall::get:
-        guest.waits = true;
-        guest.key = key;
-        return tell_waiting();
+        connection.waiting = true;
+        connection.key = key;
+        return answer_waiting();
       case detail::StoreCall::add: {
         std::int64_t more = 0, sum = 0;
         std::memcpy(&more, value.data(), std::min(value.size(), sizeof more));
@@ -232,105 +241,109 @@ class StoreServer {
         std::memcpy(&sum, text.data(), std::min(text.size(), sizeof sum));
         sum += more;
         text.assign(reinterpret_cast<char const*>(&sum), sizeof sum);
-        reply(guest, detail::StoreReply::done, text);
-        return tell_waiting();
+        reply(connection, detail::StoreReply::done, text);
+        return answer_waiting();
       }
       case detail::StoreCall::gather:
-        return gather(guest, key, value, members);
+        return gather(connection, key, value, members);
       case detail::StoreCall::contributors: {
         std::string ranks;
         if (auto const found = gatherings_.find(key); found != gatherings_.end())
-          for (auto const& [rank, part] : found->second) ranks.append(detail::store_bytes(rank));
-        return reply(guest, detail::StoreReply::done, ranks);
+          for (auto const& [rank, part] : found->second) ranks.append(detail::as_bytes(rank));
+        return reply(connection, detail::StoreReply::done, ranks);
       }
       case detail::StoreCall::ended:
-        guest.ended = true;
-        return end(guest, value);
+        connection.ended = true;
+        return end(connection, value);
       case detail::StoreCall::leave:
-        guest.over = true;
+        connection.closed = true;
         return;
     }
-    lose(guest, "it sent an invalid message");
+    mark_lost(connection, "it sent an invalid message");
   }
 
-  void gather(Guest const& guest, std::string const& key, std::string const& value, int members) {
+  void gather(Connection const& connection, std::string const& key, std::string const& value, int members) {
     auto const found = gatherings_.try_emplace(key).first;
     auto& parts = found->second;
-    parts[guest.rank] = value;
+    parts[connection.rank] = value;
     if (std::ssize(parts) < members) return;
     std::string all;
     for (auto const& [rank, part] : parts) {
-      std::int32_t const head[2]{rank, static_cast<std::int32_t>(part.size())};
-      all.append(reinterpret_cast<char const*>(head), sizeof head).append(part);
+      std::int32_t const header[2]{rank, static_cast<std::int32_t>(part.size())};
+      all.append(reinterpret_cast<char const*>(header), sizeof header).append(part);
     }
-    for (auto& one : guests_) {
-      if (one.over || one.kind != detail::StoreLineKind::calls || parts.count(one.rank) == 0) continue;
+    for (auto& one : connections_) {
+      if (one.closed || one.kind != detail::StoreConnectionKind::requests || parts.count(one.rank) == 0) continue;
       reply(one, detail::StoreReply::gathered, all, 0, key);
       send(one);
     }
     gatherings_.erase(found);
   }
-  void tell_all(News news) {
-    for (auto& guest : guests_) {
-      if (guest.over || guest.kind != detail::StoreLineKind::news || guest.rank == news.rank) continue;
-      reply(guest, news.what, news.value, news.rank);
-      send(guest);
+  void notify_all(Notification notification) {
+    for (auto& connection : connections_) {
+      if (connection.closed || connection.kind != detail::StoreConnectionKind::notifications ||
+          connection.rank == notification.rank)
+        continue;
+      reply(connection, notification.type, notification.value, notification.rank);
+      send(connection);
     }
-    news_.push_back(std::move(news));
+    notifications_.push_back(std::move(notification));
   }
-  void end(Guest const& guest, std::string const& value) {
-    auto const how = detail::from_store<detail::StoreEnd>(value);
+  void end(Connection const& connection, std::string const& value) {
+    auto const how = detail::from_bytes<detail::RankEnd>(value);
     if (how.exit_code != 0 || how.signal != 0)
-      forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " has failed: " + how.message);
-    tell_all({detail::StoreReply::rank_ended, guest.rank, value});
+      fail_waiting(connection.rank, "rank " + std::to_string(connection.rank) + " has failed: " + how.message);
+    notify_all({detail::StoreReply::rank_ended, connection.rank, value});
   }
   /// Answers waiting ranks. Values that exist are returned even after a rank was lost; only ranks that would wait in
   /// vain get an error.
-  void tell_waiting() {
-    for (auto& guest : guests_) {
-      if (!guest.waits || guest.over) continue;
-      auto const found = values_.find(guest.key);
+  void answer_waiting() {
+    for (auto& connection : connections_) {
+      if (!connection.waiting || connection.closed) continue;
+      auto const found = values_.find(connection.key);
       if (found == values_.end() && lost_.empty()) continue;
-      guest.waits = false;
+      connection.waiting = false;
       if (found != values_.end())
-        reply(guest, detail::StoreReply::done, found->second);
+        reply(connection, detail::StoreReply::done, found->second);
       else
-        reply(guest, detail::StoreReply::lost, lost_, lost_rank_);
-      send(guest);
+        reply(connection, detail::StoreReply::lost, lost_, lost_rank_);
+      send(connection);
     }
   }
 
-  void lose(Guest& guest, std::string const& why) {
-    guest.over = true;
-    if (guest.rank < 0 || guest.ended) return;
+  void mark_lost(Connection& connection, std::string const& why) {
+    connection.closed = true;
+    if (connection.rank < 0 || connection.ended) return;
     // The system may take long to detect that the rank's other connection is dead.
-    for (auto& line : guests_) line.ended = line.ended || line.rank == guest.rank;
-    forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " lost its connection to the store: " + why);
-    bool const known = std::any_of(news_.begin(), news_.end(), [&](News const& one) { return one.rank == guest.rank; });
-    if (!known) tell_all({detail::StoreReply::rank_lost, guest.rank, why});
+    for (auto& other : connections_) other.ended = other.ended || other.rank == connection.rank;
+    fail_waiting(connection.rank,
+                 "rank " + std::to_string(connection.rank) + " lost its connection to the store: " + why);
+    bool const known = std::any_of(notifications_.begin(), notifications_.end(),
+                                   [&](Notification const& one) { return one.rank == connection.rank; });
+    if (!known) notify_all({detail::StoreReply::rank_lost, connection.rank, why});
   }
   /// Ends waits for values that are not set: they would not end otherwise.
-  void forget_waiting(int rank, std::string why) {
+  void fail_waiting(int rank, std::string why) {
     if (!lost_.empty()) return;
     lost_rank_ = rank;
     lost_ = std::move(why);
-    tell_waiting();
+    answer_waiting();
   }
 
-  static void reply(Guest& guest, detail::StoreReply what, std::string_view value, int rank = 0,
+  static void reply(Connection& connection, detail::StoreReply type, std::string_view value, int rank = 0,
                     std::string_view key = {}) {
-    guest.out += detail::store_message(static_cast<std::uint8_t>(what), key, value, rank);
+    connection.out += detail::store_message(static_cast<std::uint8_t>(type), key, value, rank);
   }
 
   Options options_;
-  detail::File door_;
-  detail::File stop_{::eventfd(0, EFD_CLOEXEC)};
-  Deadline shut_until_ = 0;  // set if the system could not accept a connection
-  std::vector<Guest> guests_;
+  detail::FileDescriptor listening_socket_;
+  detail::FileDescriptor stop_{::eventfd(0, EFD_CLOEXEC)};
+  Deadline accept_after_ = 0;  // set if the system could not accept a connection
+  std::vector<Connection> connections_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::map<int, std::string>> gatherings_;  // by rank
-  std::vector<News> news_;
-  std::atomic<int> here_{0};  // connections of ranks that have not ended
+  std::vector<Notification> notifications_;
+  std::atomic<int> active_connections_{0};  // connections of ranks that have not ended
   std::string lost_;
   int lost_rank_ = -1;
   std::thread thread_;

@@ -58,17 +58,18 @@ class HostExchange<CudaSpace> {
 
   /// Runs `count` operations, whose parts were copied to the host. Each starts once its part is on the host, and its
   /// result is copied to the arena once it is complete. Returns when all copies are queued.
-  /// @param piece piece(i) is operation i, asked for when it starts   @param result result(i) is the place to copy back
+  /// @param operation operation(i) is operation i, asked for when it starts   @param result result(i) is the place to
+  /// copy back
   /// @param poll called repeatedly   @throws as the communicator
-  template <class Communicator, class PieceOf, class ResultOf, class Poll>
-  void run(Communicator& communicator, std::size_t count, PieceOf const& piece, ResultOf const& result,
+  template <class Communicator, class OperationOf, class ResultOf, class Poll>
+  void run(Communicator& communicator, std::size_t count, OperationOf const& operation, ResultOf const& result,
            Poll const& poll) {
     started_.clear();
     std::size_t returned = 0;
     for (Backoff backoff; returned < count; poll()) {
       auto const before = started_.size() + returned;
       for (; started_.size() < count && on_host_[started_.size()].reached(); communicator.start(*started_.back()))
-        started_.push_back(&piece(started_.size()));
+        started_.push_back(&operation(started_.size()));
       communicator.progress();
       // Only an engine's `wait` finds lost ranks. Until all operations have started, the device is waited for, too.
       if (started_.size() == count && !started_[returned]->complete()) communicator.wait(*started_[returned]);
@@ -99,7 +100,7 @@ class HostExchange<CudaSpace> {
   memory::Block loss_ = memory::PinnedResource{}.allocate(2 * sizeof(double));
   std::vector<memory::CudaEvent> on_host_;  // of each operation: its part is on the host
   memory::CudaEvent all_on_device_;
-  std::vector<comm::Piece*> started_;
+  std::vector<comm::CollectiveOperation*> started_;
   memory::CudaStream to_host_, to_device_;  // destroyed first: they wait for copies
 };
 

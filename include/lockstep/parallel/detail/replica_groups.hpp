@@ -156,9 +156,9 @@ class RankTransport {
   }
 
  private:
-  void run(comm::Piece piece) {
-    communicator_->start(piece);
-    communicator_->wait(piece);
+  void run(comm::CollectiveOperation operation) {
+    communicator_->start(operation);
+    communicator_->wait(operation);
   }
   Communicator* communicator_;
 };

@@ -23,10 +23,11 @@ struct CollectiveCost {
     auto const fastest = [&](std::size_t bytes) {
       double seconds = 0;
       for (int i = 0; i < 6; ++i) {
-        comm::Piece piece{.type = type, .data = zeros.data(), .count = static_cast<Index>(bytes / size_of(type))};
-        communicator.start(piece);
+        comm::CollectiveOperation operation{
+            .type = type, .data = zeros.data(), .count = static_cast<Index>(bytes / size_of(type))};
+        communicator.start(operation);
         communicator.finish();
-        auto const took = piece.finished_seconds - piece.started_seconds;
+        auto const took = operation.finished_seconds - operation.started_seconds;
         if (i < 2 || took < seconds) seconds = took;  // the first touches the memory
       }
       return seconds;

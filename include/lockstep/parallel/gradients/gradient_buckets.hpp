@@ -40,22 +40,23 @@ class GradientBuckets {
     auto const add = [&](detail::ArenaRange const& range) {
       if (range.of_table) return;
       auto const own = range.part(rank, ranks);
-      comm::Piece piece{.type = wire.type(), .data = wire.at(own.begin), .count = own.end - own.begin};
+      comm::CollectiveOperation operation{
+          .type = wire.type(), .data = wire.at(own.begin), .count = own.end - own.begin};
       if (range.sharded) {
-        piece.collective = comm::Collective::reduce_scatter;
-        piece.in = wire.at(range.begin);
+        operation.collective = comm::Collective::reduce_scatter;
+        operation.in = wire.at(range.begin);
       }
-      buckets_.push_back({piece, range.begin, range.end, own, 0, 0});
+      buckets_.push_back({operation, range.begin, range.end, own, 0, 0});
     };
     detail::split_arena(size, bucket, tables, ranks, add, block);
-    buckets_[0].piece.rider = rider_;
+    buckets_[0].operation.piggybacked_scalars = scalars_;
   }
   // Not copied: the first bucket points into this object.
   GradientBuckets(GradientBuckets const&) = delete;
   GradientBuckets& operator=(GradientBuckets const&) = delete;
 
   /// Returns the piggybacked doubles: set before backward, summed over ranks after `finish`.
-  [[nodiscard]] std::span<double, 3> rider() noexcept { return rider_; }
+  [[nodiscard]] std::span<double, 3> piggybacked_scalars() noexcept { return scalars_; }
 
   /// Returns the number of elements of the next bucket, for buckets of `full` elements and `rest` remaining ones.
   [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept {
@@ -82,20 +83,22 @@ class GradientBuckets {
   }
   [[nodiscard]] detail::ArenaPart own_range_of(std::size_t i) const noexcept { return buckets_[i].own; }
   /// Returns bucket i's operation, for a caller that starts it later than `fill` says: then it is ready at `now`.
-  [[nodiscard]] comm::Piece& ready_piece(std::size_t i, double now) noexcept {
+  [[nodiscard]] comm::CollectiveOperation& ready_operation(std::size_t i, double now) noexcept {
     buckets_[i].ready = now;
-    return buckets_[i].piece;
+    return buckets_[i].operation;
   }
-  [[nodiscard]] comm::Piece const& piece(std::size_t i) const noexcept { return buckets_[i].piece; }
+  [[nodiscard]] comm::CollectiveOperation const& operation(std::size_t i) const noexcept {
+    return buckets_[i].operation;
+  }
 
   /// Marks the gradient of the parameter at `offset` as complete. Starts every full bucket whose predecessors have
   /// started, rounded by `wire`.
   template <class Communicator, class Wire = detail::InPlace>
   void ready(Communicator& communicator, Index offset, Index count, Wire const& wire = {}) {
     auto const now = Clock::seconds();
-    fill(offset, count, now, [&](std::size_t i, comm::Piece& piece) {
+    fill(offset, count, now, [&](std::size_t i, comm::CollectiveOperation& operation) {
       wire.round(range_of(i));
-      communicator.start(piece);
+      communicator.start(operation);
       in_progress_ = true;
     });
     communicator.progress();
@@ -112,7 +115,7 @@ class GradientBuckets {
     }
     for (; next_ < buckets_.size() && buckets_[next_].pending == 0; ++next_) {
       if (buckets_[next_].begin == buckets_[next_].end) buckets_[next_].ready = now;
-      start(next_, buckets_[next_].piece);
+      start(next_, buckets_[next_].operation);
     }
   }
 
@@ -121,12 +124,12 @@ class GradientBuckets {
   template <class Communicator, class Wire = detail::InPlace>
   void finish(Communicator& communicator, Wire const& wire = {}) {
     in_progress_ = false;
-    start_remaining([&](std::size_t i, comm::Piece& piece) {
+    start_remaining([&](std::size_t i, comm::CollectiveOperation& operation) {
       wire.round(range_of(i));
-      communicator.start(piece);
+      communicator.start(operation);
     });
     for (std::size_t i = 0; wire.rounds() && i < size(); ++i) {
-      communicator.wait(buckets_[i].piece);
+      communicator.wait(buckets_[i].operation);
       wire.widen(own_range_of(i));
     }
     communicator.finish();
@@ -137,7 +140,7 @@ class GradientBuckets {
     for (; next_ < buckets_.size(); ++next_) {
       auto& bucket = buckets_[next_];
       if (bucket.pending > 0 || bucket.begin == bucket.end) bucket.ready = Clock::seconds();
-      start(next_, bucket.piece);
+      start(next_, bucket.operation);
     }
   }
 
@@ -149,15 +152,15 @@ class GradientBuckets {
   }
   void add_times(std::vector<BucketTimes>& times) const {
     for (auto const& bucket : buckets_)
-      times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * size_of(bucket.piece.type), bucket.ready,
-                       bucket.piece.started_seconds, bucket.piece.finished_seconds});
+      times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * size_of(bucket.operation.type),
+                       bucket.ready, bucket.operation.started_seconds, bucket.operation.finished_seconds});
   }
   /// Returns the seconds that communication took inside backward since the last call.
   [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }
 
  private:
   struct Bucket {
-    comm::Piece piece;
+    comm::CollectiveOperation operation;
     Index begin, end;  // elements of the arena
     detail::ArenaPart own;
     Index pending;  // elements that are not yet ready
@@ -165,7 +168,7 @@ class GradientBuckets {
   };
 
   std::vector<Bucket> buckets_;
-  std::array<double, 3> rider_{};
+  std::array<double, 3> scalars_{};
   std::size_t next_ = 0;  // bucket to start next
   double in_backward_ = 0;
   bool in_progress_ = false;  // incomplete sums of a step whose `finish` has not been called

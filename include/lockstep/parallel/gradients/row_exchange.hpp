@@ -24,7 +24,7 @@ class RowExchange {
  public:
   /// @param tables equal on all ranks, with contiguous bits, in the arena's order; their bits must outlive this object
   RowExchange(std::span<kernel::TouchedRows const> tables, int ranks)
-      : tables_(tables.begin(), tables.end()), rows_(tables.size()), pieces_(tables.size()) {
+      : tables_(tables.begin(), tables.end()), rows_(tables.size()), operations_(tables.size()) {
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       words_ += tables_[i].bits().size();
       rows_[i].reserve(static_cast<std::size_t>(tables_[i].rows));
@@ -51,9 +51,10 @@ class RowExchange {
       auto const& table = tables_[i];
       gather(table, row_union, rows_[i], gradients);
       row_union += table.bits().size();
-      pieces_[i] = {.type = wire.type(), .data = wire.at(table.offset), .count = std::ssize(rows_[i]) * table.width};
+      operations_[i] = {
+          .type = wire.type(), .data = wire.at(table.offset), .count = std::ssize(rows_[i]) * table.width};
       wire.round(front(i));
-      communicator.start(pieces_[i]);
+      communicator.start(operations_[i]);
     }
     communicator.finish();
     for (std::size_t i = 0; i < tables_.size(); ++i) {
@@ -65,9 +66,10 @@ class RowExchange {
   /// Adds one entry per table, for the last sum.
   void add_times(std::vector<BucketTimes>& times) const {
     if (!sends_) return add_times(times, tables_, ready_);
-    for (std::size_t i = 0; i < pieces_.size(); ++i)
-      times.push_back({static_cast<std::size_t>(pieces_[i].count) * size_of(pieces_[i].type), ready_,
-                       pieces_[i].started_seconds, pieces_[i].finished_seconds, bytes(tables_[i], pieces_[i].type)});
+    for (std::size_t i = 0; i < operations_.size(); ++i)
+      times.push_back({static_cast<std::size_t>(operations_[i].count) * size_of(operations_[i].type), ready_,
+                       operations_[i].started_seconds, operations_[i].finished_seconds,
+                       bytes(tables_[i], operations_[i].type)});
   }
   /// Adds entries for a rank without peers, whose backward ended at `ready`.
   static void add_times(std::vector<BucketTimes>& times, std::span<kernel::TouchedRows const> tables, double ready) {
@@ -83,7 +85,7 @@ class RowExchange {
   }
   /// Returns the range of a table's rows during the sum.
   [[nodiscard]] detail::ArenaPart front(std::size_t i) const noexcept {
-    return {tables_[i].offset, tables_[i].offset + pieces_[i].count};
+    return {tables_[i].offset, tables_[i].offset + operations_[i].count};
   }
 
   /// Copies the rows of the union to the front, in order, with zeros for rows that this rank has not touched. Row k of
@@ -115,7 +117,7 @@ class RowExchange {
 
   std::vector<kernel::TouchedRows> tables_;
   std::vector<std::vector<std::int32_t>> rows_;  // rows of each table that any rank touched
-  std::vector<comm::Piece> pieces_;
+  std::vector<comm::CollectiveOperation> operations_;
   std::vector<std::uint64_t> all_;  // bits of all tables, rank by rank
   std::size_t words_ = 0;           // words of one rank
   double ready_ = 0;

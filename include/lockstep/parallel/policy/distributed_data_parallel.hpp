@@ -149,7 +149,7 @@ struct DistributedDataParallel {
 
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
-      buckets_.rider()[2] = step.stop ? 1 : 0;
+      buckets_.piggybacked_scalars()[2] = step.stop ? 1 : 0;
       if constexpr (on_device)
         if (step.last) return queued_->run(batches[0], step);
       if (!copies && step.last) buckets_.begin_step();
@@ -180,7 +180,7 @@ struct DistributedDataParallel {
       return loss;
     }
 
-    [[nodiscard]] bool stop_requested() noexcept { return buckets_.rider()[2] > 0; }
+    [[nodiscard]] bool stop_requested() noexcept { return buckets_.piggybacked_scalars()[2] > 0; }
     /// Records in `timeline` the waits for sums and the times of each bucket; null ends the recording.
     void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
 
@@ -189,9 +189,9 @@ struct DistributedDataParallel {
       replica_.for_shards(0, f);
     }
     void all_reduce(std::span<double> numbers) {
-      comm::Piece piece{
-          ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Operation::sum, {}};
-      communicator_.start(piece);
+      comm::CollectiveOperation operation{
+          ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Reduction::sum, {}};
+      communicator_.start(operation);
       communicator_.finish();
     }
 
@@ -219,9 +219,10 @@ struct DistributedDataParallel {
       auto buffers = replica_.buffers();
       if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
-      comm::Piece piece{ElementType::float32, buffers.data(), std::ssize(buffers), comm::Operation::average, {}};
-      if (buffer_policy_ == BufferPolicy::first) piece.collective = comm::Collective::broadcast;
-      communicator_.start(piece);
+      comm::CollectiveOperation operation{
+          ElementType::float32, buffers.data(), std::ssize(buffers), comm::Reduction::average, {}};
+      if (buffer_policy_ == BufferPolicy::first) operation.collective = comm::Collective::broadcast;
+      communicator_.start(operation);
       communicator_.finish();
       replica_.set_buffers(buffers);
     }
@@ -361,11 +362,11 @@ struct DistributedDataParallel {
       buckets_.finish(communicator_, wire_);
       rows_.sum(communicator_, replica_.gradient_data(), wire_);
       waited_since(begin);
-      return {buckets_.rider()[0], buckets_.rider()[1]};
+      return {buckets_.piggybacked_scalars()[0], buckets_.piggybacked_scalars()[1]};
     }
     nn::Loss<HostSpace> sum_copies() {
       waited_since(queued_->finish());
-      return {buckets_.rider()[0], buckets_.rider()[1]};
+      return {buckets_.piggybacked_scalars()[0], buckets_.piggybacked_scalars()[1]};
     }
     void waited_since(double begin) {
       auto const end = Clock::seconds();
@@ -415,8 +416,8 @@ struct DistributedDataParallel {
     }
     void loss_ready() {
       auto const loss = replica_.read_loss();
-      buckets_.rider()[0] = loss.sum;
-      buckets_.rider()[1] = loss.weight;
+      buckets_.piggybacked_scalars()[0] = loss.sum;
+      buckets_.piggybacked_scalars()[1] = loss.weight;
     }
 
     /// Returns the communicator after a check that all ranks use it in the same way.

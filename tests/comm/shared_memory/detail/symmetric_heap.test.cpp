@@ -11,23 +11,23 @@ using lockstep::comm::detail::SymmetricHeap;
 
 TEST_CASE("places are allocated from the front, and gaps are used again") {
   SymmetricHeap heap(1000);
-  auto const a = heap.take(100, 64), b = heap.take(100, 64), c = heap.take(10, 64);
+  auto const a = heap.allocate(100, 64), b = heap.allocate(100, 64), c = heap.allocate(10, 64);
   CHECK(a == 0);
   CHECK(b == 128);
   CHECK(c == 256);
-  heap.give_back(b);
-  CHECK(heap.take(130, 64) == 320);  // too large for the gap
-  CHECK(heap.take(128, 64) == 128);
+  heap.free(b);
+  CHECK(heap.allocate(130, 64) == 320);  // too large for the gap
+  CHECK(heap.allocate(128, 64) == 128);
 }
 
 TEST_CASE("a request that does not fit gets no place") {
   SymmetricHeap heap(1000);
-  CHECK(heap.take(1001, 1) == SymmetricHeap::none);
-  CHECK(heap.take(static_cast<std::size_t>(-1), 1) == SymmetricHeap::none);
-  CHECK(heap.take(1000, 1) == 0);
-  CHECK(heap.take(1, 1) == SymmetricHeap::none);
-  heap.give_back(0);
-  CHECK(heap.take(1, 1) == 0);
+  CHECK(heap.allocate(1001, 1) == SymmetricHeap::none);
+  CHECK(heap.allocate(static_cast<std::size_t>(-1), 1) == SymmetricHeap::none);
+  CHECK(heap.allocate(1000, 1) == 0);
+  CHECK(heap.allocate(1, 1) == SymmetricHeap::none);
+  heap.free(0);
+  CHECK(heap.allocate(1, 1) == 0);
 }
 
 TEST_CASE("places never overlap, and equal calls give equal places") {
@@ -37,13 +37,13 @@ TEST_CASE("places never overlap, and equal calls give equal places") {
     for (auto const& [bytes, give_back] : calls) {
       if (give_back && !taken.empty()) {
         auto const victim = std::next(taken.begin(), bytes % static_cast<long>(taken.size()));
-        heap.give_back(victim->first);
-        twin.give_back(victim->first);
+        heap.free(victim->first);
+        twin.free(victim->first);
         taken.erase(victim);
       } else {
         std::size_t const size = bytes + 1U, alignment = bytes % 3 == 0 ? 4096 : 64;
-        auto const at = heap.take(size, alignment);
-        RC_ASSERT(at == twin.take(size, alignment));
+        auto const at = heap.allocate(size, alignment);
+        RC_ASSERT(at == twin.allocate(size, alignment));
         if (at == SymmetricHeap::none) continue;
         RC_ASSERT(at % alignment == 0U);
         RC_ASSERT(at + size <= std::size_t{1} << 20);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/detail/rank_block.hpp>
+#include <lockstep/comm/shared_memory/detail/rank_block.hpp>
 #include <lockstep/launch/shared_memory/shared_segment.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
@@ -51,7 +51,7 @@ class GroupMemory {
     return at >= static_cast<Index>(heaps_) && at < static_cast<Index>(segment_->bytes()) ? at : Index{-1};
   }
   /// Zeroes memory and returns its pages to the system.
-  void forget(std::byte* data, std::size_t bytes) const noexcept { segment_->forget(data, bytes); }
+  void release_pages(std::byte* data, std::size_t bytes) const noexcept { segment_->release_pages(data, bytes); }
 
  private:
   static constexpr std::size_t blocks = (sizeof(launch::ControlPage) + 4095) / 4096 * 4096;

@@ -12,11 +12,12 @@ class SharedMemoryRank;
 
 /// Memory of one rank, and the communicators that work in it.
 struct RankHeap {
-  explicit RankHeap(std::size_t bytes) : places(bytes) {}
+  explicit RankHeap(std::size_t bytes) : allocator(bytes) {}
 
-  SymmetricHeap places;
+  SymmetricHeap allocator;
   std::vector<SharedMemoryRank*> communicators;
-  std::vector<Index> given_up;  // addresses of operations that were incomplete when their communicator was destroyed
+  std::vector<Index>
+      abandoned_addresses;  // addresses of operations that were incomplete when their communicator was destroyed
 };
 
 }}}  // namespace lockstep::comm::detail

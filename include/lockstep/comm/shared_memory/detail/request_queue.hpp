@@ -3,9 +3,18 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/comm/detail/request.hpp>
+#include <lockstep/comm/operation.hpp>
+#include <lockstep/core/index.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
+
+/// An operation in progress, with the engine's own state of it.
+struct Request {
+  CollectiveOperation* operation = nullptr;
+  Index address = -1;      // offset of the input in the segment, for other ranks; -1: they cannot reach it
+  bool copied = false;     // a copy in the slot replaces the memory
+  bool needs_all = false;  // others work on this rank's memory or its copy: complete once they are done
+};
 
 /// Ring buffer of requests by number, from the oldest incomplete one. Grows to the largest number of requests in
 /// progress, then allocates nothing. Numbers wrap.

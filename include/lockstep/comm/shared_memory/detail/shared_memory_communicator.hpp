@@ -28,15 +28,15 @@ class SharedMemoryCommunicator {
   [[nodiscard]] memory::Block allocate(std::size_t bytes) {
     if (bytes == 0) return {};
     auto owner = std::make_unique<std::shared_ptr<SharedMemoryRank>>(self_);  // keeps the memory mapped
-    auto* const data = self_->take(bytes);
+    auto* const data = self_->allocate(bytes);
     return {data, bytes, &release, owner.release()};
   }
 
   /// @throws ConfigError if no engine can run it
-  void start(Piece& piece) { self_->start(piece); }
+  void start(CollectiveOperation& operation) { self_->start(operation); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch
-  void wait(Piece const& piece) { self_->wait(piece); }
+  void wait(CollectiveOperation const& operation) { self_->wait(operation); }
   /// @throws RankLost, RankStalled, CollectiveMismatch
   void finish() { self_->finish(); }
 
@@ -58,7 +58,7 @@ class SharedMemoryCommunicator {
   }
   static void release(void* owner, std::byte* data, std::size_t bytes) noexcept {
     std::unique_ptr<Self> const self(static_cast<Self*>(owner));
-    (*self)->give_back(data, bytes);
+    (*self)->free(data, bytes);
   }
 
   Self self_;

@@ -16,27 +16,27 @@ class SymmetricHeap {
   explicit SymmetricHeap(std::size_t capacity) : capacity_(capacity) {}
 
   /// Returns the offset of `bytes` free bytes, a multiple of `alignment`, or `none` if none are left.
-  [[nodiscard]] std::size_t take(std::size_t bytes, std::size_t alignment) {
+  [[nodiscard]] std::size_t allocate(std::size_t bytes, std::size_t alignment) {
     std::size_t at = 0;
-    auto next = taken_.begin();
-    for (; next != taken_.end() && at + bytes > next->begin; ++next)
+    auto next = ranges_.begin();
+    for (; next != ranges_.end() && at + bytes > next->begin; ++next)
       at = (next->end + alignment - 1) / alignment * alignment;
     if (bytes > capacity_ || at > capacity_ - bytes) return none;
-    taken_.insert(next, {at, at + bytes});
+    ranges_.insert(next, {at, at + bytes});
     return at;
   }
 
-  void give_back(std::size_t at) {
-    std::erase_if(taken_, [at](Taken const& taken) { return taken.begin == at; });
+  void free(std::size_t at) {
+    std::erase_if(ranges_, [at](Range const& range) { return range.begin == at; });
   }
 
  private:
-  struct Taken {
+  struct Range {
     std::size_t begin, end;
   };
 
   std::size_t capacity_;
-  std::vector<Taken> taken_;  // sorted by offset
+  std::vector<Range> ranges_;  // sorted by offset
 };
 
 }}}  // namespace lockstep::comm::detail

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include <lockstep/comm/detail/request.hpp>
+#include <lockstep/comm/detail/operation_sizes.hpp>
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/comm/shared_memory/detail/group_memory.hpp>
 
@@ -15,92 +15,96 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 class Transfer {
  public:
   Transfer(GroupMemory const& memory, int rank)
-      : memory_(&memory), rank_(rank), size_(memory.size()), in_(static_cast<std::size_t>(size_)), out_(in_.size()) {}
+      : memory_(&memory),
+        rank_(rank),
+        size_(memory.size()),
+        inputs_(static_cast<std::size_t>(size_)),
+        outputs_(inputs_.size()) {}
 
   /// Computes this rank's whole result from the slots, which hold the inputs of all ranks.
-  void combine_small(Request const& request, std::uint32_t slot) {
-    auto const own = request.kind == Kind::reduce_scatter ? rank_ * request.count * request.element_bytes() : Index{0};
-    for (int r = 0; r < size_; ++r) in(r) = memory_->block(r).slot[slot].input.data() + own;
-    if (computes(request)) {
-      out_[0] = request.out;
-      reduce_range(request.operation, request.type, in_.data(), size_, out_.data(), 1, 0, request.count);
+  void combine_small(CollectiveOperation const& operation, std::uint32_t slot) {
+    auto const own = operation.collective == Collective::reduce_scatter
+                         ? rank_ * operation.count * element_bytes(operation)
+                         : Index{0};
+    for (int r = 0; r < size_; ++r) input(r) = memory_->block(r).slot[slot].input.data() + own;
+    if (reduces(operation.collective)) {
+      outputs_[0] = operation.data;
+      reduce_range(operation.reduction, operation.type, inputs_.data(), size_, outputs_.data(), 1, 0, operation.count);
     } else {
-      copy(request, 0, request.largest_part());
+      copy(operation, 0, largest_part(operation));
     }
   }
 
   /// Computes elements [begin, begin + n) of each part, from the memory of all ranks, or from the staging area if it
   /// cannot be reached. In an all_reduce, computes this rank's slice and writes it to all ranks.
-  void combine(Request const& request, std::uint32_t slot, Index begin, Index n) {
-    auto const size = request.element_bytes();
-    bool const scatters = request.kind == Kind::reduce_scatter;
+  void combine(CollectiveOperation const& operation, std::uint32_t slot, Index begin, Index n) {
+    auto const size = element_bytes(operation);
+    bool const scatters = operation.collective == Collective::reduce_scatter;
     for (int r = 0; r < size_; ++r) {
       auto const address = memory_->block(r).slot[slot].descriptor.address();
-      in(r) = address >= 0 ? memory_->at(address + (begin + (scatters ? rank_ * request.count : 0)) * size)
-                           : memory_->block(r).staging.data() + (scatters ? rank_ * n * size : 0);
-      out_[static_cast<std::size_t>(r)] = const_cast<void*>(in(r));
+      input(r) = address >= 0 ? memory_->at(address + (begin + (scatters ? rank_ * operation.count : 0)) * size)
+                              : memory_->block(r).staging.data() + (scatters ? rank_ * n * size : 0);
+      outputs_[static_cast<std::size_t>(r)] = const_cast<void*>(input(r));
     }
-    if (request.kind == Kind::all_reduce) {
+    if (operation.collective == Collective::all_reduce) {
       auto const group = line_bytes / size;  // slices do not share a cache line
       auto const groups = (n + group - 1) / group;
       auto const from = std::min(n, groups * rank_ / size_ * group),
                  to = std::min(n, groups * (rank_ + 1) / size_ * group);
-      reduce_range(request.operation, request.type, in_.data(), size_, out_.data(), size_, from, to);
+      reduce_range(operation.reduction, operation.type, inputs_.data(), size_, outputs_.data(), size_, from, to);
     } else if (scatters) {
-      out_[0] = static_cast<std::byte*>(request.out) + begin * size;
-      reduce_range(request.operation, request.type, in_.data(), size_, out_.data(), 1, 0, n);
+      outputs_[0] = static_cast<std::byte*>(operation.data) + begin * size;
+      reduce_range(operation.reduction, operation.type, inputs_.data(), size_, outputs_.data(), 1, 0, n);
     } else {
-      copy(request, begin, n);
+      copy(operation, begin, n);
     }
   }
 
   /// Concatenates elements [begin, begin + n) of each part of this rank's input in `to`, where other ranks can read
   /// them.
-  void stage(Request const& request, Index begin, Index n, std::byte* to) const {
-    auto const size = request.element_bytes();
-    auto const own = std::min(n, request.part(rank_) - begin);
+  void stage(CollectiveOperation const& operation, Index begin, Index n, std::byte* to) const {
+    auto const size = element_bytes(operation);
+    auto const own = std::min(n, part_elements(operation, rank_) - begin);
     if (own <= 0) return;
-    for (Index part = 0; part < request.parts(size_); ++part)
+    for (Index part = 0; part < input_parts(operation, size_); ++part)
       std::memcpy(to + part * n * size,
-                  static_cast<std::byte const*>(request.in) + (part * request.count + begin) * size,
+                  static_cast<std::byte const*>(input_of(operation)) + (part * operation.count + begin) * size,
                   static_cast<std::size_t>(own * size));
   }
 
   /// Sums the piggybacked doubles on every rank, in the same tree as the elements.
-  void sum_riders(Request const& request, std::uint32_t slot) {
-    if (request.rider.empty()) return;
-    for (int r = 0; r < size_; ++r) in(r) = memory_->block(r).slot[slot].rider.data();
-    out_[0] = request.rider.data();
-    reduce_range(Operation::sum, ElementType::float64, in_.data(), size_, out_.data(), 1, 0, std::ssize(request.rider));
+  void sum_scalars(CollectiveOperation const& operation, std::uint32_t slot) {
+    if (operation.piggybacked_scalars.empty()) return;
+    for (int r = 0; r < size_; ++r) input(r) = memory_->block(r).slot[slot].scalars.data();
+    outputs_[0] = operation.piggybacked_scalars.data();
+    reduce_range(Reduction::sum, ElementType::float64, inputs_.data(), size_, outputs_.data(), 1, 0,
+                 std::ssize(operation.piggybacked_scalars));
   }
 
  private:
   static constexpr Index line_bytes = 64;
 
-  [[nodiscard]] static bool computes(Request const& request) noexcept {
-    return request.kind == Kind::all_reduce || request.kind == Kind::reduce_scatter;
-  }
-  [[nodiscard]] void const*& in(int rank) noexcept { return in_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] void const*& input(int rank) noexcept { return inputs_[static_cast<std::size_t>(rank)]; }
 
-  void copy(Request const& request, Index begin, Index n) {
-    auto const size = request.element_bytes();
-    auto* out = static_cast<std::byte*>(request.out) + begin * size;
-    if (request.kind == Kind::broadcast) {
-      if (rank_ != request.root) move(out, in(request.root), n * size);
-    } else if (request.kind == Kind::all_gather) {
-      for (int r = 0; r < size_; out += request.part(r++) * size)
-        move(out, in(r), std::min(n, request.part(r) - begin) * size);
+  void copy(CollectiveOperation const& operation, Index begin, Index n) {
+    auto const size = element_bytes(operation);
+    auto* out = static_cast<std::byte*>(operation.data) + begin * size;
+    if (operation.collective == Collective::broadcast) {
+      if (rank_ != operation.root) copy_part(out, input(operation.root), n * size);
+    } else if (operation.collective == Collective::all_gather) {
+      for (int r = 0; r < size_; out += part_elements(operation, r++) * size)
+        copy_part(out, input(r), std::min(n, part_elements(operation, r) - begin) * size);
     }
   }
-  static void move(std::byte* to, void const* from, Index n) noexcept {
+  static void copy_part(std::byte* to, void const* from, Index n) noexcept {
     // An input may be in place in the output, where other ranks read it.
     if (n > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(n));
   }
 
   GroupMemory const* memory_;
   int rank_, size_;
-  std::vector<void const*> in_;
-  std::vector<void*> out_;
+  std::vector<void const*> inputs_;
+  std::vector<void*> outputs_;
 };
 
 }}}  // namespace lockstep::comm::detail

@@ -3,19 +3,19 @@
 #include <string>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/environment/detail/launch_source.hpp>
+#include <lockstep/launch/environment/detail/launcher_values.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Returns "Slurm's srun started 4 tasks (SLURM_PROCID=2, SLURM_STEP_NUM_TASKS=4)".
-inline std::string tell_source(LaunchSource const& source, Lookup variable) {
-  auto const& names = *source.names;
-  return std::string(name(source.launcher())) + " (" + tell_variable(variable, names.rank) +
-         (names.size ? ", " + tell_variable(variable, names.size) : "") + ")";
+inline std::string describe_values(LauncherValues const& values, Lookup variable) {
+  auto const& names = *values.names;
+  return std::string(name(values.launcher())) + " (" + describe_variable(variable, names.rank) +
+         (names.size ? ", " + describe_variable(variable, names.size) : "") + ")";
 }
 
 /// Returns whether `outer` can have started `inner`, or both have equal values.
-inline bool agrees(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
+inline bool are_compatible(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
   if (outer.size == 1 || outer.size < 0) return true;                   // a single task
   bool const multiplied = inner.size == outer.size * inner.local_size;  // a torchrun agent in each task
   if (inner.launcher() == Launcher::torchrun && variable("TORCHELASTIC_RUN_ID")) return multiplied;
@@ -28,24 +28,24 @@ inline bool agrees(LaunchSource const& inner, LaunchSource const& outer, Lookup 
 }
 
 /// Rejects more ranks than GPUs on a node: an agent in every task instead of one per node. @throws ConfigError
-inline void refuse_crowded_gpus(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
+inline void check_nested_tasks(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
   auto const* const text = variable("SLURM_GPUS_ON_NODE");
   if (!text || inner.launcher() != Launcher::torchrun || outer.local_size < 2 || inner.local_size < 2) return;
   auto const gpus = static_cast<int>(
-      parse_variable("SLURM_GPUS_ON_NODE", text, 0, most_ranks, "; it was set by another program, or lost"));
+      parse_variable("SLURM_GPUS_ON_NODE", text, 0, max_ranks, "; it was set by another program, or lost"));
   if (gpus == 0 || outer.local_size * inner.local_size <= gpus) return;
   throw ConfigError("launch: " + std::to_string(outer.local_size) + " tasks x " + std::to_string(inner.local_size) +
                     " processes for " + text + " GPUs on this node: srun started " + std::to_string(outer.local_size) +
                     " tasks here (" + outer.names->local_size + "), and torchrun in each of them " +
-                    tell_variable(variable, inner.names->local_size) +
+                    describe_variable(variable, inner.names->local_size) +
                     "; give srun one task for each node (--ntasks-per-node=1), or leave torchrun out");
 }
 
 /// Checks two launchers against each other. @throws ConfigError if they contradict each other
-inline void check_agreement(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
-  if (agrees(inner, outer, variable)) return refuse_crowded_gpus(inner, outer, variable);
+inline void check_launchers(LauncherValues const& inner, LauncherValues const& outer, Lookup variable) {
+  if (are_compatible(inner, outer, variable)) return check_nested_tasks(inner, outer, variable);
   bool const multiplied = inner.size > 1 && inner.size == inner.local_size;
-  std::string const both = tell_source(inner, variable) + " and " + tell_source(outer, variable);
+  std::string const both = describe_values(inner, variable) + " and " + describe_values(outer, variable);
   std::string const choice =
       ", or settle it with LOCKSTEP_LAUNCHER=single, torchrun, openmpi, mvapich, pmix, pmi or slurm";
   if (inner.launcher() == Launcher::torchrun && multiplied)

@@ -25,14 +25,14 @@ inline int rank_main(World& world, std::function<int(World&)> const& train) {
     code = train(world);
   } catch (std::exception const& error) {
     auto const* const stalled = dynamic_cast<RankStalled const*>(&error);
-    control[world.rank].unheard.store(stalled && stalled->rank() == 0, std::memory_order_relaxed);
+    control[world.rank].lost_rank_zero.store(stalled && stalled->rank() == 0, std::memory_order_relaxed);
     code = exit_code(error);
     message = error.what();
   } catch (...) {
     message = "an exception of unknown type";
   }
-  bool const answers = world.stop_request && StopRequest::is_answer(code);
-  control.end_itself(world.rank, answers ? 0 : code, 0, message);
+  bool const stopped_on_request = world.stop_request && StopRequest::is_stop_exit_code(code);
+  control.end_itself(world.rank, stopped_on_request ? 0 : code, 0, message);
   return code;
 }
 

@@ -19,7 +19,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/start_thread.hpp>
-#include <lockstep/launch/detail/file.hpp>
+#include <lockstep/launch/detail/file_descriptor.hpp>
 #include <lockstep/launch/options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
@@ -38,18 +38,18 @@ class RankOutput {
   }
 
   /// Returns whether a callback for lines is set.
-  [[nodiscard]] bool wanted() const noexcept { return static_cast<bool>(options_.line); }
+  [[nodiscard]] bool has_line_callback() const noexcept { return static_cast<bool>(options_.line); }
 
   /// Returns the file that a rank must use as this stream (1 or 2). Close it once the rank has started.
   /// @throws ConfigError if the system refuses
-  File open(int rank, int stream) {
+  FileDescriptor open(int rank, int stream) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
       throw ConfigError("launch: the system refused to read the output of rank " + std::to_string(rank) +
                         " (pipe2): " + std::strerror(errno));
     ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    sources_.push_back({rank, stream, File(ends[0]), {}});
-    return File(ends[1]);
+    sources_.push_back({rank, stream, FileDescriptor(ends[0]), {}});
+    return FileDescriptor(ends[1]);
   }
 
   /// Starts the thread, once all ranks have started.
@@ -59,7 +59,7 @@ class RankOutput {
       throw ConfigError(std::string("launch: the system refused to wait for the ranks' output (eventfd): ") +
                         std::strerror(errno));
     std::packaged_task<void()> task([this] { run(); });
-    told_ = task.get_future();
+    finished_ = task.get_future();
     thread_ = start_thread("launch", "the thread that forwards the ranks' output", std::move(task));
   }
 
@@ -72,24 +72,24 @@ class RankOutput {
 
   /// Waits at most `wait`. Returns whether everything was passed on.
   /// @throws exceptions of the callbacks in the options
-  [[nodiscard]] bool told(std::chrono::milliseconds wait) {
-    if (told_.wait_for(wait) != std::future_status::ready) return false;
-    told_.get();
+  [[nodiscard]] bool wait_finished(std::chrono::milliseconds wait) {
+    if (finished_.wait_for(wait) != std::future_status::ready) return false;
+    finished_.get();
     return true;
   }
 
  private:
-  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // largest pipe of a user without privileges
-  static constexpr std::size_t longest = std::size_t{1} << 16;       // longer lines are passed on in parts
+  static constexpr std::size_t max_pipe_bytes = std::size_t{1} << 20;  // largest pipe of a user without privileges
+  static constexpr std::size_t max_line_bytes = std::size_t{1} << 16;  // longer lines are passed on in parts
 
   struct Source {
     int rank, stream;
-    File file;
-    std::string begun;
+    FileDescriptor file;
+    std::string partial_line;
   };
 
   void stop() noexcept {
-    over_ = true;
+    stopping_ = true;
     ::eventfd_write(wake_.get(), 1);
   }
 
@@ -99,10 +99,10 @@ class RankOutput {
       polled.assign(1, {wake_.get(), POLLIN, 0});
       for (auto const& source : sources_) polled.push_back({source.file.get(), POLLIN, 0});  // poll skips negatives
       ::poll(polled.data(), polled.size(), -1);
-      last = over_;
+      last = stopping_;
       read();
     }
-    for (auto& source : sources_) end(source);
+    for (auto& source : sources_) flush(source);
     if (options_.report && !report_.empty()) options_.report(report_);
   }
 
@@ -111,44 +111,44 @@ class RankOutput {
     for (auto& source : sources_) {
       if (source.file.get() < 0) continue;
       char buffer[4096];
-      for (std::size_t left = most_in_pipe; left > 0; left -= sizeof buffer) {
+      for (std::size_t left = max_pipe_bytes; left > 0; left -= sizeof buffer) {
         auto const got = ::read(source.file.get(), buffer, sizeof buffer);
         if (got > 0) {
-          take(source, {buffer, static_cast<std::size_t>(got)});
+          split_lines(source, {buffer, static_cast<std::size_t>(got)});
           continue;
         }
         if (got < 0 && errno == EINTR) continue;
         if (got == 0 || errno != EAGAIN) {
-          end(source);
-          File const closed = std::exchange(source.file, File());
+          flush(source);
+          FileDescriptor const closed = std::exchange(source.file, FileDescriptor());
         }
         break;
       }
     }
   }
 
-  void take(Source& source, std::string_view text) {
+  void split_lines(Source& source, std::string_view text) {
     for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-      source.begun += text.substr(0, end);
-      options_.line(source.rank, source.stream, source.begun);
-      source.begun.clear();
+      source.partial_line += text.substr(0, end);
+      options_.line(source.rank, source.stream, source.partial_line);
+      source.partial_line.clear();
       text.remove_prefix(end + 1);
     }
-    source.begun += text;
-    if (source.begun.size() > longest) end(source);
+    source.partial_line += text;
+    if (source.partial_line.size() > max_line_bytes) flush(source);
   }
-  void end(Source& source) {
-    if (source.begun.empty()) return;
-    options_.line(source.rank, source.stream, source.begun);
-    source.begun.clear();
+  void flush(Source& source) {
+    if (source.partial_line.empty()) return;
+    options_.line(source.rank, source.stream, source.partial_line);
+    source.partial_line.clear();
   }
 
   Options const& options_;
   std::vector<Source> sources_;  // used by the thread after `start`
   std::string report_;           // used by the thread after the end
-  std::atomic<bool> over_ = false;
-  File wake_{::eventfd(0, EFD_CLOEXEC)};
-  std::future<void> told_;
+  std::atomic<bool> stopping_ = false;
+  FileDescriptor wake_{::eventfd(0, EFD_CLOEXEC)};
+  std::future<void> finished_;
   std::thread thread_;
 };
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/detail/rank_place.hpp>
+#include <lockstep/launch/detail/supervised_rank.hpp>
 #include <lockstep/launch/run/detail/rank_output.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
@@ -27,7 +27,7 @@ class RankProcesses {
  public:
   struct Process {
     pid_t pid = 0;
-    int watch = -1;  // readable once the process has ended
+    int pidfd = -1;  // readable once the process has ended
     bool ended = false;
   };
 
@@ -40,20 +40,20 @@ class RankProcesses {
       siginfo_t info{};
       while (::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED) < 0 && errno == EINTR) {
       }
-      if (process.watch >= 0) ::close(process.watch);
+      if (process.pidfd >= 0) ::close(process.pidfd);
     }
   }
 
   /// Starts the next rank with these arguments. It inherits the memory, and no other descriptor that is closed on exec.
   /// @throws ConfigError if the system refuses
-  void spawn(std::vector<std::string> const& arguments, RankPlace const& place, sigset_t const& mask,
+  void spawn(std::vector<std::string> const& arguments, SupervisedRank const& place, sigset_t const& mask,
              RankOutput& output) {
     auto const argv = pointers(arguments);
     auto const variables = environment(place);
     auto const envp = pointers(variables);
 
-    File streams[2];
-    if (output.wanted())
+    FileDescriptor streams[2];
+    if (output.has_line_callback())
       for (int const stream : {1, 2})
         if (place.rank != 0 || stream != 1) streams[stream - 1] = output.open(place.rank, stream);
 
@@ -80,12 +80,12 @@ class RankProcesses {
     if (error != 0) throw ConfigError(refused("start rank " + std::to_string(place.rank), error));
 
     if (group_ == 0) group_ = process.pid;
-    process.watch = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
+    process.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
     auto const why = errno;
     // If SIGCHLD is ignored, a process that ends at once leaves no trace: watch a descriptor that is readable.
-    if (process.watch < 0 && why == ESRCH) process.watch = ::eventfd(1, EFD_CLOEXEC);
+    if (process.pidfd < 0 && why == ESRCH) process.pidfd = ::eventfd(1, EFD_CLOEXEC);
     processes_.push_back(process);  // from here on it is ended with the others
-    if (process.watch < 0)
+    if (process.pidfd < 0)
       throw ConfigError(refused("watch rank " + std::to_string(place.rank) + " (pidfd_open)", why));
   }
 
@@ -119,7 +119,7 @@ class RankProcesses {
     out.push_back(nullptr);
     return out;
   }
-  static std::vector<std::string> environment(RankPlace const& place) {
+  static std::vector<std::string> environment(SupervisedRank const& place) {
     auto out = place.assignments();
     for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
     return out;

@@ -30,7 +30,7 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   auto const segment = SharedSegment::between_threads(size, job);
   auto& control = segment->control();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
-  std::atomic<int> answer = 0;  // exit code of ranks that stopped on request
+  std::atomic<int> stop_exit_code = 0;  // exit code of ranks that stopped on request
   StopWatch const watch(options.on_signal);
 
   auto const rank_main = [&](int rank) {
@@ -39,9 +39,9 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
     control.join(rank, 0);
     try {
       int const code = train(world);
-      bool const answers = world.stop_request && StopRequest::is_answer(code);
-      if (answers) answer = code;
-      control.end(rank, answers ? 0 : code);
+      bool const stopped_on_request = world.stop_request && StopRequest::is_stop_exit_code(code);
+      if (stopped_on_request) stop_exit_code = code;
+      control.end(rank, stopped_on_request ? 0 : code);
     } catch (std::exception const& error) {
       errors[static_cast<std::size_t>(rank)] = std::current_exception();
       control.end(rank, exit_code(error), 0, error.what());
@@ -66,7 +66,7 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   for (auto& thread : threads) thread.join();
 
   auto const failed = control.first_failure();
-  if (failed < 0) return answer;
+  if (failed < 0) return stop_exit_code;
   if (errors[static_cast<std::size_t>(failed)]) std::rethrow_exception(errors[static_cast<std::size_t>(failed)]);
   return control[failed].exit_code;
 }

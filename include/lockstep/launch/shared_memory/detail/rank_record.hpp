@@ -22,20 +22,20 @@ enum class RankState : std::uint32_t {
 /// it, or its launcher once the rank is gone; all ranks read it.
 struct RankRecord {
   std::atomic<RankState> state;
-  std::atomic<std::int32_t> pid;  ///< 0 for a thread
-  std::atomic<bool> elsewhere;    ///< on another host, named by `host`
-  std::atomic<bool> ends_itself;  ///< a thread of the rank has begun to write its end
-  std::atomic<bool> unheard;      ///< it gave up waiting for rank 0, which may not receive this
+  std::atomic<std::int32_t> pid;     ///< 0 for a thread
+  std::atomic<bool> is_remote;       ///< on another host, named by `host`
+  std::atomic<bool> ends_itself;     ///< a thread of the rank has begun to write its end
+  std::atomic<bool> lost_rank_zero;  ///< it ended because rank 0 stalled, which may not receive this
   char host[64];
   // The rest is valid, and constant, once the state is `ended` or `failed`.
   std::int32_t exit_code;  ///< the rank's exit code
   std::int32_t signal;     ///< the signal that killed it, or 0
   char message[480];       ///< its error message, or empty
 
-  void say(std::string_view text) noexcept { message[text.copy(message, sizeof message - 1)] = '\0'; }
+  void set_message(std::string_view text) noexcept { message[text.copy(message, sizeof message - 1)] = '\0'; }
 
   /// Describes the state without the rank: "was killed by signal 9 (Killed)".
-  [[nodiscard]] std::string happened() const {
+  [[nodiscard]] std::string describe_state() const {
     switch (state.load(std::memory_order_acquire)) {
       case RankState::absent:
         return "has not joined";
@@ -45,7 +45,7 @@ struct RankRecord {
         return "has ended its work";
       case RankState::lost:
         return std::string("is gone: its process was killed, or ended without a message") +
-               (elsewhere.load(std::memory_order_acquire) ? ", or its host cannot be reached" : "");
+               (is_remote.load(std::memory_order_acquire) ? ", or its host cannot be reached" : "");
       case RankState::failed:
         break;
     }

@@ -39,7 +39,9 @@ class DeviceReduction {
                  &ready_parameters_);
     buckets_.begin_step();
     for (auto const& [offset, count] : ready_parameters_)
-      fill(offset, count, [this](std::size_t i, comm::Piece& piece) { communicator_.start_after(piece, events_[i]); });
+      fill(offset, count, [this](std::size_t i, comm::CollectiveOperation& operation) {
+        communicator_.start_after(operation, events_[i]);
+      });
   }
   /// Starts the sums of buckets that no pass has filled, then of the loss. Waits for the passes.
   void start_remaining() {
@@ -48,7 +50,8 @@ class DeviceReduction {
     replica_.device().begin_sum();
     auto& end = events_.back();
     replica_.device().record(end);
-    buckets_.start_remaining([&](std::size_t, comm::Piece& piece) { communicator_.start_after(piece, end); });
+    buckets_.start_remaining(
+        [&](std::size_t, comm::CollectiveOperation& operation) { communicator_.start_after(operation, end); });
     totals_ = {.type = ElementType::float64, .data = replica_.device().summed().totals, .count = 2};
     communicator_.start_after(totals_, end);
     replica_.device().await(end, [this] { communicator_.progress(); });
@@ -65,7 +68,7 @@ class DeviceReduction {
   }
   void gradient_queued(Index offset, Index count) {
     ready_parameters_.emplace_back(offset, count);
-    fill(offset, count, [this](std::size_t i, comm::Piece&) {
+    fill(offset, count, [this](std::size_t i, comm::CollectiveOperation&) {
       wire_.round(buckets_.range_of(i));
       replica_.device().record(events_[i]);
     });
@@ -81,7 +84,7 @@ class DeviceReduction {
   Wire const& wire_;
   std::vector<typename DeviceReplica::Event> events_;  // one for each bucket, and one for the end of the passes
   ReadyParameters ready_parameters_;
-  comm::Piece totals_;
+  comm::CollectiveOperation totals_;
 };
 
 }}}  // namespace lockstep::parallel::detail

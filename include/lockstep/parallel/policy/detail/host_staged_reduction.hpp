@@ -50,7 +50,7 @@ class HostStagedReduction {
     buckets_.begin_step();
     for (auto const& [offset, count] : ready_parameters_)
       buckets_.fill(offset, count, Clock::seconds(),
-                    [this](std::size_t i, comm::Piece&) { copy_to_host(i, events_[i]); });
+                    [this](std::size_t i, comm::CollectiveOperation&) { copy_to_host(i, events_[i]); });
   }
   /// Brings the buckets that no pass has filled, and sums all. The replica's stream waits for the sums.
   /// @returns the time when the host knew that the passes are complete
@@ -59,13 +59,13 @@ class HostStagedReduction {
     rows_.find(replica_.stream(), replica_.gradient_data());
     auto& end = events_.back();
     replica_.device().record(end);
-    buckets_.start_remaining([&](std::size_t i, comm::Piece&) { copy_to_host(i, end); });
+    buckets_.start_remaining([&](std::size_t i, comm::CollectiveOperation&) { copy_to_host(i, end); });
     double ended = 0;
     exchange_.run(
         communicator_, buckets_.size(),
-        [this](std::size_t i) -> comm::Piece& {
+        [this](std::size_t i) -> comm::CollectiveOperation& {
           if (i == 0) set_loss();
-          return buckets_.ready_piece(i, Clock::seconds());
+          return buckets_.ready_operation(i, Clock::seconds());
         },
         [this](std::size_t i) { return Exchange::slice(replica_.gradient_data(), buckets_.own_range_of(i)); },
         [&] {
@@ -84,7 +84,7 @@ class HostStagedReduction {
   void gradient_queued(Index offset, Index count) {
     ready_parameters_.emplace_back(offset, count);
     buckets_.fill(offset, count, Clock::seconds(),
-                  [this](std::size_t i, comm::Piece&) { replica_.device().record(events_[i]); });
+                  [this](std::size_t i, comm::CollectiveOperation&) { replica_.device().record(events_[i]); });
   }
   void copy_to_host(std::size_t i, typename DeviceReplica::Event const& full) {
     if (i == 0) exchange_.copy_loss_to_host(full, replica_.loss().totals);  // complete since the end of forward
@@ -92,8 +92,8 @@ class HostStagedReduction {
   }
   void set_loss() {
     auto const loss = exchange_.loss();
-    buckets_.rider()[0] = loss.sum;
-    buckets_.rider()[1] = loss.weight;
+    buckets_.piggybacked_scalars()[0] = loss.sum;
+    buckets_.piggybacked_scalars()[1] = loss.weight;
   }
 
   Communicator& communicator_;

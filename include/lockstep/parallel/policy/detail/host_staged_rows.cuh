@@ -81,7 +81,8 @@ class HostStagedRows<CudaSpace> {
     packed_end_.record(stream);
     for (std::size_t i = 0; i < slices_.size(); ++i) exchange.copy_to_host(i, packed_end_, slices_[i]);
     exchange.run(
-        communicator, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
+        communicator, operations_.size(),
+        [this](std::size_t i) -> comm::CollectiveOperation& { return operations_[i]; },
         [this](std::size_t i) { return slices_[i]; }, [] {});
     exchange.end(stream);
     for_lists([&](kernel::TouchedRows const& table, std::int32_t const* rows, Index count, float* packed) {
@@ -95,10 +96,10 @@ class HostStagedRows<CudaSpace> {
       auto const& table = tables_[t];
       BucketTimes of_table{static_cast<std::size_t>(table.count() * table.width) * sizeof(float), ready_, 0, 0,
                            static_cast<std::size_t>(table.rows * table.width) * sizeof(float)};
-      for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      for (std::size_t i = 0; i < operations_.size(); ++i) {
         if (table_of_[i] != t) continue;
-        if (of_table.start == 0) of_table.start = pieces_[i].started_seconds;
-        of_table.end = pieces_[i].finished_seconds;
+        if (of_table.start == 0) of_table.start = operations_[i].started_seconds;
+        of_table.end = operations_[i].finished_seconds;
       }
       times.push_back(of_table);
     }
@@ -152,12 +153,12 @@ class HostStagedRows<CudaSpace> {
   /// Splits the packed rows into operations.
   void split(float* host) {
     slices_.clear();
-    pieces_.clear();
+    operations_.clear();
     table_of_.clear();
     for_lists([&](kernel::TouchedRows const& table, std::int32_t const*, Index count, float* packed) {
       for (Index at = 0, all = count * table.width; at < all; at += bucket_) {
         slices_.push_back({packed + at, std::min(bucket_, all - at), table.offset + at});
-        pieces_.push_back({.data = host + slices_.back().on_host, .count = slices_.back().count});
+        operations_.push_back({.data = host + slices_.back().on_host, .count = slices_.back().count});
         table_of_.push_back(static_cast<std::size_t>(&table - tables_.data()));
       }
     });
@@ -173,7 +174,7 @@ class HostStagedRows<CudaSpace> {
   std::vector<std::uint64_t> all_;                      // bits of all ranks
   memory::CudaEvent on_host_, packed_end_;              // the bits are on the host; the rows are packed
   std::vector<HostExchange<CudaSpace>::Slice> slices_;  // of each operation
-  std::vector<comm::Piece> pieces_;
+  std::vector<comm::CollectiveOperation> operations_;
   std::vector<std::size_t> table_of_;
   double ready_ = 0;
 };

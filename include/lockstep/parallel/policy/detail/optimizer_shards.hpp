@@ -95,10 +95,11 @@ class OptimizerShards {
     } else {
       list_operations(exchange_.host());
       replica_.device().record(ready_);
-      for (std::size_t i = 0; i < pieces_.size(); ++i)
+      for (std::size_t i = 0; i < operations_.size(); ++i)
         exchange_.copy_to_host(i, ready_, Exchange::slice(arena, sharded_ranges_[i].part(rank_, ranks_)));
       exchange_.run(
-          communicator_, pieces_.size(), [this](std::size_t i) -> comm::Piece& { return pieces_[i]; },
+          communicator_, operations_.size(),
+          [this](std::size_t i) -> comm::CollectiveOperation& { return operations_[i]; },
           [&](std::size_t i) {
             return Exchange::slice(arena, {sharded_ranges_[i].begin, sharded_ranges_[i].end});
           },
@@ -114,26 +115,26 @@ class OptimizerShards {
 
  private:
   void list_operations(float* arena) {
-    pieces_.clear();
+    operations_.clear();
     sharded_ranges_.clear();
     for (auto const& range : ranges_) {
       if (!range.sharded) continue;
       auto const own = range.part(rank_, ranks_);
       sharded_ranges_.push_back(range);
-      pieces_.push_back({.data = arena + range.begin,
-                         .count = own.end - own.begin,
-                         .collective = comm::Collective::all_gather,
-                         .in = arena + own.begin});
+      operations_.push_back({.data = arena + range.begin,
+                             .count = own.end - own.begin,
+                             .collective = comm::Collective::all_gather,
+                             .in = arena + own.begin});
     }
   }
   /// Runs the operations on memory that is ready once the replica's stream has done its work so far.
   void start_all() {
     if constexpr (on_device) replica_.device().record(ready_);
-    for (auto& piece : pieces_) {
+    for (auto& operation : operations_) {
       if constexpr (on_device)
-        communicator_.start_after(piece, ready_);
+        communicator_.start_after(operation, ready_);
       else
-        communicator_.start(piece);
+        communicator_.start(operation);
     }
     communicator_.finish();
   }
@@ -146,7 +147,7 @@ class OptimizerShards {
       replica_.device().copy_to_host(sums, on_host.data(), on_host.size() * sizeof(double));
       sums = on_host.data();
     }
-    pieces_.assign(1, {.type = ElementType::float64, .data = sums, .count = squares_.count()});
+    operations_.assign(1, {.type = ElementType::float64, .data = sums, .count = squares_.count()});
     start_all();
     if constexpr (!in_place)
       replica_.device().copy_from_host(on_host.data(), squares_.data(), on_host.size() * sizeof(double));
@@ -159,7 +160,7 @@ class OptimizerShards {
   std::vector<ArenaRange> ranges_, sharded_ranges_;
   bool is_sharded_ = false;
   Squares squares_;
-  std::vector<comm::Piece> pieces_;
+  std::vector<comm::CollectiveOperation> operations_;
   typename DeviceReplica::Event ready_;
 };
 

@@ -53,7 +53,7 @@ class ReadyTimes {
   }
 
  private:
-  static constexpr auto start_nothing = [](std::size_t, comm::Piece&) {};
+  static constexpr auto start_nothing = [](std::size_t, comm::CollectiveOperation&) {};
 
   DeviceReplica& replica_;
   GradientBuckets buckets_;

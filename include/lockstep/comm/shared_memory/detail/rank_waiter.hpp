@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/comm/detail/describe.hpp>
+#include <lockstep/comm/detail/descriptor.hpp>
 #include <lockstep/comm/shared_memory/detail/group_memory.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
@@ -16,7 +16,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Waits for other ranks, and reports those that are late or lost.
-class Waiting {
+class RankWaiter {
  public:
   using CounterOf = Counter RankBlock::*;
 
@@ -25,7 +25,7 @@ class Waiting {
     std::function<void(std::string const&)> warn;
   };
 
-  Waiting(GroupMemory const& memory, int rank, Settings settings)
+  RankWaiter(GroupMemory const& memory, int rank, Settings settings)
       : memory_(&memory), rank_(rank), size_(memory.size()), settings_(std::move(settings)) {}
 
   [[nodiscard]] Settings const& settings() const noexcept { return settings_; }
@@ -44,7 +44,7 @@ class Waiting {
   /// Returns whether all other ranks have posted the operation. If not, `wait` waits for the first that has not.
   bool all_posted(std::uint32_t number) noexcept {
     for (int r = 0; r < size_; ++r) {
-      if (r == rank_ || memory_->block(r).slot[number % RankBlock::slots].descriptor.is_of(number)) continue;
+      if (r == rank_ || memory_->block(r).slot[number % RankBlock::slots].descriptor.has_number(number)) continue;
       blocked_ = {&RankBlock::posted, number + 1, r};
       return false;
     }
@@ -55,58 +55,60 @@ class Waiting {
   /// @throws RankLost if a rank has failed, or the awaited one has exited; RankStalled after the limit;
   /// CollectiveMismatch if a rank has posted another operation
   void wait(std::uint32_t number, Descriptor const& operation) {
-    auto const holds = [target = blocked_.target](std::uint32_t value) { return reached(value, target); };
+    auto const has_reached = [target = blocked_.target](std::uint32_t value) { return reached(value, target); };
     auto& awaited = signal(blocked_.rank, blocked_.counter);
     auto const since = Clock::seconds();
-    for (bool warned = false; !awaited.sleep(holds, deadline_in(look_seconds));) {
-      if (control().first_failure() >= 0 || control().over(memory_->run_rank(blocked_.rank))) {
-        if (holds(awaited.load())) return;  // the rank had finished its part before
+    for (bool warned = false; !awaited.sleep(has_reached, deadline_in(check_seconds));) {
+      if (control().first_failure() >= 0 || control().has_ended(memory_->run_rank(blocked_.rank))) {
+        if (has_reached(awaited.load())) return;  // the rank had finished its part before
         throw_lost(number, operation);
       }
       throw_if_mismatched(number, operation);  // before all ranks have posted, too
       auto const waited = Clock::seconds() - since;
       if (waited > settings_.limits.stall_seconds)
         throw RankStalled(memory_->run_rank(blocked_.rank),
-                          tell(number, operation, waited) + ". It is alive; the limit of " +
-                              whole(settings_.limits.stall_seconds) + " s is over",
+                          describe_wait(number, operation, waited) + ". It is alive; the limit of " +
+                              rounded(settings_.limits.stall_seconds) + " s is over",
                           history());
       if (warned || waited < settings_.limits.warn_seconds) continue;
       warned = true;
-      bool const first =
-          memory_->block(0).warned.exchange(number + 1) != number + 1;  // one warning for all the ranks that wait
-      if (settings_.warn && first) settings_.warn(tell(number, operation, waited) + ". It is alive; still waiting");
+      bool const first = memory_->block(0).warned_operation.exchange(number + 1) !=
+                         number + 1;  // one warning for all the ranks that wait
+      if (settings_.warn && first)
+        settings_.warn(describe_wait(number, operation, waited) + ". It is alive; still waiting");
     }
   }
 
   /// Compares the operation with the requests of all ranks that have posted it. @throws CollectiveMismatch
   void throw_if_mismatched(std::uint32_t number, Descriptor const& mine) const {
     Descriptor other;
-    auto const told = disagreement(
-        "operation " + std::to_string(number), rank_, size_, mine, [&](int r) { return who(r); },
+    auto const message = mismatch_message(
+        "operation " + std::to_string(number), rank_, size_, mine, [&](int r) { return rank_name(r); },
         [&](int r) -> Descriptor const* {
           auto const& shared = memory_->block(r).slot[number % RankBlock::slots].descriptor;
-          if (r == rank_ || !shared.is_of(number)) return nullptr;
+          if (r == rank_ || !shared.has_number(number)) return nullptr;
           return &(other = shared.load());
         });
-    if (!told.empty()) throw CollectiveMismatch(told, history());
+    if (!message.empty()) throw CollectiveMismatch(message, history());
   }
 
   /// Reports the last operations of each rank, once per group. Skips this if a lost rank has reported its own cause.
-  void tell_history(CommunicationError const& error) const {
-    if (auto const* lost = dynamic_cast<RankLost const*>(&error); lost && control().says_why(lost->rank())) return;
-    if (settings_.warn && memory_->block(0).told.exchange(1) == 0)
-      settings_.warn("the last operations of each rank:\n" + history(shown));
+  void report_history(CommunicationError const& error) const {
+    if (auto const* lost = dynamic_cast<RankLost const*>(&error); lost && control().has_reported_error(lost->rank()))
+      return;
+    if (settings_.warn && memory_->block(0).history_reported.exchange(1) == 0)
+      settings_.warn("the last operations of each rank:\n" + history(history_in_warning));
   }
 
   /// Returns a line for each rank: "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 piggybacked scalars) 1.203 s ago;
   /// 7 barrier 0.020 s ago, under way".
-  [[nodiscard]] std::string history(std::uint32_t last = remembered) const {
+  [[nodiscard]] std::string history(std::uint32_t last = history_in_error) const {
     std::string out;
     auto const now = Clock::seconds();
     for (int r = 0; r < size_; ++r) {
       auto const& block = memory_->block(r);
       auto const posted = block.posted.signal.load(), done = block.done.signal.load();
-      out += who(r) + ":";
+      out += rank_name(r) + ":";
       bool any = false;
       for (auto number = posted - std::min(posted, last); number != posted; ++number) {
         auto const d = block.slot[number % RankBlock::slots].descriptor.load();
@@ -123,9 +125,9 @@ class Waiting {
   }
 
  private:
-  static constexpr double look_seconds = 0.02;     // interval at which a sleeping rank checks for lost ranks
-  static constexpr std::uint32_t remembered = 16;  // operations of each rank in an error
-  static constexpr std::uint32_t shown = 4;        // operations of each rank in a warning
+  static constexpr double check_seconds = 0.02;           // interval at which a sleeping rank checks for lost ranks
+  static constexpr std::uint32_t history_in_error = 16;   // operations of each rank in an error
+  static constexpr std::uint32_t history_in_warning = 4;  // operations of each rank in a warning
 
   struct Blocked {
     CounterOf counter = &RankBlock::posted;
@@ -134,27 +136,27 @@ class Waiting {
   };
 
   [[nodiscard]] launch::ControlPage const& control() const noexcept { return memory_->control(); }
-  [[nodiscard]] std::string who(int rank) const { return control().who(memory_->run_rank(rank)); }
+  [[nodiscard]] std::string rank_name(int rank) const { return control().rank_name(memory_->run_rank(rank)); }
   [[nodiscard]] Signal<Sharing::processes>& signal(int rank, CounterOf counter) const noexcept {
     return (memory_->block(rank).*counter).signal;
   }
-  static std::string whole(double seconds) { return std::to_string(std::lround(seconds)); }
+  static std::string rounded(double seconds) { return std::to_string(std::lround(seconds)); }
 
   /// Returns "rank 0 (pid 1) has waited 10 s in operation 7 (barrier) for rank 1 (pid 2), last seen in operation 6
   /// (barrier)".
-  [[nodiscard]] std::string tell(std::uint32_t number, Descriptor const& operation, double waited) const {
+  [[nodiscard]] std::string describe_wait(std::uint32_t number, Descriptor const& operation, double waited) const {
     std::string missing;
     for (int r = 0; r < size_; ++r) {
       auto const posted = signal(r, &RankBlock::posted).load();
       if (r == rank_ || reached(signal(r, blocked_.counter).load(), blocked_.target)) continue;
-      missing += (missing.empty() ? "" : ", and for ") + who(r);
+      missing += (missing.empty() ? "" : ", and for ") + rank_name(r);
       if (posted == 0)
         missing += ", which has taken part in no operation yet";
       else
         missing += ", last seen in operation " + std::to_string(posted - 1) + " (" +
                    describe(memory_->block(r).slot[(posted - 1) % RankBlock::slots].descriptor.load()) + ")";
     }
-    return who(rank_) + " has waited " + whole(waited) + " s in operation " + std::to_string(number) + " (" +
+    return rank_name(rank_) + " has waited " + rounded(waited) + " s in operation " + std::to_string(number) + " (" +
            describe(operation) + ") for " + missing;
   }
 
@@ -162,8 +164,8 @@ class Waiting {
     auto const failed = control().first_failure();
     auto const lost = failed >= 0 ? failed : memory_->run_rank(blocked_.rank);
     throw RankLost(lost,
-                   control().tell(lost) + "; " + who(rank_) + " was waiting in operation " + std::to_string(number) +
-                       " (" + describe(operation) + ")",
+                   control().describe(lost) + "; " + rank_name(rank_) + " was waiting in operation " +
+                       std::to_string(number) + " (" + describe(operation) + ")",
                    history());
   }
 

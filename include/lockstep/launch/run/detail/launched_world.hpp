@@ -7,8 +7,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-/// Returns the World of a rank that another launcher has started, before the ranks meet.
-inline World placed_world(Environment const& place, Options const& options, Engine engine) {
+/// Returns the World of a rank that another launcher has started, before the rendezvous.
+inline World launched_world(Environment const& place, Options const& options, Engine engine) {
   World world;
   world.rank = place.rank;
   world.size = place.size;

@@ -8,29 +8,30 @@
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/run/detail/job_key.hpp>
-#include <lockstep/launch/run/detail/meeting.hpp>
-#include <lockstep/launch/run/detail/placed_world.hpp>
+#include <lockstep/launch/run/detail/launched_world.hpp>
+#include <lockstep/launch/run/detail/local_rendezvous.hpp>
 #include <lockstep/launch/run/detail/rank_main.hpp>
 #include <lockstep/launch/run/detail/rank_watch.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
-/// Runs `train` as one of the ranks that another launcher has started on this host. They meet, share memory, and then
-/// run like the ranks of a Supervisor. Throws nothing once the ranks have met; the rank that first detects a failure
-/// reports it.
+/// Runs `train` as one of the ranks that another launcher has started on this host. They connect, share memory, and
+/// then run like the ranks of a Supervisor. Throws nothing once the ranks are connected; the rank that first detects a
+/// failure reports it.
 /// @returns `train`'s exit code, or the exit code for its exception
-/// @throws ConfigError if the ranks do not meet
-inline int run_joined_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train) {
-  Meeting meeting(job_key(place), place.rank, place.size);
-  auto world = placed_world(place, options, Engine::process);
-  std::vector<File> peers(static_cast<std::size_t>(place.size));
+/// @throws ConfigError if the rendezvous fails
+inline int run_single_host_rank(Environment const& place, Options const& options,
+                                std::function<int(World&)> const& train) {
+  LocalRendezvous rendezvous(job_key(place), place.rank, place.size);
+  auto world = launched_world(place, options, Engine::process);
+  std::vector<FileDescriptor> peers(static_cast<std::size_t>(place.size));
   if (place.rank == 0) {
     world.job = new_job();
     world.segment = SharedSegment::between_processes(place.size, world.job);
-    peers = meeting.host(world.segment->descriptor(), world.job, options.join_seconds);
+    peers = rendezvous.accept_ranks(world.segment->descriptor(), world.job, options.join_seconds);
   } else {
-    auto joined = meeting.attend(options.join_seconds);
+    auto joined = rendezvous.join(options.join_seconds);
     world.job = joined.job;
     world.segment = SharedSegment::attach(joined.memory.get(), place.size, world.job);
     joined.memory.release();
@@ -40,7 +41,10 @@ inline int run_joined_rank(Environment const& place, Options const& options, std
   world.stop_request = watch.request();
   auto const code = rank_main(world, train);
   watch.report();
-  if (place.rank == 0) watch.wait_for_peers(), watch.report();
+  if (place.rank == 0) {
+    watch.wait_for_peers();
+    watch.report();
+  }
   return code;
 }
 

@@ -30,28 +30,28 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 }
 
 /// Address of rank 0's store, for ranks on several hosts.
-struct MeetingPoint {
+struct RendezvousAddress {
   std::string host;
   std::vector<std::uint16_t> ports;  ///< the store uses the first free one of these
   std::uint64_t run = 0;             ///< equal on all ranks of a run, different in any other run
 };
 
-/// Returns where the ranks meet. torchrun's agent listens on MASTER_PORT itself, and srun sets no port. Ranks then try
-/// a few ports derived from the run's name, below the system's ephemeral ports.
+/// Returns the address at which the ranks connect. torchrun's agent listens on MASTER_PORT itself, and srun sets no
+/// port. Ranks then try a few ports derived from the run's name, below the system's ephemeral ports.
 /// @throws ConfigError if rank 0's host is unknown
-[[nodiscard]] inline MeetingPoint meeting_point(Environment const& place, Options const& options,
-                                                Lookup variable = {}) {
+[[nodiscard]] inline RendezvousAddress rendezvous_address(Environment const& place, Options const& options,
+                                                          Lookup variable = {}) {
   auto const given = [&](char const* name) {
     auto const* const text = variable(name);
     return std::string(text ? text : "");
   };
-  MeetingPoint out;
+  RendezvousAddress out;
   out.host = options.master_address;
   if (out.host.empty()) out.host = given("MASTER_ADDR");
   if (out.host.empty()) out.host = first_slurm_host(given("SLURM_STEP_NODELIST"));
   if (out.host.empty())
     throw ConfigError(std::string("launch: ") + name(place.launcher) + " has started " + std::to_string(place.size) +
-                      " ranks (" + place.told +
+                      " ranks (" + place.variables +
                       ") on several hosts, but rank 0's host is unknown; set MASTER_ADDR to its name "
                       "for all of them (Open MPI: mpirun -x MASTER_ADDR=HOST), or use --master-addr HOST");
   auto port = options.master_port;

@@ -65,7 +65,7 @@ Texts variables_of(int rank, int size, std::string const& port = unique_port()) 
 }
 
 /// The variables on one of two hosts: the first rank is alone on its own, whose ranks were restarted less often.
-Texts lonely_variables_of(int rank, int size) {
+Texts several_hosts_variables_of(int rank, int size) {
   auto out = variables_of(rank, size);
   out[2] = "LOCAL_RANK=" + std::to_string(std::max(rank - 1, 0));
   out[3] = "LOCAL_WORLD_SIZE=" + std::to_string(rank == 0 ? 1 : size - 1);
@@ -74,10 +74,11 @@ Texts lonely_variables_of(int rank, int size) {
   return out;
 }
 
-std::vector<pid_t> start_ranks(int size, std::string const& rank_case, bool apart = false) {
+std::vector<pid_t> start_ranks(int size, std::string const& rank_case, bool several_hosts = false) {
   std::vector<pid_t> out;
   for (int rank = 0; rank < size; ++rank)
-    out.push_back(start(command_of(rank_case), apart ? lonely_variables_of(rank, size) : variables_of(rank, size)));
+    out.push_back(start(command_of(rank_case),
+                        several_hosts ? several_hosts_variables_of(rank, size) : variables_of(rank, size)));
   return out;
 }
 
@@ -88,8 +89,8 @@ void await_file(std::string const& name) {
 }
 
 /// The body of a rank that another launcher has started: messages go to a file.
-void be_joined_rank(std::function<int(World&)> const& train, double join_seconds = 60, double grace_seconds = 0.1,
-                    launch::OnSignal on_signal = launch::OnSignal::end) {
+void run_as_launched_rank(std::function<int(World&)> const& train, double join_seconds = 60, double grace_seconds = 0.1,
+                          launch::OnSignal on_signal = launch::OnSignal::end) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
   for (int const number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);  // doctest reports them as crashes
   auto const own = std::to_string(::getpid());
@@ -110,7 +111,7 @@ void be_joined_rank(std::function<int(World&)> const& train, double join_seconds
 }  // namespace
 
 TEST_CASE("rank: tells its world" * doctest::skip()) {
-  be_joined_rank([](World& world) {
+  run_as_launched_rank([](World& world) {
     auto& meet = world.segment->control().ranks;
     Scratch::write("world" + std::to_string(world.rank),
                    std::to_string(world.size) + " " + std::to_string(world.local_rank) + " " + name(world.engine) +
@@ -134,14 +135,15 @@ TEST_CASE("ranks described by torchrun's variables connect, and leave no files")
 }
 
 TEST_CASE("rank: tells its world through the store" * doctest::skip()) {
-  be_joined_rank([](World& world) {
+  run_as_launched_rank([](World& world) {
     Scratch::write("world" + std::to_string(world.rank),
                    std::to_string(world.local_size) + name(world.engine) + std::to_string(world.job));
     world.store->set("from " + std::to_string(world.rank), std::to_string(world.rank * 10));
     for (int r = 0; r < world.size; ++r)
       if (world.store->get("from " + std::to_string(r)) != std::to_string(r * 10)) return 5;
     Scratch::write("restarts" + std::to_string(world.rank), std::to_string(world.restarts));
-    Scratch::write("next" + std::to_string(world.rank), world.segment->control().who((world.rank + 1) % world.size));
+    Scratch::write("next" + std::to_string(world.rank),
+                   world.segment->control().rank_name((world.rank + 1) % world.size));
     return 0;
   });
 }
@@ -168,8 +170,8 @@ struct Variables {
   std::map<std::string, std::string> all;
   launch::Launcher launcher = launch::Launcher::torchrun;
 
-  launch::detail::MeetingPoint point(launch::Options const& options = {}) const {
-    return launch::detail::meeting_point({launcher, 1, 4, 1, 2, 0, "RANK=1"}, options, lookup());
+  launch::detail::RendezvousAddress point(launch::Options const& options = {}) const {
+    return launch::detail::rendezvous_address({launcher, 1, 4, 1, 2, 0, "RANK=1"}, options, lookup());
   }
   std::string job_key() const { return launch::detail::job_key({launcher, 1, 4, 1, 4, 0, "RANK=1"}, lookup()); }
 
@@ -221,7 +223,7 @@ TEST_CASE("the rendezvous of several hosts is the launcher's, or is given by nam
 TEST_CASE("a launcher's per-host values distinguish runs there, and do not keep ranks of two hosts apart") {
   std::array<int, 2> pair{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0);
-  launch::detail::File const held(pair[0]), other_end(pair[1]);
+  launch::detail::FileDescriptor const held(pair[0]), other_end(pair[1]);
   std::map<std::string, std::string> const alike{
       {"MASTER_ADDR", "n1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"MPISPAWN_MPIRUN_ID", "4242"}};
   for (auto const launcher : {launch::Launcher::pmi, launch::Launcher::mvapich}) {
@@ -244,37 +246,38 @@ TEST_CASE("a launcher's per-host values distinguish runs there, and do not keep 
 
 TEST_CASE("a port of another run is skipped, by the store and by its clients") {
   using launch::StoreServer;
-  StoreServer const stranger({.job = 6, .size = 2});
+  StoreServer const foreign_server({.job = 6, .size = 2});
   auto const free_port = StoreServer(StoreServer::Options{}).port();
-  launch::detail::MeetingPoint const point{"localhost", {stranger.port(), free_port}, 5};
+  launch::detail::RendezvousAddress const point{"localhost", {foreign_server.port(), free_port}, 5};
   std::optional<StoreServer> server;
   launch::detail::StoreAddress const at{.job = 5, .rank = 1, .size = 2, .join_seconds = 5};
   launch::detail::open_store(server, point, at);
   REQUIRE(server);
   CHECK(server->port() == free_port);
-  CHECK(launch::detail::find_store(at, point).address().port == free_port);
+  CHECK(launch::detail::connect_to_store(at, point).address().port == free_port);
   std::optional<StoreServer> none;
   CHECK_THROWS_WITH_AS(launch::detail::open_store(none, point, at),
                        doctest::Contains(("port " + std::to_string(free_port)).c_str()), lockstep::ConfigError);
 }
 
 TEST_CASE("a rank that finds no store reports where it looked") {
-  launch::detail::MeetingPoint const nowhere{"localhost", {1, 2}, 5};
-  CHECK_THROWS_WITH_AS((void)launch::detail::find_store({.host = "localhost", .rank = 1, .join_seconds = 0.1}, nowhere),
-                       doctest::Contains("rank 0 was not found on localhost"), lockstep::ConfigError);
+  launch::detail::RendezvousAddress const nowhere{"localhost", {1, 2}, 5};
+  CHECK_THROWS_WITH_AS(
+      (void)launch::detail::connect_to_store({.host = "localhost", .rank = 1, .join_seconds = 0.1}, nowhere),
+      doctest::Contains("rank 0 was not found on localhost"), lockstep::ConfigError);
 }
 
 TEST_CASE("a refused rank reports the reason, also after the store is gone") {
   auto server = std::make_unique<launch::StoreServer>(launch::StoreServer::Options{.job = 5, .size = 2});
   launch::detail::StoreAddress const at{"localhost", 0, 5, 1, 2, 0.6};
-  launch::detail::MeetingPoint const point{"localhost", {server->port()}, 5};
-  auto const first = launch::detail::find_store(at, point);
+  launch::detail::RendezvousAddress const point{"localhost", {server->port()}, 5};
+  auto const first = launch::detail::connect_to_store(at, point);
   std::thread closes([&] {
     ::usleep(200'000);
     server.reset();
   });
-  CHECK_THROWS_WITH_AS((void)launch::detail::find_store(at, point), doctest::Contains("rank 1 has joined already"),
-                       lockstep::ConfigError);
+  CHECK_THROWS_WITH_AS((void)launch::detail::connect_to_store(at, point),
+                       doctest::Contains("rank 1 has joined already"), lockstep::ConfigError);
   closes.join();
 }
 
@@ -289,9 +292,9 @@ TEST_CASE("a rank that gives up before all have connected tells the others which
       world.rank = rank;
       world.size = 3;
       world.store = std::make_shared<launch::Store>(at);
-      launch::detail::StoreLine news(at, launch::detail::StoreLineKind::news);
+      launch::detail::StoreConnection notifications(at, launch::detail::StoreConnectionKind::notifications);
       try {
-        launch::detail::meet(world, news, rank == 0 ? 0.2 : 600);
+        launch::detail::rendezvous(world, notifications, rank == 0 ? 0.2 : 600);
       } catch (lockstep::ConfigError const& error) {
         told[rank] = error.what();
       }
@@ -308,9 +311,9 @@ TEST_CASE("if a store ends before all have connected, the error is the first ran
   world.rank = 1;
   world.size = 3;
   world.store = std::make_shared<launch::Store>(at);
-  launch::detail::StoreLine news(at, launch::detail::StoreLineKind::news);
+  launch::detail::StoreConnection notifications(at, launch::detail::StoreConnectionKind::notifications);
   server.reset();
-  CHECK_THROWS_WITH_AS(launch::detail::meet(world, news, 600),
+  CHECK_THROWS_WITH_AS(launch::detail::rendezvous(world, notifications, 600),
                        doctest::Contains("rank 0 joined and ended before all ranks had joined"), lockstep::ConfigError);
 }
 
@@ -322,14 +325,14 @@ TEST_CASE("a rank that ends after it has connected, and before all have, is name
   World world;
   world.size = 3;
   world.store = std::make_shared<launch::Store>(first);
-  launch::detail::StoreLine news(first, launch::detail::StoreLineKind::news);
-  { launch::detail::StoreLine const dies(second, launch::detail::StoreLineKind::calls); }
-  CHECK_THROWS_WITH_AS(launch::detail::meet(world, news, 600),
+  launch::detail::StoreConnection notifications(first, launch::detail::StoreConnectionKind::notifications);
+  { launch::detail::StoreConnection const dies(second, launch::detail::StoreConnectionKind::requests); }
+  CHECK_THROWS_WITH_AS(launch::detail::rendezvous(world, notifications, 600),
                        doctest::Contains("rank 1 joined and ended before all ranks had joined"), lockstep::ConfigError);
 }
 
 TEST_CASE("a signal does not end a wait for a file") {
-  launch::detail::File const file(::eventfd(0, EFD_CLOEXEC));
+  launch::detail::FileDescriptor const file(::eventfd(0, EFD_CLOEXEC));
   ::signal(SIGUSR1, [](int) {});
   int told = -1;
   std::thread waits([&] { told = launch::detail::readable(file.get(), lockstep::deadline_in(60)); });
@@ -347,7 +350,7 @@ TEST_CASE("a signal does not end a wait for a file") {
 }
 
 TEST_CASE("rank: connects late" * doctest::skip()) {
-  be_joined_rank([](World&) { return 0; }, 0.3);
+  run_as_launched_rank([](World&) { return 0; }, 0.3);
 }
 
 TEST_CASE("a missing rank is named, by rank 0 and to the late rank") {
@@ -361,7 +364,7 @@ TEST_CASE("a missing rank is named, by rank 0 and to the late rank") {
   CHECK(end_of(pids[2]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not reached rank 0"));
   (void)end_of(pids[1]);
-  auto const lonely = start(command_of("rank: connects late"), lonely_variables_of(0, 2));
+  auto const lonely = start(command_of("rank: connects late"), several_hosts_variables_of(0, 2));
   CHECK(end_of(lonely) == 2);
   CHECK(
       contains(Scratch::read("thrown" + std::to_string(lonely)), "have not joined within 0 s: 1; were they started?"));
@@ -376,7 +379,7 @@ bool is_answered(std::string const& key, std::string const& message, uid_t host 
   address.sun_family = AF_UNIX;
   name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
   auto const bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  launch::detail::File const file(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  launch::detail::FileDescriptor const file(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   while (::connect(file.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) ::usleep(500);
   REQUIRE(::send(file.get(), message.data(), message.size(), MSG_NOSIGNAL) == std::ssize(message));
   char answer = 0;
@@ -389,7 +392,7 @@ bool become_another_user() { return ::syscall(SYS_setresuid, -1, 65534, -1) == 0
 }  // namespace
 
 TEST_CASE("a process of another user cannot take a rank's place, including the first") {
-  using launch::detail::Meeting;
+  using launch::detail::LocalRendezvous;
   bool possible = false;
   std::thread([&] { possible = become_another_user(); }).join();
   if (!possible) {
@@ -400,64 +403,65 @@ TEST_CASE("a process of another user cannot take a rank's place, including the f
   for (bool const other_hosts : {true, false}) {
     CAPTURE(other_hosts);
     auto const user = ::geteuid();
-    Meeting host("users", 0, 2), guest("users", 1, 2);
-    std::size_t met = 0;
+    LocalRendezvous host("users", 0, 2), peer("users", 1, 2);
+    std::size_t connected = 0;
     std::thread first([&] {
       if (other_hosts) (void)become_another_user();
-      met = host.host(segment->descriptor(), 42, 60).size();
+      connected = host.accept_ranks(segment->descriptor(), 42, 60).size();
     });
     if (other_hosts)
-      CHECK_THROWS_WITH_AS((void)guest.attend(60), doctest::Contains("another user's process"), lockstep::ConfigError);
+      CHECK_THROWS_WITH_AS((void)peer.join(60), doctest::Contains("another user's process"), lockstep::ConfigError);
     std::thread second([&] {
       (void)become_another_user();
-      Meeting::Hello hello;
-      hello.rank = 1;
-      hello.size = 2;
-      std::string("users").copy(hello.key, sizeof hello.key);
-      CHECK(is_answered("users", {reinterpret_cast<char const*>(&hello), sizeof hello}, user) == other_hosts);
+      LocalRendezvous::Handshake handshake;
+      handshake.rank = 1;
+      handshake.size = 2;
+      std::string("users").copy(handshake.key, sizeof handshake.key);
+      CHECK(is_answered("users", {reinterpret_cast<char const*>(&handshake), sizeof handshake}, user) == other_hosts);
     });
     second.join();
-    if (!other_hosts) CHECK_NOTHROW((void)guest.attend(60));
+    if (!other_hosts) CHECK_NOTHROW((void)peer.join(60));
     first.join();
-    CHECK(met == 2);
+    CHECK(connected == 2);
   }
 }
 
 TEST_CASE("unauthenticated peers are refused, and do not keep the ranks from connecting") {
-  using launch::detail::Meeting;
+  using launch::detail::LocalRendezvous;
   auto const segment = launch::SharedSegment::between_processes(3, 42);
-  Meeting host("a run", 0, 3), guest("a run", 1, 3), again("a run", 1, 3), third("a run", 2, 3), twice("a run", 0, 3);
-  std::vector<launch::detail::File> met;
-  std::thread hosting([&] { met = host.host(segment->descriptor(), 42, 10); });
-  auto const refused = [](Meeting& meeting) {
+  LocalRendezvous host("a run", 0, 3), peer("a run", 1, 3), again("a run", 1, 3), third("a run", 2, 3),
+      twice("a run", 0, 3);
+  std::vector<launch::detail::FileDescriptor> connected;
+  std::thread accepting([&] { connected = host.accept_ranks(segment->descriptor(), 42, 10); });
+  auto const refused = [](LocalRendezvous& rendezvous) {
     std::string text;
     try {
-      (void)meeting.attend(10);
+      (void)rendezvous.join(10);
     } catch (lockstep::ConfigError const& error) {
       text = error.what();
     }
     return text;
   };
   CHECK_FALSE(is_answered("a run", "hello"));
-  CHECK_FALSE(is_answered("a run", std::string(sizeof(Meeting::Hello), '\0')));
-  Meeting larger("a run", 1, 4), beyond("a run", 3, 3);
+  CHECK_FALSE(is_answered("a run", std::string(sizeof(LocalRendezvous::Handshake), '\0')));
+  LocalRendezvous larger("a run", 1, 4), beyond("a run", 3, 3);
   CHECK(contains(refused(larger), "rank 1 of 4 cannot join a run of 3 ranks"));
   CHECK(contains(refused(beyond), "rank 3 of 3 cannot join a run of 3 ranks"));
-  CHECK_THROWS_WITH_AS((void)twice.host(segment->descriptor(), 1, 1), doctest::Contains("is running on this host"),
-                       lockstep::ConfigError);
-  auto const joined = guest.attend(10);
+  CHECK_THROWS_WITH_AS((void)twice.accept_ranks(segment->descriptor(), 1, 1),
+                       doctest::Contains("is running on this host"), lockstep::ConfigError);
+  auto const joined = peer.join(10);
   CHECK(contains(refused(again), "rank 1 has joined already"));
-  auto const last = third.attend(10);
-  hosting.join();
+  auto const last = third.join(10);
+  accepting.join();
   CHECK(joined.job == 42);
   CHECK(joined.memory.get() >= 0);
-  REQUIRE(met.size() == 3);
-  CHECK(met[1].get() >= 0);
-  CHECK(met[2].get() >= 0);
+  REQUIRE(connected.size() == 3);
+  CHECK(connected[1].get() >= 0);
+  CHECK(connected[2].get() >= 0);
 }
 
 TEST_CASE("rank: waits for news" * doctest::skip()) {
-  be_joined_rank([](World& world) {
+  run_as_launched_rank([](World& world) {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     while (world.segment->control().first_failure() < 0) ::usleep(500);
     Scratch::write("saw" + std::to_string(world.rank), std::to_string(world.segment->control().first_failure()));
@@ -469,11 +473,11 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
   NothingLeft const nothing_left;
   for (auto const& kind : {std::pair{0, false}, {2, false}, {0, true}, {2, true}}) {
     int const victim = kind.first;
-    bool const apart = kind.second;
+    bool const several_hosts = kind.second;
     CAPTURE(victim);
-    CAPTURE(apart);
+    CAPTURE(several_hosts);
     Scratch const scratch;
-    auto const pids = start_ranks(3, "rank: waits for news", apart);
+    auto const pids = start_ranks(3, "rank: waits for news", several_hosts);
     for (int rank = 0; rank < 3; ++rank) await_file("ready" + std::to_string(rank));
     ::kill(pids[static_cast<std::size_t>(victim)], SIGKILL);
     for (int rank = 0; rank < 3; ++rank) {
@@ -484,13 +488,13 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
     auto const report = Scratch::read("report");  // one rank of each host reports if the first rank does not
     CHECK(report.starts_with("rank " + std::to_string(victim) + " (pid "));
     CHECK(report.ends_with(std::string(") is gone: its process was killed, or ended without a message") +
-                           (apart ? ", or its host cannot be reached\n" : "\n")));
+                           (several_hosts ? ", or its host cannot be reached\n" : "\n")));
     CHECK(report.find('\n') == report.size() - 1);
   }
 }
 
 TEST_CASE("rank: gives up the first" * doctest::skip()) {
-  be_joined_rank([](World& world) -> int {
+  run_as_launched_rank([](World& world) -> int {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     while (Scratch::read("stands").empty()) ::usleep(500);
     throw lockstep::RankStalled(0, "rank " + std::to_string(world.rank) + " waits for rank 0");
@@ -513,23 +517,23 @@ TEST_CASE("a rank that gives up a stopped first rank on another host reports it 
 }
 
 TEST_CASE("rank: has ended when another is lost" * doctest::skip()) {
-  be_joined_rank([](World& world) {
+  run_as_launched_rank([](World& world) {
     if (world.rank == 0) return 0;
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     auto const& control = world.segment->control();
     auto const limit = lockstep::deadline_in(30);
-    while (!control.over(2) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
-    Scratch::write("seen" + std::to_string(world.rank), control.over(2) ? "over" : "alive");
+    while (!control.has_ended(2) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
+    Scratch::write("seen" + std::to_string(world.rank), control.has_ended(2) ? "over" : "alive");
     return 0;
   });
 }
 
 TEST_CASE("a rank lost after the first one's work is done is noticed anyway") {
   NothingLeft const nothing_left;
-  for (bool const apart : {false, true}) {
-    CAPTURE(apart);
+  for (bool const several_hosts : {false, true}) {
+    CAPTURE(several_hosts);
     Scratch const scratch;
-    auto const pids = start_ranks(3, "rank: has ended when another is lost", apart);
+    auto const pids = start_ranks(3, "rank: has ended when another is lost", several_hosts);
     await_file("ready1"), await_file("ready2");
     ::usleep(300'000);  // longer than the grace period, which healthy ranks need not keep
     ::kill(pids[2], SIGKILL);
@@ -560,7 +564,7 @@ TEST_CASE("an ignored signal ends no rank") {
 }
 
 TEST_CASE("rank: throws on its own" * doctest::skip()) {
-  be_joined_rank([](World& world) -> int {
+  run_as_launched_rank([](World& world) -> int {
     if (world.rank == 1) throw lockstep::DataError("train.csv:17: two columns, three expected");
     while (world.segment->control().first_failure() < 0) ::usleep(500);
     return 1;
@@ -568,9 +572,9 @@ TEST_CASE("rank: throws on its own" * doctest::skip()) {
 }
 
 TEST_CASE("an exception of a rank is reported once, with the exit code of its type") {
-  for (bool const apart : {false, true}) {
+  for (bool const several_hosts : {false, true}) {
     Scratch const scratch;
-    auto const pids = start_ranks(3, "rank: throws on its own", apart);
+    auto const pids = start_ranks(3, "rank: throws on its own", several_hosts);
     CHECK(end_of(pids[0]) == 1);
     CHECK(end_of(pids[1]) == 2);
     CHECK(end_of(pids[2]) == 1);
@@ -581,7 +585,7 @@ TEST_CASE("an exception of a rank is reported once, with the exit code of its ty
 }
 
 TEST_CASE("rank: never checks for news" * doctest::skip()) {
-  be_joined_rank([](World& world) -> int {
+  run_as_launched_rank([](World& world) -> int {
     Scratch::write("ready" + std::to_string(world.rank), "yes");
     for (;;) ::pause();
   });
@@ -591,11 +595,11 @@ TEST_CASE(
     "SIGTERM ends a rank as usual; after a failure the verdict comes first, even from a rank that does not check") {
   NothingLeft const nothing_left;
   for (auto const& kind : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
-    bool const failure = kind.first, apart = kind.second;
+    bool const failure = kind.first, several_hosts = kind.second;
     CAPTURE(failure);
-    CAPTURE(apart);
+    CAPTURE(several_hosts);
     Scratch const scratch;
-    auto const pids = start_ranks(2, "rank: never checks for news", apart);
+    auto const pids = start_ranks(2, "rank: never checks for news", several_hosts);
     await_file("ready0");
     await_file("ready1");
     ::kill(pids[1], failure ? SIGKILL : SIGTERM);
@@ -608,22 +612,23 @@ TEST_CASE(
 }
 
 TEST_CASE("a lost rank is reported at once, whether or not a rank checks; how a rank ended is sent to other hosts") {
-  for (bool const apart : {false, true}) {
-    CAPTURE(apart);
+  for (bool const several_hosts : {false, true}) {
+    CAPTURE(several_hosts);
     Scratch const scratch;
-    auto const pids = start_ranks(2, apart ? "rank: waits for news" : "rank: never checks for news", apart);
+    auto const pids =
+        start_ranks(2, several_hosts ? "rank: waits for news" : "rank: never checks for news", several_hosts);
     await_file("ready0");
     await_file("ready1");
-    ::kill(pids[1], apart ? SIGTERM : SIGKILL);
+    ::kill(pids[1], several_hosts ? SIGTERM : SIGKILL);
     await_file("report");
-    CHECK(contains(Scratch::read("report"), apart ? ") was killed by signal 15 (Terminated)" : ") is gone"));
+    CHECK(contains(Scratch::read("report"), several_hosts ? ") was killed by signal 15 (Terminated)" : ") is gone"));
     ::kill(pids[0], SIGKILL);
     for (auto const pid : pids) (void)end_of(pid);
   }
 }
 
 TEST_CASE("rank: takes its time" * doctest::skip()) {
-  be_joined_rank(
+  run_as_launched_rank(
       [](World& world) -> int {
         Scratch::write("ready" + std::to_string(world.rank), "yes");
         while (world.segment->control().first_failure() < 0) ::usleep(500);
@@ -645,7 +650,7 @@ TEST_CASE("a rank that gets SIGTERM after a failure has time to end by itself") 
 }
 
 TEST_CASE("rank: stops on request" * doctest::skip()) {
-  be_joined_rank(
+  run_as_launched_rank(
       [](World& world) -> int {
         auto const token = world.stop_request->token();
         Scratch::write("ready" + std::to_string(world.rank), "yes");
@@ -655,19 +660,19 @@ TEST_CASE("rank: stops on request" * doctest::skip()) {
         while (Scratch::read("deaf") == "yes") ::usleep(500);
         return 128 + world.stop_request->signal();
       },
-      60, 0.1, launch::OnSignal::ask);
+      60, 0.1, launch::OnSignal::request_stop);
 }
 
 TEST_CASE("a rank that SIGTERM stops has the time it needs; after a second signal, or a failure, it ends as usual") {
   NothingLeft const nothing_left;
   enum class Then { nothing, asked_again, failed };
   for (auto const then : {Then::nothing, Then::asked_again, Then::failed})
-    for (bool const apart : {false, true}) {
+    for (bool const several_hosts : {false, true}) {
       CAPTURE(static_cast<int>(then));
-      CAPTURE(apart);
+      CAPTURE(several_hosts);
       Scratch const scratch;
       if (then == Then::asked_again) Scratch::write("deaf", "yes");
-      auto const pids = start_ranks(2, "rank: stops on request", apart);
+      auto const pids = start_ranks(2, "rank: stops on request", several_hosts);
       await_file("ready0");
       await_file("ready1");
       if (then == Then::failed) {

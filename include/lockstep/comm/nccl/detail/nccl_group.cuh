@@ -22,23 +22,23 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Owns a nonblocking NCCL communicator. After a call it is busy for a while, and takes no other call until then. Only
 /// a nonblocking communicator can be aborted while a peer does not answer.
-class GroupNccl {
+class NcclGroup {
  public:
-  GroupNccl() = default;
-  GroupNccl(GroupNccl&& other) noexcept
+  NcclGroup() = default;
+  NcclGroup(NcclGroup&& other) noexcept
       : group_(std::exchange(other.group_, nullptr)), aborted_(std::move(other.aborted_)) {}
-  GroupNccl& operator=(GroupNccl&& other) noexcept {
+  NcclGroup& operator=(NcclGroup&& other) noexcept {
     std::swap(group_, other.group_);
     std::swap(aborted_, other.aborted_);
     return *this;
   }
-  /// Waits for peers that still read data of this rank, for at most leave_seconds.
-  ~GroupNccl() {
+  /// Waits for peers that still read data of this rank, for at most finalize_seconds.
+  ~NcclGroup() {
     wait_for_abort();
     if (!group_) return;
-    auto const asked = ncclCommFinalize(group_);
-    auto const end = Clock::seconds() + leave_seconds;
-    ncclResult_t now = asked;
+    auto const result = ncclCommFinalize(group_);
+    auto const end = Clock::seconds() + finalize_seconds;
+    ncclResult_t now = result;
     while (now == ncclInProgress && Clock::seconds() < end) {
       ::usleep(20);
       if (ncclCommGetAsyncError(group_, &now) != ncclSuccess) break;
@@ -50,18 +50,18 @@ class GroupNccl {
   }
 
   /// Creates the communicator of all ranks.   @collective
-  static GroupNccl join(ncclUniqueId const& id, int rank, int ranks, PeerWatch const& watch) {
-    GroupNccl out;
-    auto config = without_waiting();
-    auto const asked = ncclCommInitRankConfig(&out.group_, ranks, id, rank, &config);
-    out.settle(asked, "ncclCommInitRankConfig", watch);
+  static NcclGroup join(ncclUniqueId const& id, int rank, int ranks, PeerWatch const& watch) {
+    NcclGroup out;
+    auto config = nonblocking_config();
+    auto const result = ncclCommInitRankConfig(&out.group_, ranks, id, rank, &config);
+    out.settle(result, "ncclCommInitRankConfig", watch);
     return out;
   }
   /// Splits the communicator. After an exception this communicator is aborted, too. NCCL continues the split until
   /// then, and writes to `out` when it is finished.   @collective
-  GroupNccl split(int color, int key, PeerWatch const& watch) {
-    GroupNccl out;
-    auto config = without_waiting();
+  NcclGroup split(int color, int key, PeerWatch const& watch) {
+    NcclGroup out;
+    auto config = nonblocking_config();
     try {
       settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
       out.settle(ncclSuccess, "ncclCommSplit", watch);
@@ -97,15 +97,15 @@ class GroupNccl {
   /// Returns the result of the last call, or ncclInProgress while NCCL is busy with it.
   [[nodiscard]] ncclResult_t state() const {
     ncclResult_t now = ncclSuccess;
-    auto const asked = ncclCommGetAsyncError(group_, &now);
-    return asked == ncclSuccess ? now : asked;
+    auto const result = ncclCommGetAsyncError(group_, &now);
+    return result == ncclSuccess ? now : result;
   }
   /// Waits until NCCL is not busy.
   /// @throws RankLost, RankStalled, CommunicationError
-  void settle(ncclResult_t asked, char const* call, PeerWatch const& watch) const {
-    must(asked, call, watch, call);
+  void settle(ncclResult_t result, char const* call, PeerWatch const& watch) const {
+    must(result, call, watch, call);
     ncclResult_t now = ncclInProgress;
-    watch.until(
+    watch.wait_until(
         [&] {
           now = state();
           return now != ncclInProgress;
@@ -119,20 +119,20 @@ class GroupNccl {
     if (char const* const more = ncclGetLastError(group_); more && *more) text += std::string(" (") + more + ")";
     if (result == ncclInvalidUsage)
       text += "; several ranks on one GPU each need their own NCCL_HOSTID, or NCCL 2.30's multi-rank mode";
-    bool const from_here = result == ncclInvalidUsage || result == ncclInvalidArgument;
-    if (from_here) throw CommunicationError(watch.me() + ": " + text);
-    watch.explain(text, doing);
+    bool const is_own_fault = result == ncclInvalidUsage || result == ncclInvalidArgument;
+    if (is_own_fault) throw CommunicationError(watch.own_name() + ": " + text);
+    watch.throw_with_cause(text, doing);
   }
 
  private:
-  static constexpr double leave_seconds = 2;
+  static constexpr double finalize_seconds = 2;
 
   /// Waits for a limited time, and once: the abort does not end while recordings exist.
   void wait_for_abort() {
     if (auto const aborted = std::move(aborted_); aborted.valid())
-      aborted.wait_for(std::chrono::duration<double>(leave_seconds));
+      aborted.wait_for(std::chrono::duration<double>(finalize_seconds));
   }
-  static ncclConfig_t without_waiting() noexcept {
+  static ncclConfig_t nonblocking_config() noexcept {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     return config;

@@ -6,27 +6,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include <lockstep/comm/detail/descriptor.hpp>
 #include <lockstep/comm/operation.hpp>
 #include <lockstep/core/wait.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
-
-/// A Collective, or `allocate`, which transfers no data: ranks only compare their requests.
-enum class Kind : std::uint32_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier, allocate };
-
-/// A rank's operation as the other ranks read it.
-struct Descriptor {
-  Kind kind;
-  ElementType type;
-  Operation operation;
-  std::int32_t riders;
-  std::int32_t root;
-  std::uint32_t parts;  // hash of the sizes of unequal parts, never 0
-  Index count;          // elements; with unequal parts, of all parts
-  Index own;            // elements of this rank's part, with unequal parts
-  Index address;        // offset of the rank's input in the segment; -1 if other ranks cannot reach it
-  double started_seconds;
-};
 
 /// A Descriptor and the number of its operation in one cache line, so that a waiting rank gets both at once. May be
 /// read while it is written; the reader can detect this.
@@ -34,19 +18,19 @@ class alignas(64) SharedDescriptor {
  public:
   /// Writes the descriptor, then the number. Earlier writes are visible to a rank that reads the number.
   void store(Descriptor const& d, std::uint32_t number) noexcept {
-    std::array<std::uint64_t, words> plain;
-    std::memcpy(plain.data(), &d, sizeof d);
-    for (std::size_t i = 0; i < words; ++i) words_[i].store(plain[i], std::memory_order_relaxed);
+    std::array<std::uint64_t, words> copy;
+    std::memcpy(copy.data(), &d, sizeof d);
+    for (std::size_t i = 0; i < words; ++i) words_[i].store(copy[i], std::memory_order_relaxed);
     number_.store(number + 1, std::memory_order_release);
   }
-  [[nodiscard]] bool is_of(std::uint32_t number) const noexcept {
+  [[nodiscard]] bool has_number(std::uint32_t number) const noexcept {
     return number_.load(std::memory_order_acquire) == number + 1;
   }
   [[nodiscard]] Descriptor load() const noexcept {
-    std::array<std::uint64_t, words> plain;
-    for (std::size_t i = 0; i < words; ++i) plain[i] = words_[i].load(std::memory_order_relaxed);
+    std::array<std::uint64_t, words> copy;
+    for (std::size_t i = 0; i < words; ++i) copy[i] = words_[i].load(std::memory_order_relaxed);
     Descriptor d;
-    std::memcpy(&d, plain.data(), sizeof d);
+    std::memcpy(&d, copy.data(), sizeof d);
     return d;
   }
   [[nodiscard]] Index address() const noexcept {
@@ -64,11 +48,12 @@ class alignas(64) SharedDescriptor {
 
 /// One rank's part of one operation.
 struct Slot {
-  static constexpr std::size_t small_bytes = 2048;  // up to here, all ranks read all inputs: one meeting, more reads
-  static constexpr std::size_t copy_bytes = 4096;   // up to here, a copy replaces memory that other ranks cannot reach
+  static constexpr std::size_t small_bytes =
+      2048;  // up to here, all ranks read all inputs: one synchronization, more reads
+  static constexpr std::size_t copy_bytes = 4096;  // up to here, a copy replaces memory that other ranks cannot reach
 
   SharedDescriptor descriptor;
-  alignas(64) std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
+  alignas(64) std::array<double, static_cast<std::size_t>(CollectiveOperation::max_piggybacked_scalars)> scalars;
   alignas(64) std::array<std::byte, copy_bytes> input;  // copy of an input that other ranks do not read in place
 };
 
@@ -90,8 +75,8 @@ struct RankBlock {
   Counter combined;  // chunks whose part on this rank is complete
   alignas(128) std::atomic<std::uint32_t> connected;
   // Used in rank 0's block only, written by all ranks:
-  std::atomic<std::uint32_t> warned;  // last operation for which a rank has warned, + 1
-  std::atomic<std::uint32_t> told;    // 1 after a rank has reported the last operations
+  std::atomic<std::uint32_t> warned_operation;  // last operation for which a rank has warned, + 1
+  std::atomic<std::uint32_t> history_reported;  // 1 after a rank has reported the last operations
   std::array<Slot, slots> slot;
   alignas(4096) std::array<std::byte, staging_bytes> staging;
 };

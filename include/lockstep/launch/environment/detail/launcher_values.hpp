@@ -5,19 +5,18 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/detail/variables.hpp>
-#include <lockstep/launch/environment/detail/slurm_tasks.hpp>
 #include <lockstep/launch/environment/launcher.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Variables in which a launcher sets a rank's place.
-struct LaunchNames {
+struct LauncherVariables {
   Launcher launcher;
   char const *rank, *size, *local_rank, *local_size;
 };
 
 /// All launchers, in decreasing priority.
-inline constexpr LaunchNames launch_names[]{
+inline constexpr LauncherVariables launcher_variables[]{
     {Launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {Launcher::openmpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -29,14 +28,14 @@ inline constexpr LaunchNames launch_names[]{
 };
 
 /// One launcher's values. -1: not set.
-struct LaunchSource {
-  LaunchNames const* names = nullptr;
+struct LauncherValues {
+  LauncherVariables const* names = nullptr;
   int rank = -1, size = -1, local_rank = -1, local_size = -1;
 
   [[nodiscard]] Launcher launcher() const noexcept { return names->launcher; }
 };
 
-inline constexpr int most_ranks = 1 << 20;
+inline constexpr int max_ranks = 1 << 20;
 
 /// Returns whether the process is a task of a Slurm step. A batch script and an allocation's shell are not: they are
 /// one process each, although their environment has the allocation's number of tasks.
@@ -48,22 +47,50 @@ inline bool in_slurm_step(Lookup variable) {
   return text.size() < least_reserved.size() || (text.size() == least_reserved.size() && text < least_reserved);
 }
 
+/// Returns the number of tasks of one node in Slurm's compact list: "4(x2),3" means 4, 4 and 3. Returns -1 for other
+/// lists.
+[[nodiscard]] constexpr int slurm_tasks_of(std::string_view list, int node) noexcept {
+  auto const number = [&list] {
+    int value = list.empty() || list[0] < '0' || list[0] > '9' ? -1 : 0;
+    for (; !list.empty() && list[0] >= '0' && list[0] <= '9' && value < 1000000; list.remove_prefix(1))
+      value = value * 10 + (list[0] - '0');
+    return value;
+  };
+  while (node >= 0) {
+    int const tasks = number();
+    int nodes = 1;
+    if (list.substr(0, 2) == "(x") {
+      list.remove_prefix(2);
+      nodes = number();
+      if (list.empty() || list[0] != ')') return -1;
+      list.remove_prefix(1);
+    }
+    if (tasks < 1 || nodes < 1) return -1;
+    if (node < nodes) return tasks;
+    node -= nodes;
+    if (list.empty() || list[0] != ',') return -1;
+    list.remove_prefix(1);
+  }
+  return -1;
+}
+
 /// Returns whether the launcher's variables are set.
 /// @throws ConfigError if only some are set
-inline bool is_present(LaunchNames const& names, Lookup variable) {
+inline bool is_present(LauncherVariables const& names, Lookup variable) {
   if (names.launcher == Launcher::slurm) return in_slurm_step(variable);
   if (!variable(names.rank)) {
     if (names.launcher != Launcher::torchrun || !variable("TORCHELASTIC_RUN_ID")) return false;
     throw ConfigError("launch: torchrun's TORCHELASTIC_RUN_ID is set and RANK is not; unset both, or pass both on");
   }
   if (!names.size || variable(names.size) || names.launcher == Launcher::pmi) return true;
-  throw ConfigError("launch: the environment has " + tell_variable(variable, names.rank) + " but not " + names.size +
-                    ", so that " + name(names.launcher) + "'s ranks would each run alone; set both, or neither");
+  throw ConfigError("launch: the environment has " + describe_variable(variable, names.rank) + " but not " +
+                    names.size + ", so that " + name(names.launcher) +
+                    "'s ranks would each run alone; set both, or neither");
 }
 
 /// Reads one launcher's variables, without a check against other launchers.
 /// @throws ConfigError for values that are no numbers or out of range
-inline LaunchSource read_source(LaunchNames const& names, Lookup variable) {
+inline LauncherValues read_values(LauncherVariables const& names, Lookup variable) {
   auto const number = [&](char const* which, int least, int most) {
     auto const* const text = which ? variable(which) : nullptr;
     if (!text) return -1;
@@ -71,20 +98,20 @@ inline LaunchSource read_source(LaunchNames const& names, Lookup variable) {
                                            static_cast<std::uint64_t>(most),
                                            "; it was set by another program, or lost"));
   };
-  LaunchSource source{&names, -1, number(names.size, 1, most_ranks), -1, -1};
-  auto const size = source.size > 0 ? source.size : most_ranks;
-  source.rank = number(names.rank, 0, size - 1);
+  LauncherValues values{&names, -1, number(names.size, 1, max_ranks), -1, -1};
+  auto const size = values.size > 0 ? values.size : max_ranks;
+  values.rank = number(names.rank, 0, size - 1);
   if (names.launcher == Launcher::slurm) {
-    auto const node = number("SLURM_NODEID", 0, most_ranks);
+    auto const node = number("SLURM_NODEID", 0, max_ranks);
     if (auto const* const list = variable(names.local_size); list && node >= 0)
-      source.local_size = slurm_tasks_of(list, node);
-    else if (source.size == 1 || number("SLURM_STEP_NUM_NODES", 1, most_ranks) == 1)
-      source.local_size = source.size;
+      values.local_size = slurm_tasks_of(list, node);
+    else if (values.size == 1 || number("SLURM_STEP_NUM_NODES", 1, max_ranks) == 1)
+      values.local_size = values.size;
   } else {
-    source.local_size = number(names.local_size, 1, size);
+    values.local_size = number(names.local_size, 1, size);
   }
-  source.local_rank = number(names.local_rank, 0, (source.local_size > 0 ? source.local_size : size) - 1);
-  return source;
+  values.local_rank = number(names.local_rank, 0, (values.local_size > 0 ? values.local_size : size) - 1);
+  return values;
 }
 
 }}}  // namespace lockstep::launch::detail

@@ -11,7 +11,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Place of a process that a Supervisor started, from its environment.
-struct RankPlace {
+struct SupervisedRank {
   int rank = 0;
   int size = 1;
   int supervisor = 0;  ///< pid of the process that started and watches this one
@@ -39,7 +39,7 @@ struct RankPlace {
   }
 
   /// @throws ConfigError if some are missing or are not numbers
-  [[nodiscard]] static RankPlace read(Lookup variable) {
+  [[nodiscard]] static SupervisedRank read(Lookup variable) {
     constexpr auto remedy = "; Lockstep sets them all itself: unset them and start with --nproc N";
     std::string set, missing;
     for (auto const* name : variables) (variable(name) ? set : missing) += std::string(" ") + name;
@@ -47,8 +47,8 @@ struct RankPlace {
     auto const integer = [&](std::size_t i, std::uint64_t least, std::uint64_t most) {
       return parse_variable(variables[i], variable(variables[i]), least, most, remedy);
     };
-    RankPlace place;
-    place.size = static_cast<int>(integer(1, 1, most_local_ranks));
+    SupervisedRank place;
+    place.size = static_cast<int>(integer(1, 1, max_local_ranks));
     place.rank = static_cast<int>(integer(0, 0, static_cast<std::uint64_t>(place.size) - 1));
     place.supervisor = static_cast<int>(integer(2, 1, INT32_MAX));
     place.memory = static_cast<int>(integer(3, 0, INT32_MAX));

@@ -10,16 +10,16 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 /// Owns a file descriptor, or none (-1).
-class [[nodiscard]] File {
+class [[nodiscard]] FileDescriptor {
  public:
-  File() = default;
-  explicit File(int descriptor) noexcept : descriptor_(descriptor) {}
-  File(File&& other) noexcept : descriptor_(other.release()) {}
-  File& operator=(File&& other) noexcept {
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) noexcept : descriptor_(descriptor) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  ~File() {
+  ~FileDescriptor() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 

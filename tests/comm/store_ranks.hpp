@@ -11,9 +11,9 @@
 
 namespace lockstep_test {
 
-/// Ranks that share only a store's port: threads here, each as if on its own host.
+/// Runs `body(world)` on threads that act as ranks on hosts of their own: they share only a store's port.
 template <class Body>
-std::vector<std::exception_ptr> run_apart(int n, Body const& body, lockstep::launch::WaitLimits limits = {}) {
+std::vector<std::exception_ptr> run_store_ranks(int n, Body const& body, lockstep::launch::WaitLimits limits = {}) {
   lockstep::launch::StoreServer const server({.job = 7, .size = n});
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));
   std::vector<std::thread> threads;

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/detail/file.hpp>
-#include <lockstep/launch/detail/store_wire.hpp>
+#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/launch/detail/store_protocol.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
@@ -39,42 +39,44 @@ struct StoreRefusal : ConfigError {
 };
 
 /// A rank's connection to a store: whole messages in both directions. One thread may send while another receives.
-class StoreLine {
+class StoreConnection {
  public:
   struct Message {
-    StoreReply what;
+    StoreReply type;
     int rank;
     std::string key, value;
   };
 
   /// @throws ConfigError if no server is found in time, or it refuses this rank
-  StoreLine(StoreAddress address, StoreLineKind kind) : address_(std::move(address)) {
+  StoreConnection(StoreAddress address, StoreConnectionKind kind) : address_(std::move(address)) {
     auto const deadline = deadline_in(address_.join_seconds);
     while (!connect()) {
       if (Clock::nanoseconds() >= deadline)
-        throw ConfigError("Store: rank " + std::to_string(address_.rank) + " has not found the store at " + where() +
-                          tried(address_.join_seconds) + " (" + why_not_ +
+        throw ConfigError("Store: rank " + std::to_string(address_.rank) + " has not found the store at " +
+                          address_text() + time_limit_text(address_.join_seconds) + " (" + connect_error_ +
                           "); was rank 0 started, and can this host reach it?");
       ::usleep(10'000);
     }
-    notice_silence(file_.get(), address_.silence_seconds, kind);
+    detect_silence(file_.get(), address_.silence_seconds, kind);
     limit_send(file_.get(), address_.silence_seconds);
-    StoreHello hello;
+    StoreHandshake hello;
     hello.rank = address_.rank;
     hello.size = address_.size;
     hello.job = address_.job;
     hello.kind = kind;
     send({reinterpret_cast<char const*>(&hello), sizeof hello});
-    auto const answer = wait(std::max(deadline, deadline_in(most_answer_seconds)));
+    auto const answer = wait(std::max(deadline, deadline_in(max_answer_seconds)));
     if (!answer)
-      throw ConfigError("Store: the program at " + where() + " has not answered rank " + std::to_string(address_.rank) +
+      throw ConfigError("Store: the program at " + address_text() + " has not answered rank " +
+                        std::to_string(address_.rank) +
                         "; it is another program, or rank 0 is stopped; give the host of rank 0, and a free port");
-    if (answer->what == StoreReply::refused) throw StoreRefusal("Store: " + where() + " refuses: " + answer->value);
-    if (answer->value != StoreHello::welcome()) throw_no_store();
+    if (answer->type == StoreReply::refused)
+      throw StoreRefusal("Store: " + address_text() + " refuses: " + answer->value);
+    if (answer->value != StoreHandshake::acceptance()) throw_no_store();
   }
 
   [[nodiscard]] StoreAddress const& address() const noexcept { return address_; }
-  [[nodiscard]] std::string where() const { return address_.host + ":" + std::to_string(address_.port); }
+  [[nodiscard]] std::string address_text() const { return address_.host + ":" + std::to_string(address_.port); }
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
 
   /// @throws CommunicationError if the server cannot be reached, or accepts nothing for too long
@@ -82,15 +84,15 @@ class StoreLine {
     for (auto const deadline = deadline_in(address_.wait_seconds); !bytes.empty();) {
       auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       bool const full = errno == EAGAIN, again = errno == EINTR || (full && Clock::nanoseconds() < deadline);
-      if (sent < 0 && !again) gone(full ? "it accepts nothing" : std::strerror(errno));
+      if (sent < 0 && !again) throw_lost(full ? "it accepts nothing" : std::strerror(errno));
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
   /// Sends as much as the system accepts without waiting.   @returns the number of bytes
   /// @throws CommunicationError if the server cannot be reached
-  [[nodiscard]] std::size_t offer(std::string_view bytes) {
+  [[nodiscard]] std::size_t send_some(std::string_view bytes) {
     auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) gone(std::strerror(errno));
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) throw_lost(std::strerror(errno));
     return static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
   }
   void send(StoreCall call, std::string_view key, std::string_view value, int members = 0) {
@@ -102,13 +104,13 @@ class StoreLine {
   [[nodiscard]] std::optional<Message> next() {
     for (;;) {
       if (auto message = parse()) return message;
-      in_.erase(0, std::exchange(taken_, 0));
+      received_.erase(0, std::exchange(parsed_bytes_, 0));
       char buffer[16384];
       auto const got = ::recv(file_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-      if (got == 0) gone("it has closed the connection");
+      if (got == 0) throw_lost("it has closed the connection");
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-      if (got < 0) gone(std::strerror(errno));
-      in_.append(buffer, static_cast<std::size_t>(got));
+      if (got < 0) throw_lost(std::strerror(errno));
+      received_.append(buffer, static_cast<std::size_t>(got));
     }
   }
   /// Waits for the next message. Returns nullopt at the deadline.
@@ -120,17 +122,17 @@ class StoreLine {
   }
   /// Throws the error for an answer that is not from a store.
   [[noreturn]] void throw_no_store() const {
-    throw ConfigError("Store: the program that answers rank " + std::to_string(address_.rank) + " at " + where() +
-                      " is not a store; give the host of rank 0, and a free port");
+    throw ConfigError("Store: the program that answers rank " + std::to_string(address_.rank) + " at " +
+                      address_text() + " is not a store; give the host of rank 0, and a free port");
   }
   /// Returns whether a short message can be sent without waiting.
-  [[nodiscard]] bool takes() const noexcept {
+  [[nodiscard]] bool can_send() const noexcept {
     pollfd polled{file_.get(), POLLOUT, 0};
     return ::poll(&polled, 1, 0) > 0;
   }
 
  private:
-  static std::string tried(double seconds) {
+  static std::string time_limit_text(double seconds) {
     return seconds > 0 ? " within " + std::to_string(static_cast<long>(seconds)) + " s" : "";
   }
   bool connect() {
@@ -141,11 +143,11 @@ class StoreLine {
     // Without a name getaddrinfo uses this host, even if `localhost` is unknown.
     char const* const name = address_.host == "localhost" ? nullptr : address_.host.c_str();
     if (int const error = ::getaddrinfo(name, port.c_str(), &hints, &found); error != 0) {
-      why_not_ = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
+      connect_error_ = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
       return false;
     }
     for (auto const* one = found; one != nullptr && file_.get() < 0; one = one->ai_next) {
-      File file(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      FileDescriptor file(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
       bool connected = file.get() >= 0;
       if (connected) {
         limit_send(file.get(), 2);  // for one try: a host that drops packets must not use up all the time
@@ -154,7 +156,7 @@ class StoreLine {
       if (connected)
         file_ = std::move(file);
       else
-        why_not_ = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);
+        connect_error_ = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);
     }
     ::freeaddrinfo(found);
     return file_.get() >= 0;
@@ -167,31 +169,31 @@ class StoreLine {
   }
 
   std::optional<Message> parse() {
-    StoreHead head;
-    if (in_.size() - taken_ < sizeof head) return std::nullopt;
-    std::memcpy(&head, in_.data() + taken_, sizeof head);
-    if (head.what < first_store_reply || head.what > last_store_reply || head.key_bytes > most_store_bytes ||
-        head.value_bytes > most_store_reply_bytes || head.rank < 0 || head.rank >= address_.size)
+    StoreMessageHeader head;
+    if (received_.size() - parsed_bytes_ < sizeof head) return std::nullopt;
+    std::memcpy(&head, received_.data() + parsed_bytes_, sizeof head);
+    if (head.type < first_store_reply || head.type > last_store_reply || head.key_bytes > max_store_bytes ||
+        head.value_bytes > max_store_reply_bytes || head.rank < 0 || head.rank >= address_.size)
       throw_no_store();
     auto const bytes = sizeof head + head.key_bytes + head.value_bytes;
-    if (in_.size() - taken_ < bytes) return std::nullopt;
-    auto const at = taken_ + sizeof head;
-    Message message{static_cast<StoreReply>(head.what), head.rank, in_.substr(at, head.key_bytes),
-                    in_.substr(at + head.key_bytes, head.value_bytes)};
-    taken_ += bytes;
+    if (received_.size() - parsed_bytes_ < bytes) return std::nullopt;
+    auto const at = parsed_bytes_ + sizeof head;
+    Message message{static_cast<StoreReply>(head.type), head.rank, received_.substr(at, head.key_bytes),
+                    received_.substr(at + head.key_bytes, head.value_bytes)};
+    parsed_bytes_ += bytes;
     return message;
   }
 
-  [[noreturn]] void gone(std::string const& why) const {
-    throw CommunicationError("Store: rank " + std::to_string(address_.rank) + " has lost the store at " + where() +
-                             " (" + why + ")");
+  [[noreturn]] void throw_lost(std::string const& why) const {
+    throw CommunicationError("Store: rank " + std::to_string(address_.rank) + " has lost the store at " +
+                             address_text() + " (" + why + ")");
   }
 
   StoreAddress address_;
-  File file_;
-  std::string why_not_;  // reason of the last failed connection
-  std::string in_;
-  std::size_t taken_ = 0;  // number of parsed bytes in `in_`
+  FileDescriptor file_;
+  std::string connect_error_;  // reason of the last failed connection
+  std::string received_;
+  std::size_t parsed_bytes_ = 0;  // number of parsed bytes in `in_`
 };
 
 }}}  // namespace lockstep::launch::detail
