@@ -82,7 +82,7 @@ class FeedForward {
     auto const rows = input.extent(0);
     auto const before = context.template variable<2>({rows, first_.outputs()});
     auto const y = context.template variable<2>({rows, second_.outputs()});
-    auto const together = Kernel::rows_together(context.stream(), rows);
+    auto const together = Kernel::rows_per_pass(context.stream(), rows);
     {
       Staging work(context);
       auto const hidden = work.temporary(Extents<2>{together, first_.outputs()});

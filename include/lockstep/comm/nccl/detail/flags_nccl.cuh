@@ -79,7 +79,7 @@ inline void make_truth_of(Request const& what, memory::Stream<CudaSpace> stream)
   bool const logical = what.operation == Operation::logical_or || what.operation == Operation::logical_and;
   if (!logical || (what.kind != Kind::all_reduce && what.kind != Kind::reduce_scatter)) return;
   auto const run = [&]<class T>(T) {
-    kernel::truth(stream, TensorView<T, 1, CudaSpace>{static_cast<T*>(what.out), {what.count}});
+    kernel::nonzero_mask(stream, TensorView<T, 1, CudaSpace>{static_cast<T*>(what.out), {what.count}});
   };
   if (what.type == ElementType::int32) return run(std::int32_t{});
   if (what.type == ElementType::int64) return run(std::int64_t{});
@@ -88,9 +88,9 @@ inline void make_truth_of(Request const& what, memory::Stream<CudaSpace> stream)
 /// Loads make_truth_of's kernels on the current device. They are launched after work that waits for peers, when loading
 /// would block.
 inline void load_truths() {
-  kernel::load_truth<std::int32_t>();
-  kernel::load_truth<std::int64_t>();
-  kernel::load_truth<std::uint8_t>();
+  kernel::load_nonzero_mask<std::int32_t>();
+  kernel::load_nonzero_mask<std::int64_t>();
+  kernel::load_nonzero_mask<std::uint8_t>();
 }
 
 }}}  // namespace lockstep::comm::detail
