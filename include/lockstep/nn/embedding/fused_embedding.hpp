@@ -43,11 +43,10 @@ class FusedEmbedding {
     Index width = 0;       ///< channels of every token
     double dropout = 0;    ///< probability
     Index types = 0;       ///< rows of the type table, one per segment; 0: none
-    PositionUnit position_unit =
-        PositionUnit::tokens;  ///< whether the position table has a row for each token or each step
-    double scale = 1;          ///< factor on the sum of the parts
-    Norm norm = Norm::none;    ///< norm of the sum
-    double epsilon = 1e-5;     ///< of the norm
+    PositionUnit position_unit = PositionUnit::tokens;  ///< rows of the position table: for tokens or for steps
+    double scale = 1;                                   ///< factor on the sum of the parts
+    Norm norm = Norm::none;                             ///< norm of the sum
+    double epsilon = 1e-5;                              ///< of the norm
     GradientForm token_gradient = GradientForm::by_rows;
   };
 
