@@ -73,7 +73,7 @@ class TrajectoryTransformer {
                     .width = s.width,
                     .dropout = s.dropout,
                     .types = 3,
-                    .position_unit = nn::Counted::steps,
+                    .position_unit = nn::PositionUnit::steps,
                     .norm = nn::Norm::layer}),
         encoder_({.layers = s.layers,
                   .width = s.width,

@@ -35,7 +35,7 @@
 #include <lockstep/kernel/normalization/softmax.cuh>
 #include <lockstep/kernel/optimizer/optimizer_step.cuh>
 #include <lockstep/kernel/pooling/pooling.cuh>
-#include <lockstep/kernel/pooling/space_pooling.cuh>
+#include <lockstep/kernel/pooling/spatial_pooling.cuh>
 #include <lockstep/kernel/random/dropout.cuh>
 #include <lockstep/kernel/random/sample_dropout.cuh>
 #include <lockstep/kernel/random/standard_normal.cuh>
@@ -44,10 +44,10 @@
 #include <lockstep/kernel/reduction/dot_by_row.cuh>
 #include <lockstep/kernel/reduction/nonzero_mask.cuh>
 #include <lockstep/kernel/reduction/sum.cuh>
-#include <lockstep/kernel/reduction/sum_into_first.cuh>
+#include <lockstep/kernel/reduction/sum_buffers.cuh>
 #include <lockstep/kernel/reduction/sum_of_squares.cuh>
+#include <lockstep/kernel/sequence/arange.cuh>
 #include <lockstep/kernel/sequence/clear_padding.cuh>
-#include <lockstep/kernel/sequence/row_numbers.cuh>
 #include <lockstep/kernel/sequence/sequence_operation.cuh>
 #include <lockstep/kernel/sequence/strided_rows.cuh>
 #include <lockstep/memory/cuda.cuh>

@@ -92,6 +92,7 @@
 #include <lockstep/kernel/copy/channels.hpp>
 #include <lockstep/kernel/copy/convert.hpp>
 #include <lockstep/kernel/copy/copy.hpp>
+#include <lockstep/kernel/deprecated.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/elementwise/binary_operation.hpp>
 #include <lockstep/kernel/elementwise/channel_bias.hpp>
@@ -107,9 +108,9 @@
 #include <lockstep/kernel/gemm/gemm.hpp>
 #include <lockstep/kernel/gemm/gemm_on_this_thread.hpp>
 #include <lockstep/kernel/gemm/packed_product.hpp>
+#include <lockstep/kernel/linear/activation_slope.hpp>
 #include <lockstep/kernel/linear/gated_linear.hpp>
 #include <lockstep/kernel/linear/linear.hpp>
-#include <lockstep/kernel/linear/slope.hpp>
 #include <lockstep/kernel/loss/cross_entropy.hpp>
 #include <lockstep/kernel/loss/cross_entropy_options.hpp>
 #include <lockstep/kernel/loss/ctc.hpp>
@@ -125,7 +126,7 @@
 #include <lockstep/kernel/normalization/softmax.hpp>
 #include <lockstep/kernel/optimizer/optimizer_step.hpp>
 #include <lockstep/kernel/pooling/pooling.hpp>
-#include <lockstep/kernel/pooling/space_pooling.hpp>
+#include <lockstep/kernel/pooling/spatial_pooling.hpp>
 #include <lockstep/kernel/random/dropout.hpp>
 #include <lockstep/kernel/random/sample_dropout.hpp>
 #include <lockstep/kernel/random/standard_normal.hpp>
@@ -136,8 +137,8 @@
 #include <lockstep/kernel/reduction/sum.hpp>
 #include <lockstep/kernel/reduction/sum_of_squares.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/sequence/arange.hpp>
 #include <lockstep/kernel/sequence/clear_padding.hpp>
-#include <lockstep/kernel/sequence/row_numbers.hpp>
 #include <lockstep/kernel/sequence/sequence_operation.hpp>
 #include <lockstep/kernel/sequence/strided_rows.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>

@@ -15,8 +15,8 @@ TEST_CASE("the result's extent equals PyTorch's") {
                               .stride = {1, 2, 3},
                               .padding = {1, 1, 0}};
   CHECK(clip.result() == Extents<3>{17, 128, 84});
-  CHECK(clip.input_places() == 17 * 256 * 255);
-  CHECK(clip.output_places() == 17 * 128 * 84);
+  CHECK(clip.input_positions() == 17 * 256 * 255);
+  CHECK(clip.output_positions() == 17 * 128 * 84);
   CHECK(clip.taps() == 45);
   CHECK(clip.input_size() == 3 * 17 * 256 * 255);
   CHECK(clip.output_size() == 16 * 17 * 128 * 84);
@@ -47,9 +47,9 @@ TEST_CASE("a depthwise convolution has one group per channel, and several channe
   CHECK_FALSE(ConvolutionShape{}.is_depthwise());
 }
 
-TEST_CASE("a kernel as long as the padded input leaves one place, a longer one none") {
+TEST_CASE("a kernel as long as the padded input leaves one position, a longer one none") {
   CHECK(ConvolutionShape{.extent = {1, 1, 3}, .kernel = {1, 1, 5}, .padding = {0, 0, 1}}.result(2) == 1);
   CHECK(ConvolutionShape{.extent = {1, 1, 3}, .kernel = {1, 1, 6}, .stride = {1, 1, 4}, .padding = {0, 0, 1}}.result(
             2) == 0);
-  CHECK(ConvolutionShape{.extent = {1, 1, 0}, .kernel = {1, 1, 1}}.output_places() == 0);
+  CHECK(ConvolutionShape{.extent = {1, 1, 0}, .kernel = {1, 1, 1}}.output_positions() == 0);
 }

@@ -138,10 +138,10 @@ class Pair {
 /// each.
 class Trajectories {
  public:
-  static constexpr Index samples = 80, most_steps = 20;
+  static constexpr Index samples = 80, max_steps = 20;
 
   explicit Trajectories(ThreadPool& pool) : stream_(pool), places_(samples, 0) {
-    for (Index r = 0; r < samples; ++r) offsets_.push_back(offsets_.back() + most_steps - r % 10);
+    for (Index r = 0; r < samples; ++r) offsets_.push_back(offsets_.back() + max_steps - r % 10);
     steps_ = offsets_.back();
     for (auto const offset : offsets_) all_.push_back(3 * offset);
     auto& assembly = inputs_.assembly;
@@ -152,11 +152,11 @@ class Trajectories {
       targets_.dense[s] = {gradients_[s].data(), Write::overwrite};
       inputs_.parts[s] = {{dense_[s].data(), {steps_, width}}};
       assembly.segments[s] =
-          Layout::ragged(steps_, most_steps, {offsets_.data(), {samples + 1}}, {places_.data(), {samples}});
+          Layout::ragged(steps_, max_steps, {offsets_.data(), {samples + 1}}, {places_.data(), {samples}});
       inputs_.first_part[++assembly.count] = s + 1;
     }
     assembly.layout =
-        Layout::ragged(3 * steps_, 3 * most_steps, {all_.data(), {samples + 1}}, {places_.data(), {samples}});
+        Layout::ragged(3 * steps_, 3 * max_steps, {all_.data(), {samples + 1}}, {places_.data(), {samples}});
     inputs_.type = {type_.data(), {3, width}};
     targets_.type = {type_gradient_.data(), Write::overwrite};
     out_ = filled(3 * steps_ * width);
@@ -200,7 +200,7 @@ int main() {
       equal(pool, std::vector<std::int32_t>(slots, 7));
   std::vector<std::string> const text{std::to_string(vocabulary), std::to_string(width), std::to_string(rows),
                                       std::to_string(length)},
-      trajectories{std::to_string(Trajectories::samples), std::to_string(Trajectories::most_steps),
+      trajectories{std::to_string(Trajectories::samples), std::to_string(Trajectories::max_steps),
                    std::to_string(width)};
   auto const against_pytorch = [&](std::string const& name, std::string const& peer_case,
                                    std::vector<std::string> const& sizes, auto pass) {

@@ -59,10 +59,10 @@ int main() {
     Layer layer(pool, shape);
     auto const number = [](Index n) { return std::to_string(n); };
     auto const compare = [&](std::string const& direction, auto pass) {
-      if (auto peer = python_peer("kernels.py", {"group_norm_" + direction, number(shape.rows), number(shape.places),
+      if (auto peer = python_peer("kernels.py", {"group_norm_" + direction, number(shape.rows), number(shape.positions),
                                                  number(shape.channels), number(shape.groups)}))
         ratios.compare(
-            "group norm " + direction + ", " + number(shape.rows) + " x " + number(shape.places) + " x " +
+            "group norm " + direction + ", " + number(shape.rows) + " x " + number(shape.positions) + " x " +
                 number(shape.channels) + " in " + number(shape.groups) + " groups, 1 thread",
             "pytorch", [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
     };

@@ -10,7 +10,7 @@
 
 /// Activation rules of Elementwise: function objects for the host and devices. y(x) returns the value. `backward` takes
 /// dy and what the forward pass kept: y itself, or the slope for rules that have `at`, which returns value and slope.
-/// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::on_device. T is
+/// Rules are constexpr except Gelu, whose integral has a function of its own on devices, see detail::device_rule. T is
 /// float or double. Each rule has a name for error messages.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
@@ -27,7 +27,7 @@ concept ActivationWithSlope = requires(Rule const& rule, float x) {
 };
 /// Adapts an ActivationWithSlope to the interface of Elementwise.
 template <ActivationWithSlope Rule>
-struct BySlope {
+struct ActivationAdapter {
   static constexpr char const* name = Rule::name;
   Rule rule;
   template <class T>
@@ -73,8 +73,8 @@ struct LeakyRelu {
 };
 
 /// A multiple: factor x.
-struct Multiple {
-  static constexpr char const* name = "kernel::Multiple";
+struct Scale {
+  static constexpr char const* name = "kernel::Scale";
   double factor = 1;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
@@ -117,9 +117,9 @@ struct Exp {
   static constexpr char const* name = "kernel::Exp";
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
-    T const most = sizeof(T) == sizeof(float) ? T(88) : std::numeric_limits<T>::infinity();
-    T const y = detail::exp(x > most ? most : x);
-    return x > most ? std::numeric_limits<T>::infinity() : y;
+    T const maximum = sizeof(T) == sizeof(float) ? T(88) : std::numeric_limits<T>::infinity();
+    T const y = detail::exp(x > maximum ? maximum : x);
+    return x > maximum ? std::numeric_limits<T>::infinity() : y;
   }
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {

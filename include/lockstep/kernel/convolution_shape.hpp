@@ -33,12 +33,12 @@ struct ConvolutionShape {
     return dilation[axis] * (kernel[axis] - 1) + 1;
   }
   /// Returns the number of positions of x and of y, and of elements of the kernel.
-  [[nodiscard]] constexpr Index input_places() const noexcept { return elements(extent); }
-  [[nodiscard]] constexpr Index output_places() const noexcept { return elements(result()); }
+  [[nodiscard]] constexpr Index input_positions() const noexcept { return elements(extent); }
+  [[nodiscard]] constexpr Index output_positions() const noexcept { return elements(result()); }
   [[nodiscard]] constexpr Index taps() const noexcept { return elements(kernel); }
   /// Returns the number of elements of one sample of x and of y, and of the weight.
-  [[nodiscard]] constexpr Index input_size() const noexcept { return input_places() * inputs; }
-  [[nodiscard]] constexpr Index output_size() const noexcept { return output_places() * outputs; }
+  [[nodiscard]] constexpr Index input_size() const noexcept { return input_positions() * inputs; }
+  [[nodiscard]] constexpr Index output_size() const noexcept { return output_positions() * outputs; }
   [[nodiscard]] constexpr Index weight_size() const noexcept { return outputs * group_inputs() * taps(); }
   /// Returns the number of channels of one group.
   [[nodiscard]] constexpr Index group_inputs() const noexcept { return inputs / groups; }

@@ -44,14 +44,14 @@ struct DropoutMask {
   [[nodiscard]] constexpr bool keeps(std::uint64_t position, std::uint64_t element) const noexcept {
     return keeps(Philox(resolved().key)(position, element / 8), static_cast<unsigned>(element % 8));
   }
-  /// Evaluates an element by its place among the 8 of its block. Selects the word without an index: an index would move
+  /// Evaluates an element by its index among the 8 of its block. Selects the word without an index: an index would move
   /// the block from a device's registers into memory.
-  [[nodiscard]] constexpr bool keeps(Philox::Block const& block, unsigned place) const noexcept {
+  [[nodiscard]] constexpr bool keeps(Philox::Block const& block, unsigned index) const noexcept {
     auto word = block[0];
-    word = place / 2 == 1 ? block[1] : word;
-    word = place / 2 == 2 ? block[2] : word;
-    word = place / 2 == 3 ? block[3] : word;
-    return (word >> (16 * (place % 2)) & 0xffff) >= dropped;
+    word = index / 2 == 1 ? block[1] : word;
+    word = index / 2 == 2 ? block[2] : word;
+    word = index / 2 == 3 ? block[3] : word;
+    return (word >> (16 * (index % 2)) & 0xffff) >= dropped;
   }
 };
 

@@ -80,7 +80,7 @@ struct Case {
         .heads = setting.heads,
         .scale = 0.3,
         .causal = setting.causal,
-        .sharers = setting.sharers,
+        .query_heads_per_key_head = setting.sharers,
         .bias = setting.biased ? view(bias, setting.heads, distances) : TensorView<T const, 2, HostSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
     std::vector<Sum> log_sums(static_cast<std::size_t>(rows * setting.heads * in.queries.length)),
@@ -112,7 +112,7 @@ struct Case {
         .heads = setting.heads,
         .scale = 0.3,
         .causal = setting.causal,
-        .sharers = setting.sharers,
+        .query_heads_per_key_head = setting.sharers,
         .bias = setting.biased ? b.view(setting.heads, distances) : TensorView<T, 2, CudaSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
     OnDevice<Sum> const log_sums(std::vector<Sum>(static_cast<std::size_t>(rows * setting.heads * in.queries.length))),

@@ -30,25 +30,26 @@ TEST_CASE_TEMPLATE("each head's channels are rotated by the token's position, an
       memory::Stream<HostSpace> const stream(pool);
       Kernel::fill<T>(stream, base, first, view(table, layout.length, width));
       auto y = x;
-      auto const run = [&](kernel::Turn turn) {
-        Kernel::run<T>(stream, layout, view(std::as_const(table), layout.length, width), turn,
+      auto const run = [&](kernel::Rotation rotation) {
+        Kernel::run<T>(stream, layout, view(std::as_const(table), layout.length, width), rotation,
                        view(y, layout.slots, all));
       };
-      run(kernel::Turn::forwards);
+      run(kernel::Rotation::forward);
       if (threads == 1) once = y;
       CHECK(y == once);
       double off = 0;
       for (Index slot = 0; slot < layout.slots; ++slot)
         for (Index i = 0; i < all / 2; ++i) {
-          auto const head = i / (width / 2), j = i % (width / 2), place = slot - layout.start(layout.row_of(slot));
-          auto const angle = static_cast<double>(first + place) * std::pow(base, -static_cast<double>(2 * j) / width);
+          auto const head = i / (width / 2), j = i % (width / 2), position = slot - layout.start(layout.row_of(slot));
+          auto const angle =
+              static_cast<double>(first + position) * std::pow(base, -static_cast<double>(2 * j) / width);
           auto const left = static_cast<std::size_t>(slot * all + head * width + j), right = left + width / 2;
           double const a = x[left], b = x[right];
           off = std::max({off, std::abs(y[left] - (a * std::cos(angle) - b * std::sin(angle))),
                           std::abs(y[right] - (b * std::cos(angle) + a * std::sin(angle)))});
         }
       CHECK(off <= 4 * static_cast<double>(std::numeric_limits<T>::epsilon()));
-      run(kernel::Turn::back);
+      run(kernel::Rotation::inverse);
       off = 0;
       for (std::size_t i = 0; i < x.size(); ++i) off = std::max(off, std::abs(static_cast<double>(y[i] - x[i])));
       CHECK(off <= 8 * static_cast<double>(std::numeric_limits<T>::epsilon()));

@@ -31,9 +31,10 @@ TEST_CASE_TEMPLATE("rotary positions on CUDA equal the host's within rounding", 
       Host::fill<T>(host, 100, 3, view(table, length, width));
       Cuda::fill<T>(stream.view(), 100, 3, device_table.view(length, width));
       CHECK(same_sums(device_table.values(), table, 2));
-      for (auto turn : {kernel::Turn::forwards, kernel::Turn::forwards, kernel::Turn::back}) {
-        Host::run<T>(host, layout.host(), view(table, length, width), turn, view(x, slots, all));
-        Cuda::run<T>(stream.view(), layout.device(), device_table.view(length, width), turn, device_x.view(slots, all));
+      for (auto rotation : {kernel::Rotation::forward, kernel::Rotation::forward, kernel::Rotation::inverse}) {
+        Host::run<T>(host, layout.host(), view(table, length, width), rotation, view(x, slots, all));
+        Cuda::run<T>(stream.view(), layout.device(), device_table.view(length, width), rotation,
+                     device_x.view(slots, all));
       }
       CHECK(same_sums(device_x.values(), x, 4));
     }

@@ -18,7 +18,7 @@ using kernel::ConvolutionShape;
 using Kernel = kernel::Convolution<HostSpace>;
 using lockstep_test::view;
 
-/// One to three dimensions; odd sizes, one place, a kernel as large as the input, strides with a remainder, padding
+/// One to three dimensions; odd sizes, one position, a kernel as large as the input, strides with a remainder, padding
 /// larger than the input or on one side only, channels near a vector's length, samples near the number of tiles,
 /// dilation, and channels in groups, down to one channel each.
 inline std::vector<ConvolutionShape> shapes() {
@@ -57,7 +57,11 @@ inline std::vector<ConvolutionShape> shapes() {
        .stride = {1, 3, 1},
        .padding = {1, 0, 2}},
       {.rows = 17, .inputs = 64, .outputs = 130, .extent = {1, 1, 32}},  // a weight larger than one task accumulates
-      {.rows = 2, .inputs = 1, .outputs = 2, .extent = {1, 1, 50000}, .kernel = {1, 1, 3}},  // places of several blocks
+      {.rows = 2,
+       .inputs = 1,
+       .outputs = 2,
+       .extent = {1, 1, 50000},
+       .kernel = {1, 1, 3}},  // positions of several blocks
       {.rows = 1, .inputs = 31, .outputs = 1, .extent = {2, 2, 2}, .kernel = {3, 3, 3}, .padding = {2, 1, 3}},
       // Dilated kernels, with all padding before, and padding beyond both ends.
       {.rows = 3,
@@ -145,8 +149,8 @@ template <class F>
 void for_products(ConvolutionShape const& s, F&& f) {
   auto const out = s.result();
   for (Index r = 0; r < s.rows; ++r)
-    for (Index place = 0; place < s.output_places(); ++place) {
-      Extents<3> const p{place / (out[1] * out[2]), place / out[2] % out[1], place % out[2]};
+    for (Index position = 0; position < s.output_positions(); ++position) {
+      Extents<3> const p{position / (out[1] * out[2]), position / out[2] % out[1], position % out[2]};
       for (Index tap = 0; tap < s.taps(); ++tap) {
         Extents<3> const k{tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
         Index from = 0;
@@ -159,8 +163,8 @@ void for_products(ConvolutionShape const& s, F&& f) {
         if (!inside) continue;
         for (Index o = 0; o < s.outputs; ++o)
           for (Index i = 0; i < s.group_inputs(); ++i)
-            f((r * s.input_places() + from) * s.inputs + o / s.group_outputs() * s.group_inputs() + i,
-              (o * s.group_inputs() + i) * s.taps() + tap, (r * s.output_places() + place) * s.outputs + o);
+            f((r * s.input_positions() + from) * s.inputs + o / s.group_outputs() * s.group_inputs() + i,
+              (o * s.group_inputs() + i) * s.taps() + tap, (r * s.output_positions() + position) * s.outputs + o);
       }
     }
 }
@@ -249,8 +253,8 @@ void check_definition() {
       });
       y.check(got.y, s.taps() * s.group_inputs() + 1);
       dx.check(got.dx, s.taps() * s.group_outputs() + 1);
-      dweight.check(got.dweight, s.rows * s.output_places() + 1);
-      dbias.check(got.dbias, s.rows * s.output_places() + 1);
+      dweight.check(got.dweight, s.rows * s.output_positions() + 1);
+      dbias.check(got.dbias, s.rows * s.output_positions() + 1);
     }
   }
 }

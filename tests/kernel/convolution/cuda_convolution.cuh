@@ -153,8 +153,8 @@ void check_beside_host() {
       auto const bound = [](Index terms) { return static_cast<double>((terms + 2) * (terms + 2)); };
       CHECK(worst(device_y.values(), y) <= bound(s.group_inputs() * s.taps()));
       CHECK(worst(device_dx.values(), dx) <= bound(s.group_outputs() * s.taps()));
-      CHECK(worst(device_dweight.values(), dweight) <= bound(s.rows * s.output_places()));
-      CHECK(worst(device_dbias.values(), dbias) <= bound(s.rows * s.output_places()));
+      CHECK(worst(device_dweight.values(), dweight) <= bound(s.rows * s.output_positions()));
+      CHECK(worst(device_dbias.values(), dbias) <= bound(s.rows * s.output_positions()));
     }
 }
 
@@ -180,7 +180,7 @@ void check_weight_in_16_bits() {
                                  write, {}, write, plans, scratch);
       Cuda::backward_weight<float>(stream.view(), s, device_dy.view(out), device_x.view(in), expected.view(taps), write,
                                    {}, write, float_plans, scratch);
-      auto const terms = static_cast<double>(s.rows * s.output_places() + 2);
+      auto const terms = static_cast<double>(s.rows * s.output_positions() + 2);
       CHECK(worst(got.values(), expected.values()) <= terms * terms);
     }
 }

@@ -15,10 +15,10 @@ using namespace lockstep;
 using lockstep_test::view;
 using Kernel = kernel::ImageInput<HostSpace>;
 
-TEST_CASE_TEMPLATE("every byte in every channel, for any number of channels and places", T, float, double) {
+TEST_CASE_TEMPLATE("every byte in every channel, for any number of channels and positions", T, float, double) {
   for (Index channels : {1, 2, 3, 4, 17, 255, 256, 300}) {
-    for (Index places : {0, 1, 31, 33, 300, 20000 / static_cast<int>(channels)}) {
-      std::vector<std::uint8_t> x(static_cast<std::size_t>(places * channels));
+    for (Index positions : {0, 1, 31, 33, 300, 20000 / static_cast<int>(channels)}) {
+      std::vector<std::uint8_t> x(static_cast<std::size_t>(positions * channels));
       for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
       std::vector<double> mean, deviation;
       for (Index c = 0; c < channels; ++c) {
@@ -28,8 +28,8 @@ TEST_CASE_TEMPLATE("every byte in every channel, for any number of channels and 
       std::vector<T> y(x.size()), table(static_cast<std::size_t>(Kernel::table_elements(channels))), again(x.size());
       for (int threads : {1, 3}) {
         ThreadPool pool(threads);
-        Kernel::normalize<T>(memory::Stream<HostSpace>(pool), view(std::as_const(x), places, channels), mean, deviation,
-                             view(threads == 1 ? y : again, places, channels), table.data());
+        Kernel::normalize<T>(memory::Stream<HostSpace>(pool), view(std::as_const(x), positions, channels), mean,
+                             deviation, view(threads == 1 ? y : again, positions, channels), table.data());
       }
       CHECK(y == again);
       double worst = 0;

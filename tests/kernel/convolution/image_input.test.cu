@@ -15,9 +15,9 @@ TEST_CASE_TEMPLATE("image bytes on CUDA become the host's numbers", T, float, do
   ThreadPool pool(1);
   memory::CudaStream const stream;
   for (Index channels : {1, 3, 64})
-    for (Index places : {0, 1, 300}) {
+    for (Index positions : {0, 1, 300}) {
       std::vector<std::uint8_t> bytes;
-      for (Index i = 0; i < places * channels; ++i) bytes.push_back(static_cast<std::uint8_t>(7 * i));
+      for (Index i = 0; i < positions * channels; ++i) bytes.push_back(static_cast<std::uint8_t>(7 * i));
       std::vector<double> mean, deviation;
       for (Index c = 0; c < channels; ++c) {
         mean.push_back(0.4 + 0.01 * static_cast<double>(c));
@@ -27,10 +27,10 @@ TEST_CASE_TEMPLATE("image bytes on CUDA become the host's numbers", T, float, do
           table(static_cast<std::size_t>(kernel::ImageInput<HostSpace>::table_elements(channels)));
       OnDevice<std::uint8_t> const device_bytes(bytes);
       OnDevice<T> const device_y(y);
-      kernel::ImageInput<HostSpace>::normalize<T>(memory::Stream<HostSpace>(pool), view(bytes, places, channels), mean,
-                                                  deviation, view(y, places, channels), table.data());
-      kernel::ImageInput<CudaSpace>::normalize<T>(stream.view(), device_bytes.view(places, channels), mean, deviation,
-                                                  device_y.view(places, channels), nullptr);
+      kernel::ImageInput<HostSpace>::normalize<T>(memory::Stream<HostSpace>(pool), view(bytes, positions, channels),
+                                                  mean, deviation, view(y, positions, channels), table.data());
+      kernel::ImageInput<CudaSpace>::normalize<T>(stream.view(), device_bytes.view(positions, channels), mean,
+                                                  deviation, device_y.view(positions, channels), nullptr);
       CHECK(device_y.values() == y);
     }
 }

@@ -12,7 +12,7 @@ using namespace lockstep;
 using lockstep_test::values;
 using lockstep_test::view;
 
-TEST_CASE_TEMPLATE("places become blocks, whose gradients are summed", T, float, double) {
+TEST_CASE_TEMPLATE("positions become blocks, whose gradients are summed", T, float, double) {
   using Kernel = kernel::Upsample<HostSpace>;
   for (kernel::UpsampleShape const& s : {kernel::UpsampleShape{.rows = 0, .channels = 3, .extent = {1, 2, 2}},
                                          {.rows = 2, .channels = 1, .extent = {1, 1, 5}, .factor = {1, 1, 3}},

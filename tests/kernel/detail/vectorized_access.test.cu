@@ -12,7 +12,7 @@ using lockstep_test::OnDevice;
 // Vectorized accesses are used if the address is aligned, and single ones otherwise: a vector with any beginning and
 // length gives equal results, and adjacent elements are not written.
 TEST_CASE_TEMPLATE("vectorized accesses on CUDA: every beginning and every length", T, bfloat16, float, double) {
-  if (!lockstep_test::has_gpu("kernel::detail::Neighbours")) return;
+  if (!lockstep_test::has_gpu("kernel::detail::VectorizedAccess")) return;
   memory::CudaStream const stream;
   constexpr Index room = 80;
   auto const x = lockstep_test::values<T>(room, 1), before = lockstep_test::values<T>(room, 2);
@@ -27,22 +27,22 @@ TEST_CASE_TEMPLATE("vectorized accesses on CUDA: every beginning and every lengt
         auto* const y = device_y.view(room).data + to;
         auto* const sum = device_sum.view(room).data + to;
         auto* const product = device_product.view(room).data + to;
-        kernel::detail::for_neighbours<T>("test", stream.view(), size,
-                                          [=] __device__(kernel::detail::NeighboursOf<T> const& here) {
-                                            kernel::detail::NumbersOf<T> numbers;
-                                            here.load_as(source, numbers);
-                                            here.put(numbers, y);
-                                            here.put(numbers, sum, Write::add);
-                                            here.multiply(product, numbers);
+        kernel::detail::for_vectorized<T>("test", stream.view(), size,
+                                          [=] __device__(kernel::detail::WidestAccess<T> const& access) {
+                                            kernel::detail::AccessNumbers<T> numbers;
+                                            access.load_as(source, numbers);
+                                            access.put(numbers, y);
+                                            access.put(numbers, sum, Write::add);
+                                            access.multiply(product, numbers);
                                           });
         auto const got = device_y.values(), got_sum = device_sum.values(), got_product = device_product.values();
         Index wrong = 0;
         for (Index i = 0; i < room; ++i) {
           bool const there = i >= to && i < to + size;
-          auto const old = at(before, i), here = there ? at(x, i - to + from) : Accumulate<T>{0};
-          wrong += at(got, i) != (there ? here : old);
-          wrong += at(got_sum, i) != (there ? static_cast<Accumulate<T>>(static_cast<T>(old + here)) : old);
-          wrong += at(got_product, i) != (there ? static_cast<Accumulate<T>>(static_cast<T>(old * here)) : old);
+          auto const old = at(before, i), access = there ? at(x, i - to + from) : Accumulate<T>{0};
+          wrong += at(got, i) != (there ? access : old);
+          wrong += at(got_sum, i) != (there ? static_cast<Accumulate<T>>(static_cast<T>(old + access)) : old);
+          wrong += at(got_product, i) != (there ? static_cast<Accumulate<T>>(static_cast<T>(old * access)) : old);
         }
         CAPTURE(from);
         CAPTURE(to);

@@ -31,10 +31,10 @@ void check_rule(X const& towards_x, Y const& towards_y) {
         auto const second = Towards::reads_second ? view(other, n) : TensorView<T const, 1, HostSpace>{};
         Kernel::backward<Towards, T>(stream, view(dz, n), second, view(to, n), write);
       };
-      back(typename Rule::TowardsX{}, y, dx, Write::overwrite);
-      back(typename Rule::TowardsY{}, x, dy, Write::overwrite);
-      back(typename Rule::TowardsX{}, y, sum_x, Write::add);
-      back(typename Rule::TowardsY{}, x, sum_y, Write::add);
+      back(typename Rule::GradientX{}, y, dx, Write::overwrite);
+      back(typename Rule::GradientY{}, x, dy, Write::overwrite);
+      back(typename Rule::GradientX{}, y, sum_x, Write::add);
+      back(typename Rule::GradientY{}, x, sum_y, Write::add);
       Index wrong = 0;
       for (std::size_t i = 0; i < x.size(); ++i) {
         wrong += z[i] != Rule{}(x[i], y[i]);

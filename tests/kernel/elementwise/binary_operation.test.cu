@@ -52,8 +52,8 @@ void check_rule(Rule) {
     kernel::BinaryOperation<CudaSpace>::forward<Rule, T>(stream.view(), device_x.view(n), device_y.view(n),
                                                          device_x.view(n));  // in place
     CHECK(device_x.values() == z);
-    check_backward<T>(n, typename Rule::TowardsX{});
-    check_backward<T>(n, typename Rule::TowardsY{});
+    check_backward<T>(n, typename Rule::GradientX{});
+    check_backward<T>(n, typename Rule::GradientY{});
   }
 }
 
@@ -93,9 +93,9 @@ TEST_CASE_TEMPLATE("sums, differences and products on CUDA have the host's bits"
 TEST_CASE("16-bit operands are combined in float and rounded once") {
   if (!lockstep_test::has_gpu("kernel::BinaryOperation<CudaSpace>")) return;
   check_rounded<bfloat16>(kernel::Times{});
-  check_rounded<bfloat16>(kernel::First{});
+  check_rounded<bfloat16>(kernel::FirstOperand{});
   check_rounded<float16>(kernel::Times{});
-  check_rounded<float16>(kernel::Negated{});
+  check_rounded<float16>(kernel::NegatedOperand{});
 }
 
 }  // namespace binary_operation_on_cuda

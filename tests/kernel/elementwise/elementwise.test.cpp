@@ -65,6 +65,6 @@ TEST_CASE_TEMPLATE("rules and their gradients, element by element, at all sizes 
   check_rule<T>(kernel::Silu{});
   check_rule<T>(kernel::Gelu{});
   check_rule<T>(kernel::LeakyRelu{0.2});
-  check_rule<T>(kernel::Multiple{-3});
-  check_rule<T>(kernel::BySlope<Parabola>{{3}});
+  check_rule<T>(kernel::Scale{-3});
+  check_rule<T>(kernel::ActivationAdapter<Parabola>{{3}});
 }

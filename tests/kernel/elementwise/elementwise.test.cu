@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE("activations on CUDA equal the host's within rounding, and th
   if (!lockstep_test::has_gpu("kernel::Elementwise<CudaSpace>")) return;
   check_activation<T>(kernel::Relu{}, 0);
   check_activation<T>(kernel::LeakyRelu{0.2}, 0);
-  check_activation<T>(kernel::Multiple{-3}, 0);
+  check_activation<T>(kernel::Scale{-3}, 0);
   // Values within 9 roundings on either, which the device fuses with others; slopes within 20.
   check_activation<T>(kernel::Sigmoid{}, 18);
   check_activation<T>(kernel::Tanh{}, 18);

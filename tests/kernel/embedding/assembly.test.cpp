@@ -45,8 +45,8 @@ TEST_CASE("concatenated: all of the first segment, then all of the second") {
   Lengths const lengths({{2, 0, 1}, {1, 3, 0}});
   auto const assembly = lengths.assemble(Arrangement::concatenated, false, 5);
   auto const at = [&](Index row, Index token) {
-    auto const place = assembly.place(row, token);
-    return std::vector<Index>{place.segment, place.step, assembly.entry(row, place)};
+    auto const location = assembly.locate(row, token);
+    return std::vector<Index>{location.segment, location.step, assembly.entry(row, location)};
   };
   CHECK(at(0, 0) == std::vector<Index>{0, 0, 0});
   CHECK(at(0, 1) == std::vector<Index>{0, 1, 1});
@@ -62,15 +62,15 @@ TEST_CASE("concatenated: all of the first segment, then all of the second") {
 TEST_CASE("interleaved: step by step, one token of each") {
   Lengths const lengths({{2, 1}, {2, 1}, {2, 1}});
   auto const assembly = lengths.assemble(Arrangement::interleaved, true, 0);
-  CHECK(assembly.place(0, 4).segment == 1);
-  CHECK(assembly.place(0, 4).step == 1);
+  CHECK(assembly.locate(0, 4).segment == 1);
+  CHECK(assembly.locate(0, 4).step == 1);
   CHECK(assembly.entry(1, {2, 0}) == 2);
   CHECK(assembly.bounds() == 3);
   CHECK(assembly.bound(1) == 6);
   CHECK(assembly.bound(2) == 9);
 }
 
-TEST_CASE("token is the inverse of place, and every entry has one place") {
+TEST_CASE("token is the inverse of location, and every entry has one location") {
   CHECK(rc::check("any lengths", [] {
     auto const segments = *rc::gen::inRange<std::size_t>(1, 9), rows = *rc::gen::inRange<std::size_t>(1, 5);
     auto const arrangement = *rc::gen::element(Arrangement::concatenated, Arrangement::interleaved);
@@ -87,12 +87,12 @@ TEST_CASE("token is the inverse of place, and every entry has one place") {
       auto const tokens = ragged ? assembly.bound(row + 1) - assembly.bound(row) : assembly.bound(row);
       std::vector<Index> met(segments, 0);
       for (Index token = 0; token < tokens; ++token) {
-        auto const place = assembly.place(row, token);
-        RC_ASSERT(assembly.token(row, place) == token);
-        auto const& offsets = lengths.offsets[static_cast<std::size_t>(place.segment)];
+        auto const location = assembly.locate(row, token);
+        RC_ASSERT(assembly.token(row, location) == token);
+        auto const& offsets = lengths.offsets[static_cast<std::size_t>(location.segment)];
         auto const start = ragged ? offsets[static_cast<std::size_t>(row)] : row * 6;
-        RC_ASSERT(assembly.entry(row, place) == start + place.step);
-        RC_ASSERT(place.step == met[static_cast<std::size_t>(place.segment)]++);  // in order, none left out
+        RC_ASSERT(assembly.entry(row, location) == start + location.step);
+        RC_ASSERT(location.step == met[static_cast<std::size_t>(location.segment)]++);  // in order, none left out
       }
       for (std::size_t s = 0; s < segments; ++s) RC_ASSERT(met[s] == all[s][static_cast<std::size_t>(row)]);
     }

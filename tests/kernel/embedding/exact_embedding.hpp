@@ -39,7 +39,7 @@ struct ExactToken {
     for (auto const& part : parts)
       add(part.rows, !part.is_table ? at.entry : part.ids[static_cast<std::size_t>(at.entry)],
           static_cast<double>(static_cast<T>(k.scale)));
-    if (k.positions) add(c.position, k.counted == Counted::tokens ? t : at.step, 1);
+    if (k.positions) add(c.position, k.position_unit == PositionUnit::tokens ? t : at.step, 1);
     if (k.types) add(c.type, at.segment, 1);
     double const additions = static_cast<double>(parts.size()) + 3;
     normalized = x;
@@ -128,7 +128,7 @@ class ExactGradients {
     for (auto const& part : case_.segments[static_cast<std::size_t>(at.segment)].parts)
       add(which++, !part.is_table ? at.entry : part.ids[static_cast<std::size_t>(at.entry)], d,
           static_cast<double>(static_cast<T>(k.scale)));
-    if (k.positions) add(position_, k.counted == Counted::tokens ? t : at.step, d, 1);
+    if (k.positions) add(position_, k.position_unit == PositionUnit::tokens ? t : at.step, d, 1);
     if (k.types) add(type_, at.segment, d, 1);
   }
   void differentiate(Index row, Index t, std::vector<Exact>& d) {

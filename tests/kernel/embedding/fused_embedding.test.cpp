@@ -12,12 +12,12 @@
 
 using namespace lockstep;
 using lockstep_test::Arrangement;
-using lockstep_test::Counted;
 using lockstep_test::EmbeddingCase;
 using lockstep_test::EmbeddingKind;
 using lockstep_test::EmbeddingRun;
 using lockstep_test::Ids;
 using lockstep_test::Norm;
+using lockstep_test::PositionUnit;
 
 namespace {
 
@@ -98,7 +98,7 @@ TEST_CASE("embedding: equals its definition for any lengths") {
                              .segments = *rc::gen::inRange(1, 9),
                              .arrangement = *rc::gen::element(Arrangement::concatenated, Arrangement::interleaved),
                              .ragged = *rc::gen::arbitrary<bool>(),
-                             .counted = *rc::gen::element(Counted::tokens, Counted::steps),
+                             .position_unit = *rc::gen::element(PositionUnit::tokens, PositionUnit::steps),
                              .norm = *rc::gen::element(Norm::none, Norm::layer, Norm::rms),
                              .types = *rc::gen::arbitrary<bool>()};
     lockstep_test::check_embedding<float>(backend, kind);

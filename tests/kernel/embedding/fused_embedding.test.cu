@@ -135,7 +135,7 @@ TEST_CASE("the plan on CUDA equals the host's, in memory of another one") {
         if (host.first[row + 1] - host.first[row] > 1) several.push_back(static_cast<std::uint32_t>(row));
       CHECK(same(std::vector{host.rows.size(), static_cast<std::size_t>(host.chunks()), several.size()}, plan.total()));
       CHECK(host.chunks() <= plan.chunks());
-      CHECK(static_cast<Index>(several.size()) <= plan.most_several());
+      CHECK(static_cast<Index>(several.size()) <= plan.max_several());
       if (host.rows.empty()) continue;
       CHECK(same(host.order, plan.order()));
       CHECK(same(host.rows, plan.rows()));

@@ -14,9 +14,9 @@ namespace lockstep_test {
 
 using lockstep::Index;
 using lockstep::kernel::Arrangement;
-using lockstep::kernel::Counted;
 using lockstep::kernel::DropoutMask;
 using lockstep::kernel::Norm;
+using lockstep::kernel::PositionUnit;
 
 enum class Ids { spread, skewed, all_equal, extremes };
 
@@ -28,7 +28,7 @@ struct EmbeddingKind {
   int segments = 1;
   Arrangement arrangement = Arrangement::concatenated;
   bool ragged = false;
-  Counted counted = Counted::tokens;
+  PositionUnit position_unit = PositionUnit::tokens;
   double scale = 1;
   Norm norm = Norm::none;
   bool types = false, sums = false;  // sums: a table, a second one and dense rows in each segment, else one of them
@@ -72,7 +72,7 @@ struct EmbeddingCase {
   explicit EmbeddingCase(EmbeddingKind const& k) : kind(k), mask(DropoutMask::of(1234, k.dropout)) {
     for (Index r = 0; r < k.rows; ++r) positions.push_back(77 * r + (r % 2 ? Index{1} << 33 : 0));
     for (int s = 0; s < k.segments; ++s) add_segment(s);
-    most_positions = (k.counted == Counted::tokens ? length() : k.length) + 2;
+    most_positions = (k.position_unit == PositionUnit::tokens ? length() : k.length) + 2;
     if (k.positions) position = values<T>(most_positions * k.width, 2);
     if (k.types) type = values<T>(k.segments * k.width, 4);
     if (k.norm != Norm::none) weight = values<T>(k.width, 5);

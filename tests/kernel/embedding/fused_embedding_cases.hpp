@@ -57,7 +57,7 @@ class EmbeddingRun {
     if (c.kind.norm != Norm::none) inputs_.weight = {backend.put(c.weight), {width}};
     if (c.kind.norm == Norm::layer) inputs_.bias = {backend.put(c.bias), {width}};
     inputs_.scale = static_cast<T>(c.kind.scale);
-    inputs_.counted = c.kind.counted;
+    inputs_.position_unit = c.kind.position_unit;
     inputs_.norm = c.kind.norm;
     inputs_.epsilon = static_cast<T>(1e-5);
     inputs_.mask = c.mask;
@@ -190,7 +190,7 @@ void check_embedding(Backend& backend, EmbeddingKind const& kind) {
   CAPTURE(kind.segments);
   CAPTURE(static_cast<int>(kind.arrangement));
   CAPTURE(kind.ragged);
-  CAPTURE(static_cast<int>(kind.counted));
+  CAPTURE(static_cast<int>(kind.position_unit));
   CAPTURE(static_cast<int>(kind.norm));
   CAPTURE(kind.sums);
   EmbeddingCase<T> const c(kind);
@@ -218,7 +218,7 @@ template <class T, class Backend>
 void embedding_assembly_cases(Backend& backend) {
   for (int segments : {1, 2, 3})
     for (auto arrangement : {Arrangement::concatenated, Arrangement::interleaved})
-      for (auto counted : {Counted::tokens, Counted::steps})
+      for (auto position_unit : {PositionUnit::tokens, PositionUnit::steps})
         for (auto norm : {Norm::none, Norm::layer, Norm::rms})
           for (bool ragged : {false, true})
             for (bool sums : {false, true})
@@ -229,7 +229,7 @@ void embedding_assembly_cases(Backend& backend) {
                                            .segments = segments,
                                            .arrangement = arrangement,
                                            .ragged = ragged,
-                                           .counted = counted,
+                                           .position_unit = position_unit,
                                            .scale = sums ? 1.5 : 1,
                                            .norm = norm,
                                            .types = true,

@@ -33,12 +33,12 @@ struct Case {
   std::vector<T> c = lockstep_test::values<T>(shape.m * shape.n, 3);
 
   [[nodiscard]] auto a_view() const {
-    bool const as_it_lies = a_transpose == Transpose::no;
-    return lockstep_test::view(a, as_it_lies ? shape.m : shape.k, as_it_lies ? shape.k : shape.m);
+    bool const row_major = a_transpose == Transpose::no;
+    return lockstep_test::view(a, row_major ? shape.m : shape.k, row_major ? shape.k : shape.m);
   }
   [[nodiscard]] auto b_view() const {
-    bool const as_it_lies = b_transpose == Transpose::no;
-    return lockstep_test::view(b, as_it_lies ? shape.k : shape.n, as_it_lies ? shape.n : shape.k);
+    bool const row_major = b_transpose == Transpose::no;
+    return lockstep_test::view(b, row_major ? shape.k : shape.n, row_major ? shape.n : shape.k);
   }
   [[nodiscard]] T a_at(Index i, Index p) const {
     return a[static_cast<std::size_t>(a_transpose == Transpose::no ? i * shape.k + p : p * shape.m + i)];

@@ -139,7 +139,7 @@ TEST_CASE("gelu's output, recomputed chunk by chunk, gives the bits of the saved
         CHECK(same_bits(x, y));
 
         auto partial = unset(Kernel::partial_elements(stream, rows, inputs, outputs));
-        auto again = unset(Kernel::again_elements(stream, rows, inputs));
+        auto again = unset(Kernel::recomputed_elements(stream, rows, inputs));
         auto dweight = start(outputs * inputs), dbias = start(outputs), dweight_again = dweight, dbias_again = dbias;
         Kernel::backward<float>(stream, below, as_x(x), weight_below, {as_x(slope)}, as_x(dh), Write::overwrite,
                                 view(dweight, outputs, inputs), write, view(dbias, outputs), write, partial.data());
@@ -224,7 +224,7 @@ TEST_CASE("backward through a rectifier: the gradient of positive values, scaled
   ThreadPool pool(2);
   Stream<HostSpace> const stream(pool);
   std::vector<float> plain(c.x.size()), dx(c.x.size(), 7), dweight(c.weight.size());
-  auto const backward = [&](lockstep::kernel::Slope<float, HostSpace> slope, std::vector<float>& to) {
+  auto const backward = [&](lockstep::kernel::ActivationSlope<float, HostSpace> slope, std::vector<float>& to) {
     Linear<HostSpace>::backward<float>(stream, view(c.dy, c.rows, c.outputs), view(c.x, c.rows, c.inputs),
                                        view(c.weight, c.outputs, c.inputs), slope, view(to, c.rows, c.inputs),
                                        Write::overwrite, view(dweight, c.outputs, c.inputs), Write::overwrite, {},

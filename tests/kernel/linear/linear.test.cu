@@ -198,7 +198,7 @@ TEST_CASE("gelu's output, recomputed on CUDA, gives the bits of the saved one") 
           dbias_again(start.dbias),
           partial(std::vector<float>(
               static_cast<std::size_t>(Kernel::partial_elements(stream.view(), rows, c.inputs, c.outputs))));
-      CHECK(Kernel::again_elements(stream.view(), rows, c.inputs) == rows * c.inputs);
+      CHECK(Kernel::recomputed_elements(stream.view(), rows, c.inputs) == rows * c.inputs);
       auto const dy = below.view(rows, c.outputs);
       auto const as_x = [&](OnDevice<float> const& v) { return v.view(rows, c.inputs); };
       auto const to = to_h.view(c.inputs, c.outputs), from = weight.view(c.outputs, c.inputs);
@@ -267,7 +267,7 @@ TEST_CASE_TEMPLATE("backward through a rectifier on CUDA", T, float, double) {
   LinearCase<T> c{33, 9, 20};
   for (auto i = 0U; i < c.x.size(); i += 3) c.x[i] = i % 2 == 0 ? T(0) : -c.x[i];
   OnDevice<T> const x(c.x), weight(c.weight), dy(c.dy), plain(c.x), dx(c.x), dweight(c.weight);
-  auto const backward = [&](kernel::Slope<T, CudaSpace> slope, OnDevice<T> const& to) {
+  auto const backward = [&](kernel::ActivationSlope<T, CudaSpace> slope, OnDevice<T> const& to) {
     kernel::Linear<CudaSpace>::backward<T>(stream.view(), dy.view(33, 20), x.view(33, 9), weight.view(20, 9), slope,
                                            to.view(33, 9), Write::overwrite, dweight.view(20, 9), Write::overwrite, {},
                                            Write::overwrite, nullptr);

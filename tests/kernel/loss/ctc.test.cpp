@@ -60,7 +60,7 @@ Outcome run(CtcCase<float> const& c, Layout const& layout, std::vector<float> lo
   std::vector<float> memory(static_cast<std::size_t>(elements));
   auto& gradient = where == Gradient::apart ? out.gradient : logits;
   Kernel::forward_backward<float, std::int32_t>(
-      memory::Stream<HostSpace>(pool), layout, labels.ragged(), {.impossible = kernel::Impossible::leave_out},
+      memory::Stream<HostSpace>(pool), layout, labels.ragged(), {.impossible = kernel::ImpossibleAlignment::ignore},
       view(logits, layout.slots, c.classes), view(c.labels, std::ssize(c.labels)), view(out.losses, layout.rows),
       view(out.weights, layout.rows), view(gradient, layout.slots, c.classes), Write::overwrite,
       view(memory, elements));
@@ -101,7 +101,7 @@ TEST_CASE("a path's states are labels between blanks, and skipped blanks are bet
   std::vector<std::int32_t> const labels{3, 3, 5};
   kernel::detail::CtcPath<std::int32_t> const path{labels.data(), 3, 0};
   CHECK(path.states() == 7);
-  CHECK(path.least() == 4);
+  CHECK(path.min_tokens() == 4);
   CHECK(path.label(0) == 0);
   CHECK(path.label(1) == 3);
   CHECK(path.label(5) == 5);

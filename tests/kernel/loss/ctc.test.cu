@@ -21,7 +21,7 @@ using lockstep_test::view;
 namespace {
 
 template <class T>
-void check(CtcCase<T> const& c, TwinLayout::Kind kind, kernel::Impossible impossible) {
+void check(CtcCase<T> const& c, TwinLayout::Kind kind, kernel::ImpossibleAlignment impossible) {
   TwinLayout const tokens(kind, c.tokens), labels(TwinLayout::Kind::ragged, c.counts);
   auto const rows = tokens.rows(), slots = tokens.slots(), count = std::ssize(c.labels);
   auto const logits = values<T>(slots * c.classes, 1, 3);
@@ -63,7 +63,7 @@ TEST_CASE_TEMPLATE("CTC on CUDA equals the host's within rounding, padded and ra
   if (!lockstep_test::has_gpu("kernel::Ctc<CudaSpace>")) return;
   for (auto const& each : CtcCase<T>::some())
     for (auto const kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
-      check<T>(each, kind, kernel::Impossible::leave_out);
+      check<T>(each, kind, kernel::ImpossibleAlignment::ignore);
 }
 
 TEST_CASE("on CUDA a sequence that is too short has an infinite loss, and a label outside the classes a NaN loss") {

@@ -84,8 +84,8 @@ TEST_CASE_TEMPLATE("elementwise losses on CUDA equal the host's within rounding"
   check_losses<T>(kernel::AbsoluteError{}, true);
   check_losses<T>(kernel::HuberLoss{0.5}, true);
   check_losses<T>(kernel::BinaryCrossEntropy{3}, false);
-  check_losses<T>(kernel::DivergenceOfMean{}, true);
-  check_losses<T>(kernel::DivergenceOfLogDeviation{}, false);
+  check_losses<T>(kernel::KlDivergenceOfMean{}, true);
+  check_losses<T>(kernel::KlDivergenceOfLogDeviation{}, false);
   std::vector<float> const weights{0.5f, 3, 0, 1, 2}, others{1, 2, 3, 0, 0.25f};
   check_losses<T>(kernel::BinaryCrossEntropyByColumn{weights}, false, {5});
   check_losses<T>(kernel::BinaryCrossEntropyByColumn{others}, false, {5});

@@ -38,8 +38,8 @@ lockstep_test::BatchNormResults<T> run(BatchNormCase<T> const& c, Activation act
   Kernel::forward<T>(stream, matrix(c.x), s, vector(c.bias), activation, matrix(r.y), c.layout);
   Kernel::backward<T>(stream, matrix(c.dy), matrix(c.x), s, vector(c.bias), activation, matrix(r.dx), how,
                       vector(r.dweight), how, vector(r.dbias), how, partial.data(), c.layout);
-  Kernel::recall<T>(stream, running, vector(c.weight), c.epsilon,
-                    {vector(recalled_mean), vector(recalled_reciprocal), vector(r.recalled)});
+  Kernel::use_running_averages<T>(stream, running, vector(c.weight), c.epsilon,
+                                  {vector(recalled_mean), vector(recalled_reciprocal), vector(r.recalled)});
   return r;
 }
 
@@ -145,8 +145,9 @@ TEST_CASE_TEMPLATE("rows on several replicas count as one batch", T, float, doub
       };
       for (Index r = 0; r < replicas; ++r)
         Kernel::moments<T>(stream, part(k.x, r), partial.data(), moments.data() + r * Kernel::moment_elements(width));
-      Kernel::measure_all<T>(stream, replicas, moments.data(), view(k.weight, width), BatchNormCase<T>::epsilon,
-                             BatchNormCase<T>::momentum, {view(running_mean, width), view(running_variance, width)}, s);
+      Kernel::measure_merged<T>(stream, replicas, moments.data(), view(k.weight, width), BatchNormCase<T>::epsilon,
+                                BatchNormCase<T>::momentum, {view(running_mean, width), view(running_variance, width)},
+                                s);
       for (Index r = 0; r < replicas; ++r)
         Kernel::sums<T>(stream, part(k.dy, r), part(k.x, r), s, view(k.bias, width), activation, view(dweight, width),
                         Write::add, view(dbias, width), Write::add, partial.data(), sums.data() + r * 2 * width);
@@ -254,9 +255,9 @@ TEST_CASE_TEMPLATE("tokens on several replicas count as one batch, whatever thei
     Kernel::moments<T>(stream, of(k.padded.x, r), partial.data(), to, k.padded.layout);
     CHECK(*to == static_cast<double>(k.tokens.rows));
   }
-  Kernel::measure_all<T>(stream, count, moments.data(), view(std::as_const(all.weight), width),
-                         BatchNormCase<T>::epsilon, BatchNormCase<T>::momentum,
-                         {view(running_mean, width), view(running_variance, width)}, s);
+  Kernel::measure_merged<T>(stream, count, moments.data(), view(std::as_const(all.weight), width),
+                            BatchNormCase<T>::epsilon, BatchNormCase<T>::momentum,
+                            {view(running_mean, width), view(running_variance, width)}, s);
   for (std::size_t r = 0; r < replicas.size(); ++r)
     Kernel::sums<T>(stream, of(replicas[r].padded.dy, r), of(replicas[r].padded.x, r), s,
                     view(std::as_const(all.bias), width), Activation::none, view(dweight, width), Write::add,
@@ -301,8 +302,8 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
 TEST_CASE("evaluation uses the running averages") {
   ThreadPool pool(1);
   std::vector<double> mean{2}, variance{3}, weight{5}, m(1), r(1), s(1);
-  Kernel::recall<double>(memory::Stream<HostSpace>(pool), {view(mean, 1), view(variance, 1)},
-                         view(std::as_const(weight), 1), 1, {view(m, 1), view(r, 1), view(s, 1)});
+  Kernel::use_running_averages<double>(memory::Stream<HostSpace>(pool), {view(mean, 1), view(variance, 1)},
+                                       view(std::as_const(weight), 1), 1, {view(m, 1), view(r, 1), view(s, 1)});
   CHECK(m[0] == 2);
   CHECK(r[0] == 0.5);
   CHECK(s[0] == 2.5);

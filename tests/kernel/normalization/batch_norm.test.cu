@@ -43,8 +43,8 @@ BatchNormResults<T> on_device(memory::CudaStream const& stream, BatchNormCase<T>
   Kernel::forward<T>(stream.view(), matrix(x), statistics, vector(bias), activation, matrix(y), layout);
   Kernel::backward<T>(stream.view(), matrix(dy), matrix(x), statistics, vector(bias), activation, matrix(dx), write,
                       vector(dweight), write, vector(dbias), write, scratch, layout);
-  Kernel::recall<T>(stream.view(), running, vector(weight), c.epsilon,
-                    {vector(recalled_mean), vector(recalled_reciprocal), vector(recalled)});
+  Kernel::use_running_averages<T>(stream.view(), running, vector(weight), c.epsilon,
+                                  {vector(recalled_mean), vector(recalled_reciprocal), vector(recalled)});
   r.running_mean = running_mean.values(), r.running_variance = running_variance.values(), r.mean = mean.values();
   r.reciprocal = reciprocal.values(), r.scale = scale.values(), r.y = y.values(), r.dx = dx.values();
   r.dweight = dweight.values(), r.dbias = dbias.values(), r.recalled = recalled.values();
@@ -149,8 +149,8 @@ TEST_CASE("tokens on several replicas count as one batch on CUDA, whatever their
                             moments.view(0).data + (k == &first ? 0 : each), k->device());
     stream.view().synchronize();
   }
-  Kernel::measure_all<double>(stream.view(), 2, moments.view(0).data, vector(weight), all.epsilon, all.momentum,
-                              {vector(running_mean), vector(running_variance)}, s);
+  Kernel::measure_merged<double>(stream.view(), 2, moments.view(0).data, vector(weight), all.epsilon, all.momentum,
+                                 {vector(running_mean), vector(running_variance)}, s);
   for (auto const* k : {&first, &second}) {
     OnDevice<double> const x(k->padded.x), dy(k->padded.dy);
     Kernel::sums<double>(stream.view(), dy.view(k->padded.rows, width), x.view(k->padded.rows, width), s, vector(bias),

@@ -30,9 +30,9 @@ struct GroupNormCase {
     for (Index row = 0; row < s.rows; ++row)
       for (Index group = 0; group < s.groups; ++group) {
         auto const each = [&](auto const& f) {
-          for (Index p = 0; p < s.places; ++p)
+          for (Index p = 0; p < s.positions; ++p)
             for (Index c = group * s.group_channels(); c < (group + 1) * s.group_channels(); ++c)
-              f(static_cast<std::size_t>((row * s.places + p) * s.channels + c), static_cast<std::size_t>(c));
+              f(static_cast<std::size_t>((row * s.positions + p) * s.channels + c), static_cast<std::size_t>(c));
         };
         double mean = 0, variance = 0, of_g = 0, of_gz = 0;
         each([&](std::size_t i, std::size_t) { mean += static_cast<double>(x[i]) / n; });

@@ -44,7 +44,7 @@ void check(TwinLayout const& twin, Direction direction, Index width) {
                                                dstate.view(rows, width), dkept.view(rows, width),
                                                dproduct.view(rows, all), dparts.view(slots, all));
     if (!Cell::passes_state)
-      kernel::Move<CudaSpace>::run(stream.view(), between.view(rows, width).data, dstate.view(rows, width).data,
+      kernel::Copy<CudaSpace>::run(stream.view(), between.view(rows, width).data, dstate.view(rows, width).data,
                                    rows * width);
   }
   // A step rounds some 30 times, of numbers up to 4, and its results are inputs of the following steps.

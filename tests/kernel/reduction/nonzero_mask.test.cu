@@ -10,7 +10,7 @@
 using namespace lockstep;
 
 TEST_CASE_TEMPLATE("values other than 0 become 1", T, std::int64_t, std::uint8_t) {
-  if (!lockstep_test::has_gpu("kernel::truth")) return;
+  if (!lockstep_test::has_gpu("kernel::nonzero_mask")) return;
   memory::CudaStream const stream;
   for (Index n : {0, 1, 31, 255, 256, 257}) {
     std::vector<T> x(static_cast<std::size_t>(n)), expected(x.size());
@@ -19,7 +19,7 @@ TEST_CASE_TEMPLATE("values other than 0 become 1", T, std::int64_t, std::uint8_t
       expected[i] = x[i] == 0 ? T{0} : T{1};
     }
     lockstep_test::OnDevice<T> const device(x);
-    kernel::truth<T>(stream.view(), device.view(n));
+    kernel::nonzero_mask<T>(stream.view(), device.view(n));
     CHECK(device.values() == expected);
   }
 }

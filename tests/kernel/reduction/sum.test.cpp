@@ -15,8 +15,8 @@ TEST_CASE("a reduction is the sum in order; an empty one is zero") {
   memory::Stream<HostSpace> const stream(pool);
   std::vector<double> const x{1e16, 1, -1e16, 1};
   double total = -1;
-  kernel::Total<HostSpace>::run(stream, view(x, 4), &total);
+  kernel::Sum<HostSpace>::run(stream, view(x, 4), &total);
   CHECK(total == 1);  // 1e16 + 1 rounds to 1e16: the order shows
-  kernel::Total<HostSpace>::run(stream, view(x, 0), &total);
+  kernel::Sum<HostSpace>::run(stream, view(x, 0), &total);
   CHECK(total == 0);
 }

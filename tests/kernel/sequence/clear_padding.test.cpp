@@ -36,11 +36,11 @@ TEST_CASE_TEMPLATE("tokens stay, and padding is cleared, or left unchanged by ad
     }
 }
 
-TEST_CASE("a window has as many places as fit") {
-  CHECK(Kernel::places(10, 3, 1, 2, 100) == 10);
-  CHECK(Kernel::places(10, 5, 2, 4, 100) == 5);
-  CHECK(Kernel::places(1, 5, 2, 4, 100) == 1);
-  CHECK(Kernel::places(2, 4, 1, 0, 100) == 0);
-  CHECK(Kernel::places(0, 1, 1, 6, 100) == 0);
-  CHECK(Kernel::places(10, 1, 1, 0, 4) == 4);
+TEST_CASE("a window has as many positions as fit") {
+  CHECK(Kernel::window_count(10, 3, 1, 2, 100) == 10);
+  CHECK(Kernel::window_count(10, 5, 2, 4, 100) == 5);
+  CHECK(Kernel::window_count(1, 5, 2, 4, 100) == 1);
+  CHECK(Kernel::window_count(2, 4, 1, 0, 100) == 0);
+  CHECK(Kernel::window_count(0, 1, 1, 6, 100) == 0);
+  CHECK(Kernel::window_count(10, 1, 1, 0, 4) == 4);
 }

@@ -26,14 +26,14 @@ TEST_CASE_TEMPLATE("padding on CUDA is cleared as on the host", T, float, double
       auto const slots = layout.slots(), rows = layout.rows();
       auto const x = values<T>(slots * width, 1);
       auto y = values<T>(slots * width, 2);
-      std::vector<std::int32_t> places(static_cast<std::size_t>(rows));
+      std::vector<std::int32_t> window_count(static_cast<std::size_t>(rows));
       OnDevice<T> const device_x(x), device_y(y);
-      OnDevice<std::int32_t> const device_places(places);
+      OnDevice<std::int32_t> const device_counts(window_count);
       Host::run<T>(host, layout.host(), view(x, slots, width), view(y, slots, width), write);
       Cuda::run<T>(stream.view(), layout.device(), device_x.view(slots, width), device_y.view(slots, width), write);
       CHECK(device_y.values() == y);
-      Host::windows(host, layout.host().lengths, 3, 2, 2, 4, view(places, rows));
-      Cuda::windows(stream.view(), layout.device().lengths, 3, 2, 2, 4, device_places.view(rows));
-      CHECK(device_places.values() == places);
+      Host::window_counts(host, layout.host().lengths, 3, 2, 2, 4, view(window_count, rows));
+      Cuda::window_counts(stream.view(), layout.device().lengths, 3, 2, 2, 4, device_counts.view(rows));
+      CHECK(device_counts.values() == window_count);
     }
 }

@@ -20,7 +20,7 @@ namespace {
 
 template <class Rule, class T>
 void check(Layout const& layout, Index width, int threads) {
-  using Towards = typename Rule::TowardsY;
+  using Towards = typename Rule::GradientY;
   ThreadPool pool(threads);
   memory::Stream<HostSpace> const stream(pool);
   auto const rows = layout.rows, slots = layout.slots;

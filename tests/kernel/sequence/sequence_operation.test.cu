@@ -19,7 +19,7 @@ template <class Rule, class T>
 void check(TwinLayout const& twin, Index width) {
   using Host = kernel::SequenceOperation<HostSpace>;
   using Cuda = kernel::SequenceOperation<CudaSpace>;
-  using Towards = typename Rule::TowardsY;
+  using Towards = typename Rule::GradientY;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
   memory::CudaStream const stream;

@@ -3,8 +3,8 @@
 
 #include <lockstep/core/thread_pool.hpp>
 
-#include "every_row_cases.hpp"
 #include "kernel/view.hpp"
+#include "strided_rows_cases.hpp"
 
 using namespace lockstep;
 using lockstep_test::view;
@@ -12,7 +12,7 @@ using lockstep_test::view;
 namespace {
 template <class T>
 struct HostBackend {
-  using Kernel = kernel::EveryRow<HostSpace>;
+  using Kernel = kernel::StridedRows<HostSpace>;
   ThreadPool pool{2};
 
   std::vector<T> forward(std::vector<T> const& x, Index rows, Index width, Index stride, Index first) {
@@ -32,5 +32,5 @@ struct HostBackend {
 
 TEST_CASE_TEMPLATE("every n-th row, and its gradient", T, float, double) {
   HostBackend<T> backend;
-  lockstep_test::every_row_cases<T>(backend);
+  lockstep_test::strided_rows_cases<T>(backend);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/kernel/sequence/strided_rows.cuh>
 
-#include "every_row_cases.hpp"
 #include "memory/device.hpp"
+#include "strided_rows_cases.hpp"
 
 using namespace lockstep;
 using lockstep_test::OnDevice;
@@ -10,7 +10,7 @@ using lockstep_test::OnDevice;
 namespace {
 template <class T>
 struct CudaBackend {
-  using Kernel = kernel::EveryRow<CudaSpace>;
+  using Kernel = kernel::StridedRows<CudaSpace>;
   memory::CudaStream stream;
 
   std::vector<T> forward(std::vector<T> const& x, Index rows, Index width, Index stride, Index first) {
@@ -28,7 +28,7 @@ struct CudaBackend {
 }  // namespace
 
 TEST_CASE_TEMPLATE("every n-th row on CUDA, and its gradient", T, float, double) {
-  if (!lockstep_test::has_gpu("kernel::EveryRow<CudaSpace>")) return;
+  if (!lockstep_test::has_gpu("kernel::StridedRows<CudaSpace>")) return;
   CudaBackend<T> backend;
-  lockstep_test::every_row_cases<T>(backend);
+  lockstep_test::strided_rows_cases<T>(backend);
 }

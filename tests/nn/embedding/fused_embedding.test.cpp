@@ -304,27 +304,27 @@ TEST_CASE("the plan of one of two columns finds its tokens among the others") {
 
 TEST_CASE("interleaved segments have a position for each step or for each token") {
   Ragged ragged(mixed);
-  for (auto counted : {nn::Counted::tokens, nn::Counted::steps}) {
-    nn::FusedEmbedding const embedding({.vocabulary = 11, .length = 18, .width = 6, .position_unit = counted});
+  for (auto unit : {nn::PositionUnit::tokens, nn::PositionUnit::steps}) {
+    nn::FusedEmbedding const embedding({.vocabulary = 11, .length = 18, .width = 6, .position_unit = unit});
     Trial<Doubled, float> trial(Doubled{{embedding, &ragged.column}, true});
     trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
     auto const y = trial.model.tokens(trial.context(), mixed).value;
     REQUIRE(y.extent == Extents<2>{34, 6});
     for (Index token = 0; token < 34; token += 2)
-      CHECK(std::equal(&y(token, 0), &y(token, 0) + 6, &y(token + 1, 0)) == (counted == nn::Counted::steps));
+      CHECK(std::equal(&y(token, 0), &y(token, 0) + 6, &y(token + 1, 0)) == (unit == nn::PositionUnit::steps));
   }
 }
 
 TEST_CASE("gradients of all inputs that can be assembled") {
   for (auto norm : {nn::Norm::none, nn::Norm::layer, nn::Norm::rms})
-    for (auto counted : {nn::Counted::tokens, nn::Counted::steps})
+    for (auto unit : {nn::PositionUnit::tokens, nn::PositionUnit::steps})
       for (double dropout : {0.0, 0.3}) {
         nn::FusedEmbedding::Options const options{.vocabulary = 11,
                                                   .length = 27,
                                                   .width = 6,
                                                   .dropout = dropout,
                                                   .types = 3,
-                                                  .position_unit = counted,
+                                                  .position_unit = unit,
                                                   .scale = 1.5,
                                                   .norm = norm};
         for (bool interleaved : {false, true}) {

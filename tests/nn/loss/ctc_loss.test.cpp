@@ -178,7 +178,7 @@ TEST_CASE("sequences too short for their labels are refused, or ignored") {
         "ctc_loss: row 1 of the batch has 3 labels, which need 4 tokens, including a blank between equal labels, and 3 "
         "tokens; let the model shorten sequences less, leave such samples out, or set CtcOptions::impossible");
   Trial<Model, double> with(Model(batch, 4, labels)),
-      without(Model(batch, 4, too_many, {.impossible = kernel::Impossible::leave_out}));
+      without(Model(batch, 4, too_many, {.impossible = kernel::ImpossibleAlignment::ignore}));
   with.step(batch);
   auto const loss = without.step(batch);
   CHECK(loss.weight == 5);

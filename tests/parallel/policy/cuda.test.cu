@@ -75,7 +75,7 @@ class Classifier {
     auto const logits = head_.forward(context, nn::mean_pool(context, x));
     if (context.recording() && logits.extent(0) > 0) {
       nn::Staging work(context);
-      kernel::Move<typename Context::Space>::run(context.stream(), work.read_real(logits.value).data,
+      kernel::Copy<typename Context::Space>::run(context.stream(), work.read_real(logits.value).data,
                                                  context.template value<1>(seen_).data, classes);
     }
     return logits;

@@ -26,7 +26,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// 2^-20 of it.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Attention<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, CudaSpace>;
 
@@ -39,9 +39,9 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
 
   /// The widest head whose queries and keys fit into a block's shared memory; without tensor cores, at most 64.
   template <class T>
-  static constexpr Index most_head_width = sizeof(T) == sizeof(double)  ? 32
-                                           : sizeof(T) == sizeof(float) ? 64
-                                                                        : 128;
+  static constexpr Index max_head_width = sizeof(T) == sizeof(double)  ? 32
+                                          : sizeof(T) == sizeof(float) ? 64
+                                                                       : 128;
 
   template <class T>
   [[nodiscard]] static Index forward_scratch(Stream, Inputs<T> const&) {
@@ -53,7 +53,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
            (per_query(in) * in.queries.length + (in.bias.data ? query_tiles(in) * in.distances() : 0));
   }
 
-  /// @throws ShapeError as on the host, and for a head wider than most_head_width
+  /// @throws ShapeError as on the host, and for a head wider than max_head_width
   template <class T>
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<Accumulate<T>, 2> log_sums,
                       View<Accumulate<T>, 1>) {
@@ -179,7 +179,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
             in.queries,
             in.keys,
             in.heads,
-            in.sharers,
+            in.query_heads_per_key_head,
             in.width(),
             in.key_width(),
             in.head_width(),
@@ -226,7 +226,7 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   static void with_shape(Inputs<T> const& in, Extents<2> out, F const& f) {
     in.check(out);
     auto const head_width = in.head_width();
-    auto const most = [&](Index widest) {
+    auto const require_at_most = [&](Index widest) {
       expect<ShapeError>(head_width <= widest, [&] {
         return "Attention: a head is " + std::to_string(head_width) + " channels wide, but CUDA supports at most " +
                std::to_string(widest) + "; use more heads";
@@ -234,15 +234,15 @@ struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
     };
     with_path<T>([&](auto on_tensor_cores) {
       if constexpr (decltype(on_tensor_cores)::value) {
-        most(most_head_width<T>);
-        if constexpr (most_head_width < T >> 64) {
+        require_at_most(max_head_width<T>);
+        if constexpr (max_head_width < T >> 64) {
           if (head_width > 64) return f(on_tensor_cores, Constant<128>{});
         }
         if (head_width > 32) return f(on_tensor_cores, Constant<64>{});
         f(on_tensor_cores, Constant<32>{});
       } else {
-        most(std::min<Index>(64, most_head_width<T>));
-        if constexpr (most_head_width < T >> 32) {
+        require_at_most(std::min<Index>(64, max_head_width<T>));
+        if constexpr (max_head_width < T >> 32) {
           if (head_width > 32) return f(on_tensor_cores, Constant<2>{});
         }
         f(on_tensor_cores, Constant<1>{});

@@ -26,7 +26,7 @@ struct Attention : detail::NotIncluded<Space> {};
 /// keeps only the logarithm of each query's sum. Memory thus grows linearly with the tokens, not with their square. The
 /// backward pass recomputes the probabilities.
 template <>
-struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
+struct Attention<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, HostSpace>;
 
@@ -56,8 +56,8 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   /// @shape out as query   @shape log_sums [rows * heads, queries.length]
   /// @shape memory [forward_scratch(stream, in)]
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
-  /// @throws ShapeError if `heads` does not divide the width, `sharers` does not divide the heads, or the shapes
-  /// disagree
+  /// @throws ShapeError if `heads` does not divide the width, `query_heads_per_key_head` does not divide the heads, or
+  /// the shapes disagree
   /// @source the definition (Vaswani et al. 2017; the bias: Raffel et al. 2020), in blocks of queries
   template <class T>
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1> memory) {
@@ -93,7 +93,7 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  static constexpr Index query_block = detail::rows_together;  // whole tiles of any height
+  static constexpr Index query_block = detail::row_block;  // whole tiles of any height
 
   struct Head {
     Index index;          // counts heads over all rows
@@ -102,7 +102,7 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     Index queries, keys;  // tokens of the row
     Index query, key;     // offset of its first element in query and out, and in key and value (null if empty)
     Index query_padding, key_padding;  // slots after the tokens
-    std::uint64_t place;               // dropout's key
+    std::uint64_t position;            // dropout's key
 
     /// Returns the number, within the sample, of the probability of query i and key 0.
     [[nodiscard]] std::uint64_t element(Index i) const noexcept {
@@ -113,7 +113,7 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   /// A thread's memory: operands packed for the widest tile, and the scores of a block of queries.
   template <class T>
   struct Scratch {
-    static constexpr Index most_columns = 64 / Index{sizeof(T)} * 2;
+    static constexpr Index max_columns = 64 / Index{sizeof(T)} * 2;
     Index stride, width;  // number of keys and head width, rounded up to whole tiles
     Index size;
     T *keys_across = nullptr, *values_across = nullptr;  // transposed, for products over the head's width
@@ -121,8 +121,8 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     T *p = nullptr, *ds = nullptr;  // [query_block, stride]
 
     explicit Scratch(Inputs<T> const& in)
-        : stride((in.keys.length + most_columns - 1) / most_columns * most_columns),
-          width((in.head_width() + most_columns - 1) / most_columns * most_columns),
+        : stride((in.keys.length + max_columns - 1) / max_columns * max_columns),
+          width((in.head_width() + max_columns - 1) / max_columns * max_columns),
           size(2 * stride * in.head_width() + in.keys.length * width + 2 * query_block * (width + stride)) {}
     Scratch(Inputs<T> const& in, T* memory) : Scratch(in) {
       Index const sizes[] = {stride * in.head_width(), stride * in.head_width(), in.keys.length * width,
@@ -141,7 +141,8 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     stream.pool().run(std::min(members, tasks), [&](Index member) {
       Scratch<T> const scratch(in, memory.data + member * Scratch<T>(in).size);
       for (Index task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;)
-        for (Index h = task * in.sharers; h < (task + 1) * in.sharers; ++h) f(head_of(in, h), scratch);
+        for (Index h = task * in.query_heads_per_key_head; h < (task + 1) * in.query_heads_per_key_head; ++h)
+          f(head_of(in, h), scratch);
     });
   }
 
@@ -151,19 +152,19 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
     auto const &q = in.queries, &k = in.keys;
     return {.index = h,
             .number = number,
-            .first = number % in.sharers == 0,
+            .first = number % in.query_heads_per_key_head == 0,
             .queries = q.tokens(row),
             .keys = k.tokens(row),
             .query = q.slots > 0 ? q.start(row) * in.width() + number * width : 0,
-            .key = k.slots > 0 ? k.start(row) * in.key_width() + number / in.sharers * width : 0,
+            .key = k.slots > 0 ? k.start(row) * in.key_width() + number / in.query_heads_per_key_head * width : 0,
             .query_padding = q.end(row) - q.start(row) - q.tokens(row),
             .key_padding = k.end(row) - k.start(row) - k.tokens(row),
-            .place = q.positions.data ? static_cast<std::uint64_t>(q.positions.data[row]) : 0};
+            .position = q.positions.data ? static_cast<std::uint64_t>(q.positions.data[row]) : 0};
   }
 
   /// Returns the number of keys that query i attends to.
   template <class T>
-  [[nodiscard]] static Index met(Inputs<T> const& in, Head const& head, Index i) noexcept {
+  [[nodiscard]] static Index visible_keys(Inputs<T> const& in, Head const& head, Index i) noexcept {
     return in.causal ? std::min(head.keys, i + 1) : head.keys;
   }
   /// Returns query i's bias for key 0, or null.
@@ -181,10 +182,10 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
       product.pack({in.value.data + head.key, key_width, 1}, head.keys, head_width, at.keys);
     }
     for (Index i = 0; i < head.queries; i += query_block) {
-      Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
+      Index const queries = std::min(query_block, head.queries - i), keys = visible_keys(in, head, i + queries - 1);
       multiply_scores(product, in, head, i, queries, keys, at);
       T reciprocals[query_block];
-      soften(in, head, i, queries, keys, at, log_sums, reciprocals);
+      softmax_numerators(in, head, i, queries, keys, at, log_sums, reciprocals);
       auto* const to = out + i * width;
       product.multiply(queries, head_width, keys, T{1}, {at.p, at.stride, 1}, at.keys, head.keys, T{0}, to, width);
       scale_rows(to, reciprocals, queries, head_width, width);
@@ -204,16 +205,17 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
       product.pack({key, key_width, 1}, head.keys, head_width, at.keys);
     }
     // The last queries attend to the most keys. Only the last block may overwrite the keys' gradients; all others add.
-    Index const most = head.queries > 0 ? met(in, head, head.queries - 1) : 0;
+    Index const maximum = head.queries > 0 ? visible_keys(in, head, head.queries - 1) : 0;
     Target<T> const targets[] = {to.key, to.value};  // nvcc cannot compile a loop over a list of dependent type
     for (auto const& target : targets)
       if (head.first && target.write == Write::overwrite)
-        zero(target.data + head.key + most * key_width, head.keys - most + head.key_padding, key_width, head_width);
+        zero(target.data + head.key + maximum * key_width, head.keys - maximum + head.key_padding, key_width,
+             head_width);
     if (to.query.write == Write::overwrite)
       zero(to.query.data + head.query + head.queries * width, head.query_padding, width, head_width);
     Index const last = (head.queries - 1) / query_block * query_block;
     for (Index i = last; i >= 0 && i < head.queries; i -= query_block) {
-      Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
+      Index const queries = std::min(query_block, head.queries - i), keys = visible_keys(in, head, i + queries - 1);
       auto const beta = [&](Target<T> target) {
         return head.first && i == last && target.write == Write::overwrite ? T{0} : T{1};
       };
@@ -244,19 +246,20 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   /// Replaces scores by the exponentials of their differences from the row's largest score, after dropout. Keys that a
   /// query does not attend to get zeros. Stores the inverse sums in `reciprocals`.
   template <class T>
-  static void soften(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys, Scratch<T> const& at,
-                     T* log_sums, T* reciprocals) {
+  static void softmax_numerators(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys,
+                                 Scratch<T> const& at, T* log_sums, T* reciprocals) {
     with_best_instructions([=, &in, &head, p = at.p, stride = at.stride](auto vectors) {
       T sums[query_block];
       // A row's exponentials need its largest score, so the largest scores of all rows are computed first.
       for (Index q = 0; q < queries; ++q)
-        log_sums[i + q] = detail::largest_score(vectors, p + q * stride, bias(in, head, i + q), met(in, head, i + q));
+        log_sums[i + q] =
+            detail::largest_score(vectors, p + q * stride, bias(in, head, i + q), visible_keys(in, head, i + q));
       for (Index q = 0; q < queries; ++q) {
         auto* const row = p + q * stride;
-        Index const here = met(in, head, i + q);
+        Index const here = visible_keys(in, head, i + q);
         sums[q] = detail::exponentials(vectors, row, log_sums[i + q], here);
-        if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
-        detail::clear_behind(row, here, keys);
+        if (in.mask.active()) detail::apply_dropout(in.mask, head.position, head.element(i + q), here, row, row);
+        detail::clear_after(row, here, keys);
       }
       // For all rows together, so that logarithms and divisions fill whole vectors.
       for (Index q = 0; q < queries; ++q) log_sums[i + q] += detail::log(sums[q]);
@@ -274,11 +277,11 @@ struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
         means[q] = detail::dot(vectors, out + (i + q) * width, dout + (i + q) * width, in.head_width());
       for (Index q = 0; q < queries; ++q) {
         auto *const row = p + q * stride, *const gradient = ds + q * stride;
-        Index const here = met(in, head, i + q);
+        Index const here = visible_keys(in, head, i + q);
         detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], means[q], here, in.mask,
-                                    head.place, head.element(i + q));
-        detail::clear_behind(row, here, keys);
-        detail::clear_behind(gradient, here, keys);
+                                    head.position, head.element(i + q));
+        detail::clear_after(row, here, keys);
+        detail::clear_after(gradient, here, keys);
         if (!dbias) continue;
         auto* const by_distance = dbias + in.queries.length - 1 - (i + q);
         for (Index j = 0; j < here; ++j) by_distance[j] += gradient[j];

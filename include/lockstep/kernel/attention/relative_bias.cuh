@@ -10,7 +10,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version with the host's functions, shapes and order of sums, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
 template <>
-struct RelativeBias<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct RelativeBias<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<Accumulate<T> const> table,
                       Matrix<T> bias) {

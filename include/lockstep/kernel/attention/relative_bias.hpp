@@ -14,7 +14,7 @@ template <class Space>
 struct RelativeBias : detail::NotIncluded<Space> {};
 
 template <>
-struct RelativeBias<HostSpace> : detail::OfSpace<HostSpace> {
+struct RelativeBias<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes bias[h, d] = table[bucket of distance first + d, h].
   /// @shape table [buckets.count, heads]   @shape bias [heads, distances]
   /// @determinism bitwise

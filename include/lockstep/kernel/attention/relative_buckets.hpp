@@ -32,10 +32,10 @@ struct RelativeBuckets {
     Index begin, end;
   };
   [[nodiscard]] constexpr Range range_of(Index bucket, Index first, Index distances) const noexcept {
-    Index const ahead = std::clamp<Index>(1 - first, 0, distances);  // the first key after the query
+    Index const after = std::clamp<Index>(1 - first, 0, distances);  // the first key after the query
     bool const upper = !causal && bucket >= count / 2;
     // Bucket numbers grow with the distance after the query, and fall up to the query.
-    Index const low = upper ? ahead : 0, high = upper || causal ? distances : ahead;
+    Index const low = upper ? after : 0, high = upper || causal ? distances : after;
     auto const first_that = [&](auto const& holds) {
       Index begin = low, end = high;
       while (begin < end) {

@@ -11,22 +11,22 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version with the host's functions and shapes, queued on the stream. For 16-bit activations, the table is float.
 /// One thread processes one angle of a token's head.
 template <>
-struct Rotary<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Rotary<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void fill(Stream stream, double base, Index first, Matrix<T> table) {
     auto const width = table.extent[1], half = width / 2;
     detail::for_elements("kernel::Rotary::fill", stream, table.extent[0] * half, [=] __device__(Index i) {
-      auto const place = i / half, j = i % half;
+      auto const position = i / half, j = i % half;
       auto const angle =
-          static_cast<double>(first + place) * pow(base, -2 * static_cast<double>(j) / static_cast<double>(width));
-      table.data[place * width + j] = static_cast<T>(cos(angle));
-      table.data[place * width + half + j] = static_cast<T>(sin(angle));
+          static_cast<double>(first + position) * pow(base, -2 * static_cast<double>(j) / static_cast<double>(width));
+      table.data[position * width + j] = static_cast<T>(cos(angle));
+      table.data[position * width + half + j] = static_cast<T>(sin(angle));
     });
   }
 
   template <class T>
-  static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<Accumulate<T> const> table, Turn turn,
-                  Matrix<T> x) {
+  static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<Accumulate<T> const> table,
+                  Rotation rotation, Matrix<T> x) {
     using Sum = Accumulate<T>;
     auto const width = table.extent[1], half = width / 2, all = x.extent[1], angles = all / 2;
     detail::for_elements("kernel::Rotary::run", stream, layout.slots * angles, [=] __device__(Index i) {
@@ -34,7 +34,7 @@ struct Rotary<CudaSpace> : detail::OfSpace<CudaSpace> {
       auto const* const cosines = table.data + (slot - layout.start(layout.row_of(slot))) * width;
       auto* const left = x.data + slot * all + head * width + j;
       auto const a = static_cast<Sum>(left[0]), b = static_cast<Sum>(left[half]), cosine = cosines[j],
-                 sine = turn == Turn::back ? -cosines[half + j] : cosines[half + j];
+                 sine = rotation == Rotation::inverse ? -cosines[half + j] : cosines[half + j];
       left[0] = static_cast<T>(a * cosine - b * sine);
       left[half] = static_cast<T>(b * cosine + a * sine);
     });

@@ -9,9 +9,11 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Direction of a rotation.
-enum class Turn {
-  forwards,  ///< for values
-  back,      ///< for gradients
+enum class Rotation {
+  forward,  ///< for values
+  inverse,  ///< for gradients
+  forwards [[deprecated("kernel::Rotation::forward")]] = forward,
+  back [[deprecated("kernel::Rotation::inverse")]] = inverse,
 };
 
 /// Rotary position embedding: rotates each head's queries and keys by angles proportional to the token's position in
@@ -20,29 +22,29 @@ template <class Space>
 struct Rotary : detail::NotIncluded<Space> {};
 
 template <>
-struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
+struct Rotary<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes table[p, j] = the cosine of the angle (first + p) base^(-2 j / width), and table[p, width / 2 + j] its
   /// sine.
-  /// @shape table [places, width], overwritten; width is the width of a head
+  /// @shape table [positions, width], overwritten; width is the width of a head
   template <class T>
   static void fill(Stream stream, double base, Index first, Matrix<T> table) {
     auto const width = table.extent[1];
-    stream.pool().for_ranges(table.extent[0], 16, [=](Index place, Index end) {
-      for (; place < end; ++place)
+    stream.pool().for_ranges(table.extent[0], 16, [=](Index position, Index end) {
+      for (; position < end; ++position)
         for (Index j = 0; j < width / 2; ++j) {
-          auto const angle = angle_of(base, first + place, j, width);
-          table(place, j) = static_cast<T>(std::cos(angle));
-          table(place, width / 2 + j) = static_cast<T>(std::sin(angle));
+          auto const angle = angle_of(base, first + position, j, width);
+          table(position, j) = static_cast<T>(std::cos(angle));
+          table(position, width / 2 + j) = static_cast<T>(std::sin(angle));
         }
     });
   }
 
   /// Rotates the pairs of channels j and j + width / 2 of each head by the table's angle for the token's position.
-  /// @shape table [layout.length, width]   @shape x [layout.slots, heads * width], changed in place
+  /// @shape table [layout.length, width]   @shape x [layout.slots, heads * width], changed in position
   /// @determinism bitwise, for any number of threads
   /// @source Su et al.: RoFormer (2021), with channels paired as in GPT-NeoX and Llama
   template <class T>
-  static void run(Stream stream, SequenceLayout<HostSpace> const& layout, Matrix<T const> table, Turn turn,
+  static void run(Stream stream, SequenceLayout<HostSpace> const& layout, Matrix<T const> table, Rotation rotation,
                   Matrix<T> x) {
     auto const width = table.extent[1], all = x.extent[1];
     stream.pool().for_ranges(layout.slots, 32, [=](Index slot, Index end) {
@@ -55,7 +57,7 @@ struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
             T* const __restrict left = x.data + at * all + head;
             T* const __restrict right = left + width / 2;
             for (Index j = 0; j < width / 2; ++j) {
-              T const a = left[j], b = right[j], sine = turn == Turn::back ? -sines[j] : sines[j];
+              T const a = left[j], b = right[j], sine = rotation == Rotation::inverse ? -sines[j] : sines[j];
               left[j] = a * cosines[j] - b * sine;
               right[j] = b * cosines[j] + a * sine;
             }
@@ -66,8 +68,8 @@ struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
   /// Returns the angle in radians.
-  [[nodiscard]] static double angle_of(double base, Index place, Index j, Index width) noexcept {
-    return static_cast<double>(place) * std::pow(base, -2 * static_cast<double>(j) / static_cast<double>(width));
+  [[nodiscard]] static double angle_of(double base, Index position, Index j, Index width) noexcept {
+    return static_cast<double>(position) * std::pow(base, -2 * static_cast<double>(j) / static_cast<double>(width));
   }
 };
 

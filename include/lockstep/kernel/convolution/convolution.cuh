@@ -9,7 +9,7 @@
 #include <lockstep/kernel/convolution/detail/convolution_depthwise.cuh>
 #include <lockstep/kernel/convolution/detail/long_product.cuh>
 #include <lockstep/kernel/copy/channels.cuh>
-#include <lockstep/kernel/detail/space_range.cuh>
+#include <lockstep/kernel/detail/spatial_range.cuh>
 #include <lockstep/kernel/elementwise/channel_bias.cuh>
 #include <lockstep/kernel/gemm/gemm.cuh>
 #if defined(LOCKSTEP_CUDNN)
@@ -43,10 +43,10 @@ template <class T>
 LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index inputs, Index rows, T const* x, T* patches) {
   auto const taps = s.taps();
   auto const result = s.result();
-  auto const places = elements(result);
-  for (auto at = grid_thread(); at < rows * places * inputs; at += grid_threads()) {
-    auto const input = at % inputs, place = at / inputs % places, row = at / inputs / places;
-    auto const to = place_at(result, place);
+  auto const positions = elements(result);
+  for (auto at = grid_thread(); at < rows * positions * inputs; at += grid_threads()) {
+    auto const input = at % inputs, position = at / inputs % positions, row = at / inputs / positions;
+    auto const to = position_at(result, position);
     auto const d0 = to[0] * s.stride[0] - s.padding[0], h0 = to[1] * s.stride[1] - s.padding[1],
                w0 = to[2] * s.stride[2] - s.padding[2];
     auto const* const sample = x + row * s.input_size() + input;
@@ -67,13 +67,13 @@ template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index inputs, Index rows, T const* patches, T* dx,
                                       Write write) {
   using Sum = Accumulate<T>;
-  auto const taps = s.taps(), from_places = s.input_places(), to_places = s.output_places();
-  for (auto at = grid_thread(); at < rows * from_places * inputs; at += grid_threads()) {
-    auto const input = at % inputs, place = at / inputs % from_places, row = at / inputs / from_places;
-    auto& to = dx[(row * from_places + place) * s.inputs + input];
+  auto const taps = s.taps(), from_positions = s.input_positions(), to_positions = s.output_positions();
+  for (auto at = grid_thread(); at < rows * from_positions * inputs; at += grid_threads()) {
+    auto const input = at % inputs, position = at / inputs % from_positions, row = at / inputs / from_positions;
+    auto& to = dx[(row * from_positions + position) * s.inputs + input];
     Sum sum = write == Write::add ? static_cast<Sum>(to) : Sum{0};
-    for_lookers(s, place, [&](Index output, Index tap) {
-      sum += static_cast<Sum>(patches[((row * to_places + output) * inputs + input) * taps + tap]);
+    for_outputs_reading(s, position, [&](Index output, Index tap) {
+      sum += static_cast<Sum>(patches[((row * to_positions + output) * inputs + input) * taps + tap]);
     });
     to = static_cast<T>(sum);
   }
@@ -89,7 +89,7 @@ LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index inputs, Index ro
 /// @determinism as for Gemm: only the shape determines which samples are processed together, and nothing is added
 /// atomically; bits from cuDNN are those of one version on one kind of GPU
 template <>
-struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Convolution<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Scratch = memory::Scratch<memory::CudaResource>;
   /// Plans that a caller keeps between calls for reuse. Not thread-safe.
 #if defined(LOCKSTEP_CUDNN)
@@ -128,7 +128,7 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
     work.for_parts([&](Part const& part) {
       Gemm<CudaSpace>::multiply<T>(stream, 1, work.slopes(stream, dy.data, part), Transpose::no,
                                    of_group(s, weight.data, part), Transpose::no, 0, work.of_patches(part));
-      detail::launch("kernel::Convolution::backward_data", stream, part.rows * s.input_places() * s.group_inputs(),
+      detail::launch("kernel::Convolution::backward_data", stream, part.rows * s.input_positions() * s.group_inputs(),
                      detail::sum_patches<T>, s, s.group_inputs(), part.rows, work.patches,
                      dx.data + first_input(s, part), write);
     });
@@ -147,10 +147,10 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
         multiply_patches<T>(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch);
     }
     if (!dbias.data) return;
-    auto const places = s.rows * s.output_places();
+    auto const positions = s.rows * s.output_positions();
     using Bias = ChannelBias<CudaSpace>;
-    auto* const partial = take<Accumulate<T>>(stream, scratch, Bias::partial_elements(places, s.outputs));
-    Bias::backward<T>(stream, matrix(dy.data, places, s.outputs), dbias, dbias_write, partial);
+    auto* const partial = take<Accumulate<T>>(stream, scratch, Bias::partial_elements(positions, s.outputs));
+    Bias::backward<T>(stream, matrix(dy.data, positions, s.outputs), dbias, dbias_write, partial);
   }
 
  private:
@@ -194,21 +194,21 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
 
     enum class Sums { whole, partial };
     Work(Stream stream, ConvolutionShape const& shape, Scratch& scratch, Sums sums = Sums::whole) : s(shape) {
-      auto const bytes = std::max<Index>(1, s.output_places() * length(s) * static_cast<Index>(sizeof(T)));
+      auto const bytes = std::max<Index>(1, s.output_positions() * length(s) * static_cast<Index>(sizeof(T)));
       together = std::min(s.rows, std::max<Index>(1, patch_bytes / bytes));
-      auto const places = together * s.output_places();
-      auto const of_patches = (places * length(s) + 127) / 128 * 128;  // aligns the group's outputs
-      auto const of_group = s.groups > 1 ? (places * s.group_outputs() + 127) / 128 * 128 : 0;
-      auto const product = weight_product(places);
+      auto const positions = together * s.output_positions();
+      auto const of_patches = (positions * length(s) + 127) / 128 * 128;  // aligns the group's outputs
+      auto const of_group = s.groups > 1 ? (positions * s.group_outputs() + 127) / 128 * 128 : 0;
+      auto const product = weight_product(positions);
       auto const partials = sums == Sums::partial && product.template is_long<T>() ? product.partial_elements() : 0;
       constexpr Index ratio = sizeof(Accumulate<T>) / sizeof(T);
       patches = take<T>(stream, scratch, of_patches + of_group + ratio * partials);
       group = patches + of_patches;
       if (partials > 0) partial = reinterpret_cast<Accumulate<T>*>(group + of_group);
     }
-    /// Returns the weight gradient of a group over `places` positions of y.
-    [[nodiscard]] detail::LongProduct weight_product(Index places) const noexcept {
-      return detail::LongProduct(s.group_outputs(), length(s), together * s.output_places()).first(places);
+    /// Returns the weight gradient of a group over `positions` positions of y.
+    [[nodiscard]] detail::LongProduct weight_product(Index positions) const noexcept {
+      return detail::LongProduct(s.group_outputs(), length(s), together * s.output_positions()).first(positions);
     }
     /// Calls f(part) for all samples and groups, in order.
     template <class F>
@@ -217,22 +217,22 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
         for (Index g = 0; g < s.groups; ++g) f(Part{first, std::min(together, s.rows - first), g});
     }
     [[nodiscard]] Matrix<T> of_patches(Part const& part) const noexcept {
-      return matrix(patches, part.rows * s.output_places(), length(s));
+      return matrix(patches, part.rows * s.output_positions(), length(s));
     }
     /// Returns a part's outputs with the channels of all groups.
     template <class U>
     [[nodiscard]] Matrix<U> all_outputs(U* y, Part const& part) const noexcept {
-      return matrix(y + part.first * s.output_size(), part.rows * s.output_places(), s.outputs);
+      return matrix(y + part.first * s.output_size(), part.rows * s.output_positions(), s.outputs);
     }
     /// Returns the matrix in which the part's outputs are computed.
     [[nodiscard]] Matrix<T> outputs(T* y, Part const& part) const noexcept {
       if (s.groups == 1) return all_outputs(y, part);
-      return matrix(group, part.rows * s.output_places(), s.group_outputs());
+      return matrix(group, part.rows * s.output_positions(), s.group_outputs());
     }
     /// Returns the gradient of the part's outputs, with the group's channels contiguous.
     [[nodiscard]] Matrix<T const> slopes(Stream stream, T const* dy, Part const& part) const {
       if (s.groups == 1) return all_outputs(dy, part);
-      auto const to = matrix(group, part.rows * s.output_places(), s.group_outputs());
+      auto const to = matrix(group, part.rows * s.output_positions(), s.group_outputs());
       Channels<CudaSpace>::take<T>(stream, all_outputs(dy, part), part.group * s.group_outputs(), to, Write::overwrite);
       return to;
     }
@@ -240,7 +240,7 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
 
   template <class T>
   static void gather(Stream stream, ConvolutionShape const& s, Part const& part, T const* x, T* patches) {
-    detail::launch("kernel::Convolution", stream, part.rows * s.output_places() * s.group_inputs(),
+    detail::launch("kernel::Convolution", stream, part.rows * s.output_positions() * s.group_inputs(),
                    detail::make_patches<T>, s, s.group_inputs(), part.rows, x + first_input(s, part), patches);
   }
   /// Computes dweight = dy^T times the patches of x.
@@ -255,7 +255,7 @@ struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
     work.for_parts([&](Part const& part) {
       bool const adds = part.first > 0 || write == Write::add;
       gather(stream, s, part, x, work.patches);
-      if (auto const product = work.weight_product(part.rows * s.output_places());
+      if (auto const product = work.weight_product(part.rows * s.output_positions());
           work.partial && product.template is_long<T>())
         return detail::multiply_long<T>(
             "kernel::Convolution::backward_weight", stream, product, work.slopes(stream, dy, part).data, work.patches,

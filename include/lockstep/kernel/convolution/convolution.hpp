@@ -27,7 +27,7 @@ struct Convolution : detail::NotIncluded<Space> {};
 
 /// Computes float with oneDNN if the target lockstep::onednn is linked, and with matrix products of patches otherwise.
 template <>
-struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
+struct Convolution<HostSpace> : detail::KernelTypes<HostSpace> {
   using Scratch = memory::Scratch<>;
 
  private:
@@ -49,15 +49,15 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
   class Plans {
    public:
     /// Largest number of plans: enough for two batch sizes, or for lengths that vary within a few steps.
-    static constexpr std::size_t most = 24;
+    static constexpr std::size_t capacity = 24;
 
     [[nodiscard]] Engine& find(ConvolutionShape const& shape, detail::ConvolutionPass pass, Index tile_rows) {
       for (auto& plan : plans_)
         if (plan.pass == pass && plan.shape == shape) return *plan.engine;
       auto engine = std::make_unique<Engine>(shape, pass, tile_rows);
-      bool const grows = plans_.size() < most;
+      bool const grows = plans_.size() < capacity;
       if (grows) plans_.push_back({});
-      auto& plan = grows ? plans_.back() : plans_[next_++ % most];
+      auto& plan = grows ? plans_.back() : plans_[next_++ % capacity];
       plan = {shape, pass, std::move(engine)};
       return *plan.engine;
     }
@@ -74,7 +74,7 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
 
   /// Largest number of tiles of samples. Only the shape determines the tiles, so that no bit depends on the number of
   /// threads.
-  static constexpr Index most_tiles = 16;
+  static constexpr Index max_tiles = 16;
 
   /// Computes y[r, p, o] = bias[o] + the sum of weight[o, i, k] x[r, p * stride + k * dilation - padding, i]. The sum
   /// is over taps k and the inputs i of o's group.
@@ -139,7 +139,7 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
       return;
     }
     scratch.rewind();
-    Tiles const tiles(shape.rows, places_per_sum / shape.output_places());
+    Tiles const tiles(shape.rows, positions_per_sum / shape.output_positions());
     auto& plan = plans.find(shape, detail::ConvolutionPass::weight, tiles.rows);
     auto const size = plan.weight_elements();
     auto* const sums = scratch.take_elements<T>(size * tiles.count);
@@ -151,7 +151,7 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
       plan.run(tile, rows, x.data + first * shape.input_size(), part, nullptr, sums + tile * size,
                work + tile * plan.tile_elements());
       if (dbias.data)
-        detail::sum_rows(part, shape.outputs, shape.outputs, rows * shape.output_places(),
+        detail::sum_rows(part, shape.outputs, shape.outputs, rows * shape.output_positions(),
                          bias_sums + tile * shape.outputs, Write::overwrite);
     });
     stream.pool().for_ranges(size, 8192, [=](Index begin, Index end) {
@@ -164,14 +164,14 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
  private:
   /// Least number of output positions per partial sum of the weight's gradient. With fewer, adding the sums would cost
   /// more than computing them.
-  static constexpr Index places_per_sum = 512;
+  static constexpr Index positions_per_sum = 512;
 
   /// Split of the samples into tiles.
   struct Tiles {
     Index all, rows, count;
     Tiles(Index samples, Index at_least) noexcept
         : all(samples),
-          rows(std::max({Index{1}, at_least, (samples + most_tiles - 1) / most_tiles})),
+          rows(std::max({Index{1}, at_least, (samples + max_tiles - 1) / max_tiles})),
           count((samples + rows - 1) / rows) {}
     [[nodiscard]] Index rows_of(Index tile) const noexcept { return std::min(rows, all - tile * rows); }
   };

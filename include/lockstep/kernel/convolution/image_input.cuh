@@ -18,8 +18,8 @@ namespace detail {
 /// Offset and factor of each channel.
 template <class T>
 struct ImageChannels {
-  static constexpr std::size_t most = 64;
-  std::array<T, most> offset{}, factor{};
+  static constexpr std::size_t capacity = 64;
+  std::array<T, capacity> offset{}, factor{};
 };
 
 }  // namespace detail
@@ -27,21 +27,21 @@ struct ImageChannels {
 /// CUDA version, bit-identical to the host's, queued on the stream. The channels' constants are arguments of the
 /// kernel.
 template <>
-struct ImageInput<CudaSpace> : detail::OfSpace<CudaSpace> {
-  static constexpr std::size_t most_channels = detail::ImageChannels<float>::most;
+struct ImageInput<CudaSpace> : detail::KernelTypes<CudaSpace> {
+  static constexpr std::size_t max_channels = detail::ImageChannels<float>::capacity;
 
   /// @shape table: not used on a device
   [[nodiscard]] static constexpr Index table_elements(Index) noexcept { return 0; }
 
-  /// @throws ShapeError for more than `most_channels` channels
+  /// @throws ShapeError for more than `max_channels` channels
   template <class T>
   static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,
                         std::span<double const> deviation, Matrix<T> y, Accumulate<T>*) {
     using Sum = Accumulate<T>;
     auto const channels = x.extent[1];
-    expect<ShapeError>(mean.size() <= most_channels, [&] {
+    expect<ShapeError>(mean.size() <= max_channels, [&] {
       return "ImageInput: " + std::to_string(mean.size()) + " channels, but CUDA supports at most " +
-             std::to_string(most_channels);
+             std::to_string(max_channels);
     });
     detail::ImageChannels<Sum> of;
     for (std::size_t c = 0; c < mean.size(); ++c) {
@@ -49,15 +49,15 @@ struct ImageInput<CudaSpace> : detail::OfSpace<CudaSpace> {
       of.factor[c] = static_cast<Sum>(1 / (255 * deviation[c]));
     }
     auto const name = "kernel::ImageInput";
-    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
-      detail::NumbersOf<T> values;
-      here.load_as(x.data, values);
-      auto c = static_cast<std::size_t>(here.first() % channels);
+    detail::for_vectorized<T>(name, stream, x.size(), [=] __device__(detail::WidestAccess<T> const& access) {
+      detail::AccessNumbers<T> values;
+      access.load_as(x.data, values);
+      auto c = static_cast<std::size_t>(access.first() % channels);
       for (auto& value : values) {
         value = (value - of.offset[c]) * of.factor[c];
         c = c + 1 < static_cast<std::size_t>(channels) ? c + 1 : 0;
       }
-      here.put(values, y.data);
+      access.put(values, y.data);
     });
   }
 };

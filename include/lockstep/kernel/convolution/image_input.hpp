@@ -14,12 +14,12 @@ template <class Space>
 struct ImageInput : detail::NotIncluded<Space> {};
 
 template <>
-struct ImageInput<HostSpace> : detail::OfSpace<HostSpace> {
+struct ImageInput<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Returns the number of elements that `normalize` needs for its table of the channels' constants.
   [[nodiscard]] static constexpr Index table_elements(Index channels) noexcept { return 2 * period(channels); }
 
   /// Computes y[i, c] = (x[i, c] / 255 - mean[c]) / deviation[c] in one pass.
-  /// @shape x, y [places, channels]   @shape mean, deviation [channels]   @shape table [table_elements(channels)]
+  /// @shape x, y [positions, channels]   @shape mean, deviation [channels]   @shape table [table_elements(channels)]
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,

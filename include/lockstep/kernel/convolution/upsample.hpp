@@ -22,17 +22,17 @@ struct UpsampleShape {
   [[nodiscard]] constexpr Index input_size() const noexcept { return elements(extent) * channels; }
   [[nodiscard]] constexpr Index output_size() const noexcept { return elements(result()) * channels; }
   /// Returns the position of x that a position of y copies.
-  [[nodiscard]] constexpr Index source(Index place) const noexcept {
+  [[nodiscard]] constexpr Index source(Index position) const noexcept {
     auto const to = result();
-    Index const d = place / (to[1] * to[2]), h = place / to[2] % to[1], w = place % to[2];
+    Index const d = position / (to[1] * to[2]), h = position / to[2] % to[1], w = position % to[2];
     return (d / factor[0] * extent[1] + h / factor[1]) * extent[2] + w / factor[2];
   }
   /// Calls f(position of y) for each copy of a position of x, in order.
   template <class F>
-  constexpr void for_copies(Index place, F const& f) const {
+  constexpr void for_copies(Index position, F const& f) const {
     auto const to = result();
-    Index const d = place / (extent[1] * extent[2]) * factor[0], h = place / extent[2] % extent[1] * factor[1],
-                w = place % extent[2] * factor[2];
+    Index const d = position / (extent[1] * extent[2]) * factor[0], h = position / extent[2] % extent[1] * factor[1],
+                w = position % extent[2] * factor[2];
     for (Index i = d; i < d + factor[0]; ++i)
       for (Index j = h; j < h + factor[1]; ++j)
         for (Index k = w; k < w + factor[2]; ++k) f((i * to[1] + j) * to[2] + k);
@@ -43,27 +43,27 @@ template <class Space>
 struct Upsample : detail::NotIncluded<Space> {};
 
 template <>
-struct Upsample<HostSpace> : detail::OfSpace<HostSpace> {
+struct Upsample<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = x at the nearest position.
   /// @shape x [rows, extent…, channels]   @shape y [rows, extent * factor…, channels], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void forward(Stream stream, UpsampleShape const& s, Vector<T const> x, Vector<T> y) {
-    auto const places = elements(s.result());
-    for_places(stream, s, places, [=](Index row, Index place) {
-      std::copy_n(x.data + row * s.input_size() + s.source(place) * s.channels, s.channels,
-                  y.data + (row * places + place) * s.channels);
+    auto const positions = elements(s.result());
+    for_positions(stream, s, positions, [=](Index row, Index position) {
+      std::copy_n(x.data + row * s.input_size() + s.source(position) * s.channels, s.channels,
+                  y.data + (row * positions + position) * s.channels);
     });
   }
 
   /// Computes dx = the sum of dy over the copies of each position of x, in order, or adds it to dx.
   template <class T>
   static void backward(Stream stream, UpsampleShape const& s, Vector<T const> dy, Vector<T> dx, Write write) {
-    auto const places = elements(s.extent);
-    for_places(stream, s, places, [=](Index row, Index place) {
-      auto* __restrict const to = dx.data + (row * places + place) * s.channels;
+    auto const positions = elements(s.extent);
+    for_positions(stream, s, positions, [=](Index row, Index position) {
+      auto* __restrict const to = dx.data + (row * positions + position) * s.channels;
       if (write == Write::overwrite) std::fill_n(to, s.channels, T{0});
-      s.for_copies(place, [=](Index copy) {
+      s.for_copies(position, [=](Index copy) {
         auto const* const from = dy.data + row * s.output_size() + copy * s.channels;
         for (Index c = 0; c < s.channels; ++c) to[c] += from[c];
       });
@@ -72,11 +72,11 @@ struct Upsample<HostSpace> : detail::OfSpace<HostSpace> {
 
  private:
   template <class F>
-  static void for_places(Stream stream, UpsampleShape const& s, Index places, F const& f) {
-    stream.pool().for_ranges(s.rows * places, std::max<Index>(1, 8192 / std::max<Index>(1, s.channels)),
+  static void for_positions(Stream stream, UpsampleShape const& s, Index positions, F const& f) {
+    stream.pool().for_ranges(s.rows * positions, std::max<Index>(1, 8192 / std::max<Index>(1, s.channels)),
                              [=](Index begin, Index end) {
                                with_best_instructions([=] {
-                                 for (Index i = begin; i < end; ++i) f(i / places, i % places);
+                                 for (Index i = begin; i < end; ++i) f(i / positions, i % positions);
                                });
                              });
   }

@@ -7,7 +7,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
-struct Channels<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Channels<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void put(Stream stream, Matrix<T const> x, Index first, Matrix<T> y) {
     detail::for_elements("kernel::Channels::put", stream, x.size(), [=] __device__(Index i) {

@@ -12,7 +12,7 @@ template <class Space>
 struct Channels : detail::NotIncluded<Space> {};
 
 template <>
-struct Channels<HostSpace> : detail::OfSpace<HostSpace> {
+struct Channels<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r, first + c] = x[r, c]; other columns stay unchanged.
   /// @shape x [rows, width]   @shape y [rows, at least first + width]
   /// @determinism bitwise, for any number of threads

@@ -10,14 +10,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version, bit-identical to the host's, queued on the stream.
 template <>
-struct Convert<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Convert<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T, class U>
   static void run(Stream stream, Vector<U const> x, Vector<T> to) {
     using Stored = Narrower<T, U>;
-    detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
+    detail::for_vectorized<Stored>(name, stream, x.size(), [=] __device__(detail::WidestAccess<Stored> const& access) {
       Numbers<Stored, Accumulate<T>> numbers;
-      here.load_as(x.data, numbers);
-      here.put(numbers, to.data);
+      access.load_as(x.data, numbers);
+      access.put(numbers, to.data);
     });
   }
 
@@ -25,21 +25,21 @@ struct Convert<CudaSpace> : detail::OfSpace<CudaSpace> {
   static void run(Stream stream, Vector<U const> x, Vector<T> to, Write write) {
     if (write == Write::overwrite) return run<T, U>(stream, x, to);
     using Stored = Narrower<T, U>;
-    detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
+    detail::for_vectorized<Stored>(name, stream, x.size(), [=] __device__(detail::WidestAccess<Stored> const& access) {
       Numbers<Stored, U> numbers;
-      here.load(x.data, numbers);
-      here.put(numbers, to.data, Write::add);
+      access.load(x.data, numbers);
+      access.put(numbers, to.data, Write::add);
     });
   }
 
   template <class T, class U>
   static void run_scaled(Stream stream, Vector<U const> x, U const* factor, Vector<T> to, Write write) {
     using Stored = Narrower<T, U>;
-    detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
+    detail::for_vectorized<Stored>(name, stream, x.size(), [=] __device__(detail::WidestAccess<Stored> const& access) {
       Numbers<Stored, U> numbers;
-      here.load(x.data, numbers);
-      for (auto& number : numbers) number = detail::product(*factor, number);
-      here.put(numbers, to.data, write);
+      access.load(x.data, numbers);
+      for (auto& number : numbers) number = detail::rounded_product(*factor, number);
+      access.put(numbers, to.data, write);
     });
   }
 
@@ -50,7 +50,7 @@ struct Convert<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class U>
   using Narrower = std::conditional_t<sizeof(T) <= sizeof(U), T, U>;
   template <class Stored, class Number>
-  using Numbers = typename detail::NeighboursOf<Stored>::template Values<Number>;
+  using Numbers = typename detail::WidestAccess<Stored>::template Values<Number>;
 };
 
 }}}  // namespace lockstep::kernel

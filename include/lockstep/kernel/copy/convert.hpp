@@ -13,7 +13,7 @@ template <class Space>
 struct Convert : detail::NotIncluded<Space> {};
 
 template <>
-struct Convert<HostSpace> : detail::OfSpace<HostSpace> {
+struct Convert<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = x[i].
   /// @shape x, to [n]
   /// @determinism bitwise, for any number of threads

@@ -10,14 +10,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Buffer for copies between overlapping ranges; grows to the largest copy.
-struct MoveMemory {
+struct CopyBuffer {
   memory::Block block;
 };
 
 }  // namespace detail
 
 template <>
-struct Move<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Copy<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, queued on the stream.
   template <class T>
   static void run(Stream stream, T const* from, T* to, Index count) {
@@ -29,7 +29,7 @@ struct Move<CudaSpace> : detail::OfSpace<CudaSpace> {
     };
     auto const a = reinterpret_cast<std::uintptr_t>(from), b = reinterpret_cast<std::uintptr_t>(to);
     if (a + bytes <= b || b + bytes <= a) return copy(to, from);
-    auto& waiting = stream.persistent<detail::MoveMemory>().block;
+    auto& waiting = stream.persistent<detail::CopyBuffer>().block;
     if (waiting.bytes() < bytes) {
       stream.synchronize();  // the old block may be in use
       memory::CudaResource{}.allocate(bytes).swap(waiting);

@@ -10,10 +10,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Copies within one space.
 template <class Space>
-struct Move : detail::NotIncluded<Space> {};
+struct Copy : detail::NotIncluded<Space> {};
 
 template <>
-struct Move<HostSpace> : detail::OfSpace<HostSpace> {
+struct Copy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = from[i] for i < count, from the values before the call; the two may overlap.
   template <class T>
   static void run(Stream, T const* from, T* to, Index count) {

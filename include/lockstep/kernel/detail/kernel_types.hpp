@@ -13,7 +13,7 @@ struct NotIncluded {
 
 /// Types of the arguments of a space's kernels: the stream, and views of the data.
 template <class Space>
-struct OfSpace {
+struct KernelTypes {
   using Stream = memory::Stream<Space>;
   template <class T>
   using Vector = TensorView<T, 1, Space>;

@@ -43,11 +43,11 @@ template <class V>
   __builtin_memset(&to, 0, sizeof to);
 }
 
-enum class Fold { sum, largest };
+enum class Reduction { sum, largest };
 
-template <Fold fold, class V>
-[[gnu::always_inline]] inline void fold_into(V& to, V const& x) noexcept {
-  if constexpr (fold == Fold::sum) {
+template <Reduction reduction, class V>
+[[gnu::always_inline]] inline void reduce_into(V& to, V const& x) noexcept {
+  if constexpr (reduction == Reduction::sum) {
     to += x;
   } else {
     to = x > to ? x : to;
@@ -70,27 +70,27 @@ template <class Vector, class Half, int... lane>
 
 /// Reduces `bytes` bytes of lanes to one, by halves. Stays in registers: the reduction of a row is on the critical
 /// path, and a detour through memory would dominate it.
-template <class T, Fold fold, std::size_t bytes, class Vector>
-[[nodiscard, gnu::always_inline]] inline T folded(Vector const& lanes) noexcept {
+template <class T, Reduction reduction, std::size_t bytes, class Vector>
+[[nodiscard, gnu::always_inline]] inline T reduced(Vector const& lanes) noexcept {
   if constexpr (bytes == sizeof(T)) {
     return lanes[0];
   } else {
     typedef T Half __attribute__((vector_size(bytes / 2)));
     Half low, high;
     halve(lanes, low, high, std::make_integer_sequence<int, static_cast<int>(bytes / sizeof(T) / 2)>{});
-    fold_into<fold>(low, high);
-    return folded<T, fold, bytes / 2>(low);
+    reduce_into<reduction>(low, high);
+    return reduced<T, reduction, bytes / 2>(low);
   }
 }
 
 /// Reduces the 64 bytes of lanes to one, by halves. Lane i combines with lane i + 8, then with i + 4, and so on.
-template <class T, Fold fold, std::size_t values, class Vector>
-[[nodiscard, gnu::always_inline]] inline T folded(Vector (&lanes)[values]) noexcept {
+template <class T, Reduction reduction, std::size_t values, class Vector>
+[[nodiscard, gnu::always_inline]] inline T reduced(Vector (&lanes)[values]) noexcept {
 #pragma GCC unroll 2
   for (std::size_t half = values / 2; half > 0; half /= 2)
 #pragma GCC unroll 2
-    for (std::size_t v = 0; v < half; ++v) fold_into<fold>(lanes[v], lanes[v + half]);
-  return folded<T, fold, sizeof(Vector)>(lanes[0]);
+    for (std::size_t v = 0; v < half; ++v) reduce_into<reduction>(lanes[v], lanes[v + half]);
+  return reduced<T, reduction, sizeof(Vector)>(lanes[0]);
 }
 
 /// Calls f(row, count) for the rows from `begin` to `end`, where `count` is a std::integral_constant: the rows of this
@@ -108,7 +108,8 @@ template <std::size_t bytes, class F>
 /// Computes totals[r] = the sum over i < count of what term(x, r, i) stores in x: first by lanes, then over the lanes.
 /// x is a T, or the lanes from i on.
 template <std::size_t rows, std::size_t bytes, class T, class Term>
-[[gnu::always_inline]] inline void sum_up(Vectors<bytes>, T (&totals)[rows], Index count, Term const& term) noexcept {
+[[gnu::always_inline]] inline void sum_terms(Vectors<bytes>, T (&totals)[rows], Index count,
+                                             Term const& term) noexcept {
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
   Lanes<T, bytes> sums[rows][64 / bytes]{}, next;
   Index i = 0;
@@ -123,16 +124,19 @@ template <std::size_t rows, std::size_t bytes, class T, class Term>
     }
   }
 #pragma GCC unroll 4
-  for (std::size_t r = 0; r < rows; ++r) totals[r] = folded<T, Fold::sum>(sums[r]);
+  for (std::size_t r = 0; r < rows; ++r) totals[r] = reduced<T, Reduction::sum>(sums[r]);
   for (T x; i < count; ++i)
-    for (std::size_t r = 0; r < rows; ++r) term(x, r, i), totals[r] += x;
+    for (std::size_t r = 0; r < rows; ++r) {
+      term(x, r, i);
+      totals[r] += x;
+    }
 }
 
 /// Returns the sum over i of x[i].
 template <std::size_t bytes, class T>
 [[nodiscard, gnu::always_inline]] inline T sum(Vectors<bytes> vectors, T const* x, Index count) noexcept {
   T total[1];
-  sum_up(
+  sum_terms(
       vectors, total,
       count, [=](auto& next, std::size_t, Index i) __attribute__((always_inline)) { load(next, x + i); });
   return total[0];
@@ -142,7 +146,7 @@ template <std::size_t bytes, class T>
 template <std::size_t bytes, class T>
 [[nodiscard, gnu::always_inline]] inline T dot(Vectors<bytes> vectors, T const* x, T const* y, Index count) noexcept {
   T total[1];
-  sum_up(
+  sum_terms(
       vectors, total, count, [=](auto& next, std::size_t, Index i) __attribute__((always_inline)) {
         auto other = next;
         load(next, x + i);
@@ -156,22 +160,22 @@ template <std::size_t bytes, class T>
 template <std::size_t bytes, class T>
 [[nodiscard, gnu::always_inline]] inline T largest(Vectors<bytes>, T const* x, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
-  T most = -std::numeric_limits<T>::infinity();
+  T maximum = -std::numeric_limits<T>::infinity();
   Index i = 0;
   if (count >= lanes) {
-    Lanes<T, bytes> mosts[64 / bytes], next;
-    __builtin_memcpy(mosts, x, sizeof mosts);
+    Lanes<T, bytes> maxima[64 / bytes], next;
+    __builtin_memcpy(maxima, x, sizeof maxima);
     for (i = lanes; i + lanes <= count; i += lanes) {
 #pragma GCC unroll 4
       for (Index p = 0; p < lanes; p += each) {
         load(next, x + i + p);
-        fold_into<Fold::largest>(mosts[p / each], next);
+        reduce_into<Reduction::largest>(maxima[p / each], next);
       }
     }
-    most = folded<T, Fold::largest>(mosts);
+    maximum = reduced<T, Reduction::largest>(maxima);
   }
-  for (; i < count; ++i) most = x[i] > most ? x[i] : most;
-  return most;
+  for (; i < count; ++i) maximum = x[i] > maximum ? x[i] : maximum;
+  return maximum;
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -14,16 +14,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Returns the number of element groups in a row that share a block of random bits: 8 elements each.
 [[nodiscard]] constexpr Index mask_groups(Index width) noexcept { return (width + 7) / 8; }
-/// Returns the number of groups in a row for a vectorized access of type `Here`.
-template <class Here>
+/// Returns the number of groups in a row for a vectorized access of type `Access`.
+template <class Access>
 [[nodiscard]] constexpr Index groups_of(Index width) noexcept {
-  return (width + Here::size - 1) / Here::size;
+  return (width + Access::size - 1) / Access::size;
 }
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Adjacent elements that share a block of random bits.
-using MaskedNeighbours = Neighbours<8>;
+using DropoutAccess = VectorizedAccess<8>;
 
 /// A DropoutMask evaluated by one thread, element by element. Computes each block of random bits once.
 class MaskBits {
@@ -56,11 +56,11 @@ class MaskBits {
 /// Calls f(the type of a thread's vectorized access). With dropout, a thread processes the elements of one block of
 /// random bits. Otherwise it processes as many as one access writes, so that a warp's elements are contiguous.
 template <class T, class F>
-void with_neighbours(DropoutMask const& mask, F const& f) {
+void with_access(DropoutMask const& mask, F const& f) {
   if (mask.active())
-    f(std::type_identity<MaskedNeighbours>{});
+    f(std::type_identity<DropoutAccess>{});
   else
-    f(std::type_identity<NeighboursOf<T>>{});
+    f(std::type_identity<WidestAccess<T>>{});
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -22,13 +22,13 @@ template <std::size_t rows, std::size_t bytes, class T>
                                                    RowMoments<T> (&moments)[rows]) noexcept {
   auto const count = static_cast<T>(width);
   T sums[rows], means[rows];
-  sum_up(
+  sum_terms(
       vectors, sums, width, [=](auto& next, std::size_t row, Index c) __attribute__((always_inline)) {
         load(next, x + static_cast<Index>(row) * width + c);
       });
 #pragma GCC unroll 4
   for (std::size_t row = 0; row < rows; ++row) means[row] = sums[row] / count;
-  sum_up(
+  sum_terms(
       vectors, sums, width, [ =, &means ](auto& next, std::size_t row, Index c) __attribute__((always_inline)) {
         load(next, x + static_cast<Index>(row) * width + c);
         __builtin_prefetch(x + static_cast<Index>(rows + row) * width + c);
@@ -117,7 +117,7 @@ template <std::size_t bytes, class T>
       store(dbias + c + p, s);
     }
   }
-  RowMeans<T> sums{folded<T, Fold::sum>(gradients), folded<T, Fold::sum>(projections)};
+  RowMeans<T> sums{reduced<T, Reduction::sum>(gradients), reduced<T, Reduction::sum>(projections)};
   for (; c < width; ++c) {
     T const g = dy[c] * weight[c], normalized = (row[c] - mean) * reciprocal;
     sums.gradient += g;

@@ -138,7 +138,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
                       ColumnTarget<Accumulate<T>> to_first, ColumnTarget<Accumulate<T>> to_second,
                       ColumnTarget<Accumulate<T>> to_third) {
   using Sum = Accumulate<T>;
-  constexpr int size = most_neighbours<T>, at_once = 8;
+  constexpr int size = elements_per_access<T>, at_once = 8;
   __shared__ Sum shared[warps_per_block][warp * size];
   auto const columns = Index{lanes} * size, tiles = (width + columns - 1) / columns;
   auto const chunk = Index{blockIdx.x} / tiles, tile = Index{blockIdx.x} % tiles * columns;
@@ -154,11 +154,11 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
     RowStart<T> parts[at_once];
     all_rows.find(matrix * rows + row, step, matrix * rows + end - 1, parts);
     for_constants<at_once>([&](auto i) {
-      auto const there = row + i * step < end ? parts[i].end - first : Index{0};
+      auto const valid = row + i * step < end ? parts[i].end - first : Index{0};
       if constexpr (wide) {
-        loaded[i] = there > 0 ? *reinterpret_cast<uint4 const*>(parts[i].data + first) : uint4{};
+        loaded[i] = valid > 0 ? *reinterpret_cast<uint4 const*>(parts[i].data + first) : uint4{};
       } else {
-        for (int j = 0; j < size; ++j) elements[j] = j < there ? parts[i].data[first + j] : T{};
+        for (int j = 0; j < size; ++j) elements[j] = j < valid ? parts[i].data[first + j] : T{};
         std::memcpy(&loaded[i], elements, sizeof elements);
       }
     });
@@ -218,7 +218,7 @@ void sum_row_starts(char const* name, memory::Stream<CudaSpace> stream, Index ro
                     bool wide, Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
                     ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
   static_assert(lists >= 1 && lists <= 3, "sum_row_starts has at most three targets");
-  constexpr Index size = most_neighbours<T>;
+  constexpr Index size = elements_per_access<T>;
   if (width == 0) return;
   auto const groups = std::bit_ceil(static_cast<std::uint64_t>((width + size - 1) / size));
   auto const lanes = std::min<Index>(warp, static_cast<Index>(groups));
@@ -236,7 +236,8 @@ template <class T, std::size_t matrices = 1>
 void sum_matrix_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
                         Accumulate<T>* partial, ColumnTarget<Accumulate<T>> first,
                         ColumnTarget<Accumulate<T>> second = {}, ColumnTarget<Accumulate<T>> third = {}) {
-  bool const wide = width % most_neighbours<T> == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access == 0;
+  bool const wide =
+      width % elements_per_access<T> == 0 && reinterpret_cast<std::uintptr_t>(x) % widest_access_bytes == 0;
   sum_row_starts<T, matrices>(name, stream, rows, width, MatrixRows<T>{x, width}, wide, partial, first, second, third);
 }
 

@@ -19,7 +19,7 @@ LOCKSTEP_CUDA_KERNEL void sum_of_tokens(SequenceLayout<CudaSpace> layout, Index 
   Sum sum = 0;
   if (channel < width)
     for (auto slot = first + Index{threadIdx.x} / warp; slot < end; slot += warps_per_block)
-      sum = sum_apart(sum, term(slot * width + channel));
+      sum = rounded_sum(sum, term(slot * width + channel));
   sum = sum_of_column(sum);
   if (threadIdx.x < warp && channel < width) put(row, row * width + channel, sum);
 }

@@ -18,7 +18,7 @@ struct WarpTeam {
   [[nodiscard]] static __device__ Index member() noexcept { return lane(); }
   /// Waits until all threads arrive and their earlier memory accesses are visible. Sums exchange registers and do not
   /// order memory.
-  static __device__ void meet() noexcept { __syncwarp(); }
+  static __device__ void synchronize() noexcept { __syncwarp(); }
   template <class T>
   [[nodiscard]] static __device__ T sum(T value) noexcept {
     return warp_sum(value);
@@ -38,7 +38,7 @@ struct TeamOfBlock {
   [[nodiscard]] static __device__ Index first() noexcept { return blockIdx.x; }
   [[nodiscard]] static __device__ Index count() noexcept { return gridDim.x; }
   [[nodiscard]] static __device__ Index member() noexcept { return threadIdx.x; }
-  static __device__ void meet() noexcept { __syncthreads(); }
+  static __device__ void synchronize() noexcept { __syncthreads(); }
   template <class T>
   [[nodiscard]] static __device__ T sum(T value) noexcept {
     return combine(warp_sum(value), [](T a, T b) { return a + b; });
@@ -69,8 +69,8 @@ using BlockTeam = TeamOfBlock<threads_per_block>;
 template <class Team, class... Parameters, class... Arguments>
 void launch_teams(char const* name, memory::Stream<CudaSpace> stream, Index rows, void (*kernel)(Parameters...),
                   Arguments const&... arguments) {
-  constexpr Index in_a_block = Index{Team::block} / Team::size, most_blocks = Index{1} << 20;
-  auto const blocks = std::min((rows + in_a_block - 1) / in_a_block, most_blocks);
+  constexpr Index in_a_block = Index{Team::block} / Team::size, max_blocks = Index{1} << 20;
+  auto const blocks = std::min((rows + in_a_block - 1) / in_a_block, max_blocks);
   launch_grid(name, stream, static_cast<unsigned>(blocks), Team::block, kernel, arguments...);
 }
 

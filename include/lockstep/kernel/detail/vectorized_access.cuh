@@ -16,29 +16,29 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Largest number of bytes of one thread's access: a device's widest load and store.
-inline constexpr std::size_t widest_access = 16;
+inline constexpr std::size_t widest_access_bytes = 16;
 
 /// Number of adjacent elements of this type in the widest access.
 template <class T>
-inline constexpr int most_neighbours = static_cast<int>(widest_access / sizeof(T));
+inline constexpr int elements_per_access = static_cast<int>(widest_access_bytes / sizeof(T));
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Adjacent elements of one thread. The last thread of a row or vector may have fewer. Reads and writes any tensors
 /// with the same layout, with accesses as wide as type and address allow.
 template <int count>
-class Neighbours {
+class VectorizedAccess {
  public:
   static constexpr int size = count;
   template <class T>
   using Values = T[static_cast<std::size_t>(count)];
 
   /// Elements from `first` on, of `end` in all.
-  __device__ Neighbours(Index first, Index end) noexcept
-      : first_(first), there_(static_cast<int>(min(Index{count}, end - first))) {}
+  __device__ VectorizedAccess(Index first, Index end) noexcept
+      : first_(first), valid_(static_cast<int>(min(Index{count}, end - first))) {}
 
   [[nodiscard]] __device__ Index first() const noexcept { return first_; }
-  [[nodiscard]] __device__ bool has(int j) const noexcept { return j < there_; }
+  [[nodiscard]] __device__ bool has(int j) const noexcept { return j < valid_; }
 
   /// Computes x[j] = from[first + j], or zero after the end.
   template <class T>
@@ -86,7 +86,7 @@ class Neighbours {
     Values<T> stored;
     if (write == Write::add) load(to, stored);
     for (int j = 0; j < count; ++j)
-      stored[j] = static_cast<T>(write == Write::add ? sum_apart(static_cast<Number>(stored[j]), x[j]) : x[j]);
+      stored[j] = static_cast<T>(write == Write::add ? rounded_sum(static_cast<Number>(stored[j]), x[j]) : x[j]);
     store(stored, to);
   }
 
@@ -102,14 +102,15 @@ class Neighbours {
  private:
   /// Bytes of one access.
   template <class T>
-  static constexpr std::size_t access = sizeof(Values<T>) < widest_access ? sizeof(Values<T>) : widest_access;
+  static constexpr std::size_t access = sizeof(Values<T>) < widest_access_bytes ? sizeof(Values<T>)
+                                                                                : widest_access_bytes;
 
   /// Loads all elements. Accesses of the widest size use a type of the device's own. nvcc splits other copies into
   /// single elements when it merges them with the loop for a row's end.
   template <class T>
   static __device__ void load_all(T const* at, Values<T>& x) noexcept {
     if constexpr (access<T> == sizeof(uint4)) {
-      for (int j = 0; j < count; j += most_neighbours<T>) {
+      for (int j = 0; j < count; j += elements_per_access<T>) {
         uint4 const piece = *reinterpret_cast<uint4 const*>(at + j);
         std::memcpy(static_cast<void*>(x + j), &piece, sizeof piece);
       }
@@ -120,7 +121,7 @@ class Neighbours {
   template <class T>
   static __device__ void store_all(Values<T> const& x, T* at) noexcept {
     if constexpr (access<T> == sizeof(uint4)) {
-      for (int j = 0; j < count; j += most_neighbours<T>) {
+      for (int j = 0; j < count; j += elements_per_access<T>) {
         uint4 piece;
         std::memcpy(&piece, x + j, sizeof piece);
         __stwb(reinterpret_cast<uint4*>(at + j), piece);
@@ -131,11 +132,11 @@ class Neighbours {
   }
   template <class T>
   [[nodiscard]] __device__ bool is_wide(T const* at) const noexcept {
-    return there_ == count && reinterpret_cast<std::uintptr_t>(at) % access<T> == 0;
+    return valid_ == count && reinterpret_cast<std::uintptr_t>(at) % access<T> == 0;
   }
 
   Index first_;
-  int there_;
+  int valid_;
 };
 
 /// Calls f(0), ..., f(count - 1), where each argument is a constant of its own type, so that arrays indexed by it stay
@@ -148,24 +149,24 @@ __device__ void for_constants(F const& f) {
 
 /// Calls f(group) for each group of `count` adjacent elements among `size`, one thread each.
 template <int count, class F>
-LOCKSTEP_CUDA_KERNEL void run_neighbours(Index size, F f) {
+LOCKSTEP_CUDA_KERNEL void run_vectorized(Index size, F f) {
   for (auto first = grid_thread() * count; first < size; first += grid_threads() * count)
-    f(Neighbours<count>(first, size));
+    f(VectorizedAccess<count>(first, size));
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// As many adjacent elements of this type as one access holds, and their values in the type of the computation.
 template <class T>
-using NeighboursOf = Neighbours<most_neighbours<T>>;
+using WidestAccess = VectorizedAccess<elements_per_access<T>>;
 template <class T>
-using NumbersOf = typename NeighboursOf<T>::template Values<Accumulate<T>>;
+using AccessNumbers = typename WidestAccess<T>::template Values<Accumulate<T>>;
 
-/// Queues f(NeighboursOf<T>) for all of a vector of `size` elements of type T, one thread each.
+/// Queues f(WidestAccess<T>) for all of a vector of `size` elements of type T, one thread each.
 template <class T, class F>
-void for_neighbours(char const* name, memory::Stream<CudaSpace> stream, Index size, F const& f) {
-  constexpr int count = most_neighbours<T>;
-  launch(name, stream, (size + count - 1) / count, run_neighbours<count, F>, size, f);
+void for_vectorized(char const* name, memory::Stream<CudaSpace> stream, Index size, F const& f) {
+  constexpr int count = elements_per_access<T>;
+  launch(name, stream, (size + count - 1) / count, run_vectorized<count, F>, size, f);
 }
 
 }}}  // namespace lockstep::kernel::detail

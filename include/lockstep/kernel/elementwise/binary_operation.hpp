@@ -9,8 +9,8 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Returns the first of two numbers: the gradient of a summand, from dz and the other operand.
-struct First {
-  static constexpr char const* name = "kernel::First";
+struct FirstOperand {
+  static constexpr char const* name = "kernel::FirstOperand";
   static constexpr bool reads_second = false;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
@@ -18,8 +18,8 @@ struct First {
   }
 };
 /// Returns the first number negated: the gradient of a subtrahend.
-struct Negated {
-  static constexpr char const* name = "kernel::Negated";
+struct NegatedOperand {
+  static constexpr char const* name = "kernel::NegatedOperand";
   static constexpr bool reads_second = false;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
@@ -27,12 +27,12 @@ struct Negated {
   }
 };
 
-/// Rules of BinaryOperation: function objects z(x, y) for the host and devices. TowardsX(dz, y) is the gradient of x,
-/// and TowardsY(dz, x) is the gradient of y.
+/// Rules of BinaryOperation: function objects z(x, y) for the host and devices. GradientX(dz, y) is the gradient of x,
+/// and GradientY(dz, x) is the gradient of y.
 struct Plus {
   static constexpr char const* name = "kernel::Plus";
-  using TowardsX = First;
-  using TowardsY = First;
+  using GradientX = FirstOperand;
+  using GradientY = FirstOperand;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
     return x + y;
@@ -40,8 +40,8 @@ struct Plus {
 };
 struct Minus {
   static constexpr char const* name = "kernel::Minus";
-  using TowardsX = First;
-  using TowardsY = Negated;
+  using GradientX = FirstOperand;
+  using GradientY = NegatedOperand;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
     return x - y;
@@ -50,8 +50,8 @@ struct Minus {
 struct Times {
   static constexpr char const* name = "kernel::Times";
   static constexpr bool reads_second = true;
-  using TowardsX = Times;
-  using TowardsY = Times;
+  using GradientX = Times;
+  using GradientY = Times;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
     return x * y;
@@ -63,7 +63,7 @@ template <class Space>
 struct BinaryOperation : detail::NotIncluded<Space> {};
 
 template <>
-struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
+struct BinaryOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z = rule(x, y).
   /// @shape x, y, z [n]; z may be x or y
   /// @determinism bitwise, for any number of threads
@@ -78,7 +78,7 @@ struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
     });
   }
 
-  /// Computes dx = rule(dz, y), or adds it to dx, for the TowardsX of the forward rule. For its TowardsY, pass x as y
+  /// Computes dx = rule(dz, y), or adds it to dx, for the GradientX of the forward rule. For its GradientY, pass x as y
   /// and dy as dx. y may be null if the rule does not read its second argument.
   /// @shape dz, y, dx [n]
   template <class Rule, class T>

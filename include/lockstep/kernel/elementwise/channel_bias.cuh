@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// chunks, and is float for 16-bit activations.
 /// @determinism bitwise
 template <>
-struct ChannelBias<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct ChannelBias<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Vector<T const> bias, Matrix<T> y) {
     using Sum = Accumulate<T>;

@@ -14,7 +14,7 @@ template <class Space>
 struct ChannelBias : detail::NotIncluded<Space> {};
 
 template <>
-struct ChannelBias<HostSpace> : detail::OfSpace<HostSpace> {
+struct ChannelBias<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y += bias in each row.
   /// @shape bias [channels]   @shape y [rows, channels]
   /// @determinism bitwise, for any number of threads

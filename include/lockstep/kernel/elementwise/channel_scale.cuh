@@ -13,20 +13,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; gradients of factors differ from
 /// the host's by rounding
 template <>
-struct ChannelScale<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct ChannelScale<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void run(Stream stream, Vector<Accumulate<T> const> factors, Matrix<T const> x, Matrix<T> y, Write write) {
     auto const channels = y.extent[1];
-    detail::for_neighbours<T>("kernel::ChannelScale::run", stream, y.size(),
-                              [=] __device__(detail::NeighboursOf<T> const& here) {
-                                detail::NumbersOf<T> values;
-                                here.load_as(x.data, values);
-                                auto c = here.first() % channels;
+    detail::for_vectorized<T>("kernel::ChannelScale::run", stream, y.size(),
+                              [=] __device__(detail::WidestAccess<T> const& access) {
+                                detail::AccessNumbers<T> values;
+                                access.load_as(x.data, values);
+                                auto c = access.first() % channels;
                                 for (auto& value : values) {
-                                  value = detail::product(value, factors.data[c]);
+                                  value = detail::rounded_product(value, factors.data[c]);
                                   c = c + 1 < channels ? c + 1 : 0;
                                 }
-                                here.put(values, y.data, write);
+                                access.put(values, y.data, write);
                               });
   }
 

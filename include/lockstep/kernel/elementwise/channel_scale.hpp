@@ -16,7 +16,7 @@ template <class Space>
 struct ChannelScale : detail::NotIncluded<Space> {};
 
 template <>
-struct ChannelScale<HostSpace> : detail::OfSpace<HostSpace> {
+struct ChannelScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r, c] = x[r, c] * factors[c], or adds it to y. Also computes the gradient of x from the gradient of y.
   /// @shape x, y [rows, channels]; y may be x   @shape factors [channels]
   /// @determinism bitwise, for any number of threads

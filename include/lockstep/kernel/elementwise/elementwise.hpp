@@ -14,7 +14,7 @@ template <class Space>
 struct Elementwise : detail::NotIncluded<Space> {};
 
 template <>
-struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
+struct Elementwise<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = rule(x).
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads
@@ -63,7 +63,8 @@ struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
       detail::maybe_in_place(x, slope, [=](T const* from, T* to) {
         for (Index i = 0; i < count; ++i) {
           auto const [value, derivative] = rule.at(from[i]);
-          y[i] = value, to[i] = derivative;
+          y[i] = value;
+          to[i] = derivative;
         }
       });
     });

@@ -16,7 +16,7 @@ LOCKSTEP_CUDA_KERNEL void sum_products(T const* dy, T const* x, Index size, Inde
   auto const begin = BlockTeam::first() * per_chunk, end = min(size, begin + per_chunk);
   double sum = 0;
   for (auto i = begin + BlockTeam::member(); i < end; i += BlockTeam::size)
-    sum += static_cast<double>(product(static_cast<Number>(dy[i]), static_cast<Number>(x[i])));
+    sum += static_cast<double>(rounded_product(static_cast<Number>(dy[i]), static_cast<Number>(x[i])));
   sum = BlockTeam::sum(sum);
   if (BlockTeam::member() == 0) partial[BlockTeam::first()] = sum;
 }
@@ -41,16 +41,16 @@ LOCKSTEP_CUDA_KERNEL void put_factor_gradient(LearnedFactor factor, Number const
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; sums differ from the host's by
 /// rounding
 template <>
-struct LearnedScale<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct LearnedScale<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void run(Stream stream, LearnedFactor factor, Accumulate<T> const* s, Vector<T const> x, Vector<T> y,
                   Write write) {
-    detail::for_neighbours<T>("kernel::LearnedScale::run", stream, x.size(),
-                              [=] __device__(detail::NeighboursOf<T> const& here) {
-                                detail::NumbersOf<T> values;
+    detail::for_vectorized<T>("kernel::LearnedScale::run", stream, x.size(),
+                              [=] __device__(detail::WidestAccess<T> const& here) {
+                                detail::AccessNumbers<T> values;
                                 here.load_as(x.data, values);
                                 auto const by = factor.of(*s);
-                                for (auto& value : values) value = detail::product(by, value);
+                                for (auto& value : values) value = detail::rounded_product(by, value);
                                 here.put(values, y.data, write);
                               });
   }

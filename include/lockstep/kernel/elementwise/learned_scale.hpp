@@ -12,20 +12,20 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// A factor e^s whose logarithm s is learned, limited to `most`. For the host and devices.
+/// A factor e^s whose logarithm s is learned, limited to `maximum`. For the host and devices.
 struct LearnedFactor {
-  double most, log_most;
+  double maximum, log_maximum;
 
   template <class T>
   [[nodiscard]] constexpr T of(T s) const noexcept {
-    return s > static_cast<T>(log_most) ? static_cast<T>(most) : Exp{}(s);
+    return s > static_cast<T>(log_maximum) ? static_cast<T>(maximum) : Exp{}(s);
   }
   /// Returns the gradient of s. `sum` is the sum over the elements of each gradient times the multiplied value. If s is
   /// above its limit, returns zero unless a descent step would decrease s.
   template <class T>
   [[nodiscard]] constexpr T gradient(T s, double sum) const noexcept {
     T const all = of(s) * static_cast<T>(sum);
-    return s > static_cast<T>(log_most) && all < 0 ? T{0} : all;
+    return s > static_cast<T>(log_maximum) && all < 0 ? T{0} : all;
   }
 };
 
@@ -34,7 +34,7 @@ template <class Space>
 struct LearnedScale : detail::NotIncluded<Space> {};
 
 template <>
-struct LearnedScale<HostSpace> : detail::OfSpace<HostSpace> {
+struct LearnedScale<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = factor.of(*s) * x, or adds it to y. Also computes x's gradient from y's gradient.
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads

@@ -15,19 +15,19 @@ enum class Arrangement {
 /// all padded or all ragged, and so is the result. Copies nothing: describes where tokens go.
 template <class Space>
 struct Assembly {
-  static constexpr int most_segments = 8;
+  static constexpr int max_segments = 8;
 
   int count = 0;  ///< number of segments
   Arrangement arrangement = Arrangement::concatenated;
-  SequenceLayout<Space> segments[most_segments]{};
+  SequenceLayout<Space> segments[max_segments]{};
   SequenceLayout<Space> layout{};  ///< layout of the result
 
   /// Segment and step of one token.
-  struct Place {
+  struct Location {
     int segment;
     Index step;  ///< within its segment
   };
-  [[nodiscard]] constexpr Place place(Index row, Index token) const noexcept {
+  [[nodiscard]] constexpr Location locate(Index row, Index token) const noexcept {
     if (count == 1) return {0, token};
     if (arrangement == Arrangement::interleaved) return {static_cast<int>(token % count), token / count};
     int segment = 0;
@@ -35,15 +35,15 @@ struct Assembly {
       token -= segments[segment].tokens(row);
     return {segment, token};
   }
-  /// Returns the token of the result at this place.
-  [[nodiscard]] constexpr Index token(Index row, Place place) const noexcept {
-    if (arrangement == Arrangement::interleaved) return place.step * count + place.segment;
-    for (int segment = 0; segment < place.segment; ++segment) place.step += segments[segment].tokens(row);
-    return place.step;
+  /// Returns the token of the result at this location.
+  [[nodiscard]] constexpr Index token(Index row, Location location) const noexcept {
+    if (arrangement == Arrangement::interleaved) return location.step * count + location.segment;
+    for (int segment = 0; segment < location.segment; ++segment) location.step += segments[segment].tokens(row);
+    return location.step;
   }
   /// Returns the token's slot within its segment.
-  [[nodiscard]] constexpr Index entry(Index row, Place place) const noexcept {
-    return segments[place.segment].start(row) + place.step;
+  [[nodiscard]] constexpr Index entry(Index row, Location location) const noexcept {
+    return segments[location.segment].start(row) + location.step;
   }
 
   /// Returns the number of `bound`s: one for each sequence, and for ragged layouts the end of the last.

@@ -12,8 +12,8 @@ struct EmbeddingGradients {
     T* data = nullptr;
     Write write = Write::overwrite;
   };
-  Target dense[EmbeddingInputs<T, Space>::most_parts]{};  // of each part that is not a table: [entries, width]
-  Target position{}, type{};                              // shapes as the inputs'
+  Target dense[EmbeddingInputs<T, Space>::max_parts]{};  // of each part that is not a table: [entries, width]
+  Target position{}, type{};                             // shapes as the inputs'
   Target weight{}, bias{};
 };
 

@@ -9,7 +9,7 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Unit of a position.
-enum class Counted {
+enum class PositionUnit {
   tokens,  ///< tokens of the assembled sequence
   steps,   ///< tokens of the token's own segment: state, action and return of one time step share a position
 };
@@ -25,7 +25,7 @@ enum class Norm {
 ///   dropout(norm(scale * (sum over the parts of s of their row for entry i) + position[its position] + type[s])).
 template <class T, class Space>
 struct EmbeddingInputs {
-  static constexpr int most_parts = 16;
+  static constexpr int max_parts = 16;
   template <class U, int Rank>
   using View = TensorView<U, Rank, Space>;
 
@@ -38,11 +38,11 @@ struct EmbeddingInputs {
   };
 
   Assembly<Space> assembly;
-  Part parts[most_parts]{};                              // those of a segment are adjacent
-  int first_part[Assembly<Space>::most_segments + 1]{};  // of each segment, and the end
+  Part parts[max_parts]{};                              // those of a segment are adjacent
+  int first_part[Assembly<Space>::max_segments + 1]{};  // of each segment, and the end
   T scale = 1;
   View<T const, 2> position{};  // [most positions, width], or null
-  Counted counted = Counted::tokens;
+  PositionUnit position_unit = PositionUnit::tokens;
   View<T const, 2> type{};  // [segments, width], or null
   Norm norm = Norm::none;
   View<T const, 1> weight{}, bias{};  // of the norm, [width]; rms has no bias

@@ -18,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// position, gives NaN. Gradients of tables are dense: a context of this space has no touched rows.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct FusedEmbedding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, CudaSpace>;
   template <class T>
@@ -39,17 +39,17 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
     using Sum = Accumulate<T>;
     auto const slots = inputs.assembly.layout.slots, width = out.extent[1];
     auto const name = "kernel::FusedEmbedding::forward";
-    with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
-      auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
-      if (detail::rows_suffice<Here>(inputs, width, out.data))
-        return with_dropout<Here>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
-          detail::launch(name, stream, shares.threads(slots), detail::embed_rows<Here, drops, T, Sum>, inputs, width,
+    with_access<T>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
+      auto const shares = detail::SlotShares::of<Access>(slots, width, inputs.norm);
+      if (detail::rows_suffice<Access>(inputs, width, out.data))
+        return with_dropout<Access>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
+          detail::launch(name, stream, shares.threads(slots), detail::embed_rows<Access, drops, T, Sum>, inputs, width,
                          shares, static_cast<Sum>(inputs.mask.scale()), out.data);
         });
-      detail::launch(
-          name, stream, shares.threads(slots),
-          inputs.norm != Norm::none ? detail::embed_normalized_slots<Here, T, Sum> : detail::embed_slots<Here, T, Sum>,
-          inputs, width, shares, out.data);
+      detail::launch(name, stream, shares.threads(slots),
+                     inputs.norm != Norm::none ? detail::embed_normalized_slots<Access, T, Sum>
+                                               : detail::embed_slots<Access, T, Sum>,
+                     inputs, width, shares, out.data);
     });
   }
 
@@ -75,20 +75,20 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
       bool const dense = std::any_of(targets.dense, targets.dense + inputs.first_part[assembly.count],
                                      [](auto const& target) { return target.data != nullptr; });
       if (dx.data || dense)
-        with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
-          auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
-          if (!dense && width % Here::size == 0 && detail::begins_aligned(dy.data) && detail::begins_aligned(dx.data))
-            return with_dropout<Here>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
-              detail::launch(name, stream, shares.threads(slots), detail::embed_rows_backward<Here, drops, T, Sum>,
+        with_access<T>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
+          auto const shares = detail::SlotShares::of<Access>(slots, width, inputs.norm);
+          if (!dense && width % Access::size == 0 && detail::begins_aligned(dy.data) && detail::begins_aligned(dx.data))
+            return with_dropout<Access>(inputs, [&]<bool drops>(std::bool_constant<drops>) {
+              detail::launch(name, stream, shares.threads(slots), detail::embed_rows_backward<Access, drops, T, Sum>,
                              inputs, width, shares, static_cast<Sum>(inputs.mask.scale()), dy.data, dx.data);
             });
-          detail::launch(name, stream, shares.threads(slots), detail::embed_slots_backward<Here, T, Sum>, inputs,
+          detail::launch(name, stream, shares.threads(slots), detail::embed_slots_backward<Access, T, Sum>, inputs,
                          targets, width, shares, dy.data, dx.data);
         });
     } else {
       auto const chunks = detail::norm_chunks(slots);
-      with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
-        detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<Here, T, Sum>,
+      with_access<T>(inputs, width, [&]<class Access>(std::type_identity<Access>) {
+        detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<Access, T, Sum>,
                        inputs, targets, width, dy.data, dx.data, memory);
       });
       auto const sum = [&](Sum const* of_chunks, typename Gradients<Sum>::Target target) {
@@ -102,27 +102,27 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const sum_slots = [&]<class Stored>(Stored const* d) {
       if (targets.type.data)
         detail::sum_columns<Sum, 1>(name, stream, slots, inputs.type.size(),
-                                    detail::OfType<Stored, Sum>{assembly, width, d}, memory,
+                                    detail::TypeTerm<Stored, Sum>{assembly, width, d}, memory,
                                     {targets.type.data, targets.type.write});
       if (!targets.position.data) return;
       detail::ColumnTarget<Sum> const to{targets.position.data, targets.position.write};
       auto const sequences = assembly.layout.rows, columns = inputs.position.size();
-      if (inputs.counted == Counted::tokens)
+      if (inputs.position_unit == PositionUnit::tokens)
         detail::sum_row_starts<Stored, 1>(name, stream, sequences, columns,
                                           detail::TokensOfRow<Stored>{assembly.layout, width, d},
                                           is_wide<Stored>(width, d), memory, to);
       else
-        detail::sum_columns<Sum, 1>(name, stream, sequences, columns, detail::OfStep<Stored, Sum>{assembly, width, d},
+        detail::sum_columns<Sum, 1>(name, stream, sequences, columns, detail::StepTerm<Stored, Sum>{assembly, width, d},
                                     memory, to);
     };
     dx.data ? sum_slots(dx.data) : sum_slots(dy.data);
     if (inputs.scale != Sum(1))
-      detail::for_neighbours<Sum>(name, stream, dx.size(),
-                                  [=, scale = inputs.scale] __device__(detail::NeighboursOf<Sum> const& here) {
-                                    detail::NumbersOf<Sum> values;
-                                    here.load(dx.data, values);
+      detail::for_vectorized<Sum>(name, stream, dx.size(),
+                                  [=, scale = inputs.scale] __device__(detail::WidestAccess<Sum> const& access) {
+                                    detail::AccessNumbers<Sum> values;
+                                    access.load(dx.data, values);
                                     for (auto& value : values) value *= scale;
-                                    here.store(values, dx.data);
+                                    access.store(values, dx.data);
                                   });
   }
 
@@ -156,36 +156,37 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
                    plan.order(), plan.begin(), plan.chunk_row(), plan.first(), plan.rows(), plan.total(), width,
                    dx.data, partial.data, gradient.data, write);
     detail::launch_grid(name, stream,
-                        {static_cast<unsigned>(std::min(plan.most_several(), most_blocks)),
+                        {static_cast<unsigned>(std::min(plan.max_several(), max_blocks)),
                          static_cast<unsigned>((width + detail::warp - 1) / detail::warp)},
                         detail::threads_per_block, detail::sum_rows_of_chunks<Accumulate<T>>, plan.several(),
                         plan.first(), plan.rows(), plan.total(), width, partial.data, gradient.data, write);
   }
 
  private:
-  static constexpr Index most_blocks = 1024;  // for rows of several chunks, which are few in most batches
+  static constexpr Index max_blocks = 1024;  // for rows of several chunks, which are few in most batches
 
   /// Returns whether all rows of a matrix of this width consist of whole, aligned accesses of 16 bytes of type T.
   template <class T>
   [[nodiscard]] static bool is_wide(Index width, void const* data) noexcept {
-    return width % detail::most_neighbours<T> == 0 && detail::begins_aligned(data);
+    return width % detail::elements_per_access<T> == 0 && detail::begins_aligned(data);
   }
 
   /// Calls f(type of the vectorized access). A thread processes the channels of a block of random bits with dropout.
   /// Without dropout, it does so only if a norm's lanes could not keep all their channels otherwise.
   template <class T, class F>
-  static void with_neighbours(Inputs<Accumulate<T>> const& inputs, Index width, F const& f) {
-    using Masked = detail::MaskedNeighbours;
+  static void with_access(Inputs<Accumulate<T>> const& inputs, Index width, F const& f) {
+    using Masked = detail::DropoutAccess;
     bool const keeps_only_masked = inputs.norm != Norm::none &&
-                                   width > detail::channels_per_warp<detail::NeighboursOf<T>> &&
+                                   width > detail::channels_per_warp<detail::WidestAccess<T>> &&
                                    width <= detail::channels_per_warp<Masked>;
-    keeps_only_masked ? f(std::type_identity<Masked>{}) : detail::with_neighbours<T>(inputs.mask, f);
+    keeps_only_masked ? f(std::type_identity<Masked>{}) : detail::with_access<T>(inputs.mask, f);
   }
 
-  /// Calls f(std::bool_constant), whether there is dropout. With it, `Here` has the channels of a block of random bits.
-  template <class Here, class T, class F>
+  /// Calls f(std::bool_constant), whether there is dropout. With it, `Access` has the channels of a block of random
+  /// bits.
+  template <class Access, class T, class F>
   static void with_dropout(Inputs<T> const& inputs, F const& f) {
-    if constexpr (std::is_same_v<Here, detail::MaskedNeighbours>)
+    if constexpr (std::is_same_v<Access, detail::DropoutAccess>)
       if (inputs.mask.active()) return f(std::true_type{});
     f(std::false_type{});
   }

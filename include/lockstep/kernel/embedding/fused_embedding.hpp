@@ -6,7 +6,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/segment_plan.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/apply_dropout.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/embedding/assembly.hpp>
@@ -27,7 +27,7 @@ template <class Space>
 struct FusedEmbedding : detail::NotIncluded<Space> {};
 
 template <>
-struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
+struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, HostSpace>;
   template <class T>
@@ -64,8 +64,8 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
             auto* const to = out.data + slot * width;
             detail::embed(vectors, *in, row, token, count, to, width);
             if (in->mask.active())
-              detail::drop(in->mask, static_cast<std::uint64_t>(in->assembly.layout.positions.data[row]),
-                           static_cast<std::uint64_t>(token * width), count * width, to, to);
+              detail::apply_dropout(in->mask, static_cast<std::uint64_t>(in->assembly.layout.positions.data[row]),
+                                    static_cast<std::uint64_t>(token * width), count * width, to, to);
           });
         },
         [=](Index slot, Index padding) { std::fill_n(out.data + slot * width, padding * width, T{0}); });

@@ -25,13 +25,13 @@ LOCKSTEP_CUDA_KERNEL void find_nonzero_rows(T const* table, Index rows, Index wi
       any = WarpTeam::largest(any);
       if (WarpTeam::member() == 0) nonzero[row] = any;
     }
-    BlockTeam::meet();
+    BlockTeam::synchronize();
     if (BlockTeam::member() == 0) {
       std::uint64_t bits = 0;
       for (Index row = 0; row < count; ++row) bits |= static_cast<std::uint64_t>(nonzero[row]) << row;
       words[word] = bits;
     }
-    BlockTeam::meet();
+    BlockTeam::synchronize();
   }
 }
 
@@ -56,8 +56,8 @@ LOCKSTEP_CUDA_KERNEL void unpack_rows(T const* packed, Index width, std::int32_t
 template <class T>
 void find_nonzero_rows(memory::Stream<CudaSpace> stream, TensorView<T const, 2, CudaSpace> table,
                        std::uint64_t* words) {
-  constexpr Index most_blocks = Index{1} << 20;
-  auto const blocks = std::min((table.extent[0] + 63) / 64, most_blocks);
+  constexpr Index max_blocks = Index{1} << 20;
+  auto const blocks = std::min((table.extent[0] + 63) / 64, max_blocks);
   detail::launch_grid("kernel::find_nonzero_rows", stream, static_cast<unsigned>(blocks), detail::threads_per_block,
                       detail::find_nonzero_rows<T>, table.data, table.extent[0], table.extent[1], words);
 }

@@ -30,7 +30,7 @@ void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<T> beta, TensorV
 /// Matrix products with cuBLASLt, queued on the stream. The stream keeps the handle, the workspace and the algorithm
 /// chosen for each shape.
 template <>
-struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Gemm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// Computes C = alpha * op(A) op(B) + beta * C + bias in each row. Does not read C if beta is 0. Factors in bfloat16
   /// may have a result in float. cuBLASLt sums in float and rounds a 16-bit result; with both beta and bias, it may
   /// also round the sum before the bias.

@@ -7,10 +7,32 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
-#include <lockstep/kernel/gemm/detail/gemm_bfloat16.hpp>
+#include <lockstep/kernel/gemm/detail/amx_tile.hpp>
+#include <lockstep/kernel/gemm/detail/gemm_block.hpp>
 #include <lockstep/kernel/gemm/gemm_on_this_thread.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+namespace detail {
+
+/// Blocked matrix product with the processor's bfloat16 instructions. Returns false if the processor has none.
+inline bool multiply_bfloat16([[maybe_unused]] InstructionSet set, [[maybe_unused]] GemmBlock<float> const& block,
+                              [[maybe_unused]] GemmEpilogue epilogue) {
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
+  if (widest_instruction_set != InstructionSet::avx512 || set != InstructionSet::avx512) return false;
+  if (multiplies_bfloat16_tiles()) {
+    AmxRegisters const configured;
+    multiply_blocks<float, AmxTile>(block, epilogue);
+    return true;
+  }
+  if (multiplies_bfloat16()) {
+    multiply_blocks<float, Bfloat16Tile<>>(block, epilogue);
+    return true;
+  }
+#endif
+  return false;
+}
+
+}  // namespace detail
 
 enum class Transpose {
   no,   ///< the matrix as stored
@@ -25,7 +47,7 @@ template <class Space>
 struct Gemm : detail::NotIncluded<Space> {};
 
 template <>
-struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
+struct Gemm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes C = alpha * op(A) op(B) + beta * C. Does not read C if beta is 0.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]
   /// @determinism bitwise, for any number of threads
@@ -37,10 +59,10 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
     multiply(stream, described(stream, alpha, a, a_transpose, b, b_transpose, beta, c));
   }
 
-  /// Computes the described matrix product. Calls `done(row, rows, column, columns)` for each part of C when it is
+  /// Computes the described matrix product. Calls `epilogue(row, rows, column, columns)` for each part of C when it is
   /// complete and still in cache, on the thread that computed it.
   template <class T>
-  static void multiply(Stream stream, detail::GemmBlock<T> const& all, detail::PartDone done = {}) {
+  static void multiply(Stream stream, detail::GemmBlock<T> const& all, detail::GemmEpilogue epilogue = {}) {
     auto const size = part(all.m, all.n, stream.pool().threads());
     Index const rows = (all.m + size[0] - 1) / size[0], columns = (all.n + size[1] - 1) / size[1];
     stream.pool().run(rows * columns, [&](Index task) {
@@ -53,7 +75,7 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
       block.c += row * all.c_row + column;
       if (block.bias) block.bias += column;
       detail::multiply_on_this_thread(block,
-                                      [&](Index i, Index m, Index j, Index n) { done(row + i, m, column + j, n); });
+                                      [&](Index i, Index m, Index j, Index n) { epilogue(row + i, m, column + j, n); });
     });
   }
 
@@ -93,7 +115,7 @@ struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
   [[nodiscard]] static Extents<2> part(Index m, Index n, int threads) noexcept {
     if (detail::products_by_blas()) return {256, 256};
     if (threads == 1) return {std::max<Index>(1, m), std::max<Index>(1, n)};
-    constexpr Index tasks_per_thread = 2, together = detail::rows_together, columns_together = 256;
+    constexpr Index tasks_per_thread = 2, together = detail::row_block, columns_together = 256;
     auto const rows = (m + tasks_per_thread * threads - 1) / (tasks_per_thread * threads);
     return {std::max(together, (rows + together - 1) / together * together), columns_together};
   }

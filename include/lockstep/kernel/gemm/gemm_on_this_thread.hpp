@@ -15,16 +15,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 }
 
 /// Computes a matrix product on the calling thread with the best implementation. For kernels that are themselves one
-/// task of the pool. Calls `done(row, rows, column, columns)` for each part of C as soon as it is complete.
+/// task of the pool. Calls `epilogue(row, rows, column, columns)` for each part of C as soon as it is complete.
 template <class T>
-void multiply_on_this_thread(GemmBlock<T> const& block, PartDone done = {}) {
+void multiply_on_this_thread(GemmBlock<T> const& block, GemmEpilogue epilogue = {}) {
 #if defined(LOCKSTEP_BLAS)
   if (products_by_blas()) {
     multiply_blas(block);
-    return done(0, block.m, 0, block.n);
+    return epilogue(0, block.m, 0, block.n);
   }
 #endif
-  multiply_block(gemm_instruction_set(), block, done);
+  multiply_block(gemm_instruction_set(), block, epilogue);
 }
 
 }}}  // namespace lockstep::kernel::detail

@@ -39,7 +39,7 @@ struct PackedProduct {
                         .bias = nullptr,
                         .c = c + i * c_row + j,
                         .c_row = c_row,
-                        .ahead = nullptr});
+                        .prefetch = nullptr});
   }
 };
 

@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version with the host's functions and shapes, queued on the stream. cuBLASLt computes the matrix product.
 /// @determinism as for Gemm
 template <>
-struct GatedLinear<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct GatedLinear<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
                       Matrix<T const> gate, Matrix<T> slope, Matrix<T> y) {
@@ -21,23 +21,23 @@ struct GatedLinear<CudaSpace> : detail::OfSpace<CudaSpace> {
     });
     Linear<CudaSpace>::forward<T>(stream, x, weight, bias, y);
     auto const name = "kernel::GatedLinear::forward";
-    detail::for_neighbours<T>(name, stream, y.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
-      detail::NumbersOf<T> values;
-      here.load_as(y.data, values);
-      if (slope.data) here.multiply(slope.data, values);
-      here.load_as(gate.data, values);
-      here.multiply(y.data, values);
+    detail::for_vectorized<T>(name, stream, y.size(), [=] __device__(detail::WidestAccess<T> const& access) {
+      detail::AccessNumbers<T> values;
+      access.load_as(y.data, values);
+      if (slope.data) access.multiply(slope.data, values);
+      access.load_as(gate.data, values);
+      access.multiply(y.data, values);
     });
   }
 
   template <class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T> gate, Vector<T> slope) {
     auto const name = "kernel::GatedLinear::backward";
-    detail::for_neighbours<T>(name, stream, dy.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
-      detail::NumbersOf<T> gradients;
-      here.load_as(dy.data, gradients);
-      here.multiply(gate.data, gradients);
-      here.multiply(slope.data, gradients);
+    detail::for_vectorized<T>(name, stream, dy.size(), [=] __device__(detail::WidestAccess<T> const& access) {
+      detail::AccessNumbers<T> gradients;
+      access.load_as(dy.data, gradients);
+      access.multiply(gate.data, gradients);
+      access.multiply(slope.data, gradients);
     });
   }
 };

@@ -15,7 +15,7 @@ template <class Space>
 struct GatedLinear : detail::NotIncluded<Space> {};
 
 template <>
-struct GatedLinear<HostSpace> : detail::OfSpace<HostSpace> {
+struct GatedLinear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes h = x weight^T + bias, then y = gate * h and slope *= h while h is in cache. If `slope` holds the gate's
   /// slope with respect to its input, it becomes y's slope with respect to that input. Skips a null slope.
   /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or null for none

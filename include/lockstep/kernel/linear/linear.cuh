@@ -26,7 +26,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Lockstep's own sum the bias's gradient.
 /// @determinism as for Gemm
 template <>
-struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Linear<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
     expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
@@ -54,7 +54,7 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     Elementwise<CudaSpace>::template forward<Gelu, T>(stream, h.reshape(flat), y.reshape(flat));
   }
   /// Returns all rows: several launches cost more than reads from outside the cache.
-  [[nodiscard]] static Index rows_together(Stream, Index rows) noexcept { return rows; }
+  [[nodiscard]] static Index rows_per_pass(Stream, Index rows) noexcept { return rows; }
 
   [[nodiscard]] static Index partial_elements(Stream, Index rows, Index, Index outputs) noexcept {
     return ChannelBias<CudaSpace>::partial_elements(rows, outputs);
@@ -62,7 +62,7 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
 
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
-                       Slope<T, CudaSpace> slope, Matrix<T> dx, Write dx_write, Matrix<Accumulate<T>> dweight,
+                       ActivationSlope<T, CudaSpace> slope, Matrix<T> dx, Write dx_write, Matrix<Accumulate<T>> dweight,
                        Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial) {
     using Sum = Accumulate<T>;
     auto const beta = [](Write write) { return write == Write::add ? Sum{1} : Sum{0}; };
@@ -71,19 +71,19 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
                                    slope.given() ? Sum{0} : beta(dx_write), dx);
       auto const name = "kernel::Linear::backward";
       if (slope.factors.data) {
-        detail::for_neighbours<T>(name, stream, dx.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
-          detail::NumbersOf<T> slopes;
-          here.load_as(slope.factors.data, slopes);
-          here.multiply(dx.data, slopes);
+        detail::for_vectorized<T>(name, stream, dx.size(), [=] __device__(detail::WidestAccess<T> const& access) {
+          detail::AccessNumbers<T> slopes;
+          access.load_as(slope.factors.data, slopes);
+          access.multiply(dx.data, slopes);
         });
       } else if (slope.given()) {
-        detail::for_neighbours<T>(name, stream, dx.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
-          detail::NumbersOf<T> gradients, inputs;
-          here.load_as(dx.data, gradients);
-          here.load_as(x.data, inputs);
-          for (int j = 0; j < here.size; ++j)
+        detail::for_vectorized<T>(name, stream, dx.size(), [=] __device__(detail::WidestAccess<T> const& access) {
+          detail::AccessNumbers<T> gradients, inputs;
+          access.load_as(dx.data, gradients);
+          access.load_as(x.data, inputs);
+          for (int j = 0; j < access.size; ++j)
             gradients[j] = inputs[j] <= Sum{0} ? Sum{0} : static_cast<Sum>(gradients[j] * slope.positive);
-          here.put(gradients, dx.data);
+          access.put(gradients, dx.data);
         });
       }
     }
@@ -145,20 +145,20 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
                                           dy.data, partial, target(0), target(1), target(2));
   }
 
-  [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
+  [[nodiscard]] static Index recomputed_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
 
   template <class T>
   static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
                                     Matrix<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
-                                    Write dbias_write, Accumulate<T>* partial, T* again) {
-    Matrix<T> const x{again, h.extent};
+                                    Write dbias_write, Accumulate<T>* partial, T* recomputed) {
+    Matrix<T> const x{recomputed, h.extent};
     Extents<1> const flat{h.size()};
-    auto const before = h.reshape(flat), there = x.reshape(flat);
-    Elementwise<CudaSpace>::template forward<Gelu, T>(stream, before, there, before);
+    auto const before = h.reshape(flat), activated = x.reshape(flat);
+    Elementwise<CudaSpace>::template forward<Gelu, T>(stream, before, activated, before);
     backward<T>(stream, dy, x, weight, {}, {}, Write::overwrite, dweight, dweight_write, dbias, dbias_write, partial);
     // x is no longer needed: dy weight, which the slope multiplies, overwrites it.
     Gemm<CudaSpace>::template multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
-    Elementwise<CudaSpace>::template backward<Gelu, T>(stream, there, before, before, Write::overwrite);
+    Elementwise<CudaSpace>::template backward<Gelu, T>(stream, activated, before, before, Write::overwrite);
   }
 
  private:

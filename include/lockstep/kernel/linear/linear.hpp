@@ -9,12 +9,12 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/activation.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/apply_dropout.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/elementwise/elementwise.hpp>
 #include <lockstep/kernel/gemm/gemm.hpp>
-#include <lockstep/kernel/linear/slope.hpp>
+#include <lockstep/kernel/linear/activation_slope.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -25,7 +25,7 @@ template <class Space>
 struct Linear : detail::NotIncluded<Space> {};
 
 template <>
-struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
+struct Linear<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients: as many as one pass of the matrix product takes.
   static constexpr Index chunk_rows = detail::column_steps;
 
@@ -36,12 +36,12 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
   /// @throws ShapeError if the shapes disagree; reports both
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
-    forward(stream, x, weight, bias, y, detail::PartDone{});
+    forward(stream, x, weight, bias, y, detail::GemmEpilogue{});
   }
 
   /// Computes y = dropout(f(h)) for h = x weight^T + bias and the activation f while h is in cache. For gelu also
   /// computes slope = dropout(f'(h)), unless slope is null. Other activations do not write the slope, because y
-  /// determines it, see Slope.
+  /// determines it, see ActivationSlope.
   /// @shape y, slope [rows, outputs], overwritten
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
@@ -77,7 +77,7 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
   }
   /// Returns how many of `rows` to process through this layer and the next before the following rows. With this number
   /// y stays in cache, and weights are packed rarely enough.
-  [[nodiscard]] static Index rows_together(Stream stream, Index rows) noexcept {
+  [[nodiscard]] static Index rows_per_pass(Stream stream, Index rows) noexcept {
     return std::min(rows, 1024 * Index{stream.pool().threads()});
   }
 
@@ -97,8 +97,8 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
   /// @throws ShapeError if the shapes disagree; reports both
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
-                       Slope<T, HostSpace> slope, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
-                       Vector<T> dbias, Write dbias_write, T* partial) {
+                       ActivationSlope<T, HostSpace> slope, Matrix<T> dx, Write dx_write, Matrix<T> dweight,
+                       Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial) {
     using Product = Gemm<HostSpace>;
     auto const beta = [](Write write) { return write == Write::add ? T(1) : T(0); };
     auto const rows = dy.extent[0], outputs = dy.extent[1], size = dweight.size();
@@ -109,11 +109,11 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
       auto const keep = slope.given() ? T(0) : beta(dx_write);
       to_dx = Product::described<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, keep, dx);
     }
-    auto const dx_done = [&](Index first, Index count, Index column, Index columns) {
+    auto const dx_epilogue = [&](Index first, Index count, Index column, Index columns) {
       if (slope.given()) multiply_part(slope, x, dx, first, count, column, columns);
     };
     if (chunks(rows) <= 1) {
-      if (dx.data) Product::multiply(stream, to_dx, dx_done);
+      if (dx.data) Product::multiply(stream, to_dx, dx_epilogue);
       Product::multiply(stream, to_dweight);
       if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, rows, dbias.data, dbias_write);
       return;
@@ -127,17 +127,17 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
       // Both products need dy, and the second needs x. Each prefetches the next operands: the second product's x, and
       // the next chunk's dy and x.
       Index const next = std::min(end - begin, rows - end);
-      auto before = detail::Ahead::of(x.data + begin * inputs, (end - begin) * inputs);
-      auto after = detail::Ahead::of(dy.data + end * outputs, next * outputs, x.data + end * inputs,
-                                     dx.data ? Index{0} : next * inputs);
+      auto before = detail::Prefetch::of(x.data + begin * inputs, (end - begin) * inputs);
+      auto after = detail::Prefetch::of(dy.data + end * outputs, next * outputs, x.data + end * inputs,
+                                        dx.data ? Index{0} : next * inputs);
       if (dx.data) {
         auto block = to_dx;
-        block.ahead = &before;
+        block.prefetch = &before;
         block.m = end - begin;
         block.a = to_dx.a.at(begin, 0);
         block.c += begin * to_dx.c_row;
         detail::multiply_on_this_thread(block, [&](Index row, Index count, Index column, Index columns) {
-          dx_done(begin + row, count, column, columns);
+          dx_epilogue(begin + row, count, column, columns);
         });
       }
       auto* const own = partial + (alone ? 0 : begin / grain * stride);
@@ -148,28 +148,29 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
       block.b = to_dweight.b.at(begin, 0);
       block.beta = beta(write);
       block.c = weight_in_place ? dweight.data : own;
-      block.ahead = &after;
+      block.prefetch = &after;
       detail::multiply_on_this_thread(block);
       if (dbias.data)
         detail::sum_rows(dy.data + begin * outputs, outputs, outputs, end - begin,
                          bias_in_place ? dbias.data : own + size, write);
     });
-    if (!weight_in_place) add_up(stream, partial, sums, stride, size, dweight.data, dweight_write);
-    if (dbias.data && !bias_in_place) add_up(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
+    if (!weight_in_place) sum_chunks(stream, partial, sums, stride, size, dweight.data, dweight_write);
+    if (dbias.data && !bias_in_place)
+      sum_chunks(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
   }
 
   /// Returns the number of elements that `backward_through_gelu` needs for x.
-  [[nodiscard]] static Index again_elements(Stream stream, Index rows, Index inputs) noexcept {
+  [[nodiscard]] static Index recomputed_elements(Stream stream, Index rows, Index inputs) noexcept {
     return std::min(rows, stream.pool().threads() * chunk_rows) * inputs;
   }
 
   /// Computes `backward` for x = gelu(h) if only h was kept. Recomputes a bit-identical chunk of x when the chunk is
   /// processed. Overwrites h with its gradient, (dy weight) * gelu'(h).
-  /// @shape h [rows, inputs]   @shape again [again_elements(stream, rows, inputs)], overwritten
+  /// @shape h [rows, inputs]   @shape recomputed [recomputed_elements(stream, rows, inputs)], overwritten
   template <class T>
   static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
                                     Matrix<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
-                                    T* partial, T* again) {
+                                    T* partial, T* recomputed) {
     using Product = Gemm<HostSpace>;
     auto const rows = dy.extent[0], outputs = dy.extent[1], inputs = h.extent[1], size = dweight.size();
     auto const grain = chunk_rows, count = chunks(rows), stride = size + outputs;
@@ -183,9 +184,9 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
       Extents<2> const extent{end - begin, inputs};
       Matrix<T const> const dy_here{dy.data + begin * outputs, {end - begin, outputs}};
       Matrix<T> const x{memory, extent}, slope{h.data + begin * inputs, extent};
-      auto const multiply = [&](detail::GemmBlock<T> const& block, detail::PartDone done) {
-        if (together) return Product::multiply(stream, block, done);
-        detail::multiply_on_this_thread(block, done);
+      auto const multiply = [&](detail::GemmBlock<T> const& block, detail::GemmEpilogue epilogue) {
+        if (together) return Product::multiply(stream, block, epilogue);
+        detail::multiply_on_this_thread(block, epilogue);
       };
       Elementwise<HostSpace>::apply<Gelu>(slope.data, x.data, slope.data, slope.size());
       auto* const own = partial + (alone ? 0 : at * stride);
@@ -204,40 +205,41 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
                });
     };
     if (together) {
-      chunk(again, 0);
+      chunk(recomputed, 0);
     } else {
       auto const members = std::min<Index>(stream.pool().threads(), count);
       stream.pool().run(members, [&](Index member) {
         for (Index at; (at = next.fetch_add(1, std::memory_order_relaxed)) < count;)
-          chunk(again + member * grain * inputs, at);
+          chunk(recomputed + member * grain * inputs, at);
       });
     }
     auto const sums = alone ? 1 : count;
-    if (!weight_in_place) add_up(stream, partial, sums, stride, size, dweight.data, dweight_write);
-    if (dbias.data && !bias_in_place) add_up(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
+    if (!weight_in_place) sum_chunks(stream, partial, sums, stride, size, dweight.data, dweight_write);
+    if (dbias.data && !bias_in_place)
+      sum_chunks(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
   }
 
  private:
   [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
 
   /// Whether chunks are added in place. A single thread adds chunk to chunk, and overwrites with the first. Several
-  /// threads keep the chunks' sums apart and add them in the same order. A BLAS library may add to C in an order of its
-  /// own, so it keeps the sums apart, too.
+  /// threads keep the chunks' sums separate and add them in the same order. A BLAS library may add to C in an order of
+  /// its own, so it keeps the sums separate, too.
   [[nodiscard]] static bool adds_in_place(Stream stream) noexcept {
     return stream.pool().threads() == 1 && !detail::products_by_blas();
   }
 
-  /// Calls `done(row, rows, column, columns)` for each part of y while the part is in cache.
+  /// Calls `epilogue(row, rows, column, columns)` for each part of y while the part is in cache.
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y,
-                      detail::PartDone done) {
+                      detail::GemmEpilogue epilogue) {
     expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
       return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
              "; bias needs one element per row of weight";
     });
     auto block = Gemm<HostSpace>::described<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
     block.bias = bias.data;
-    Gemm<HostSpace>::multiply(stream, block, done);
+    Gemm<HostSpace>::multiply(stream, block, epilogue);
   }
 
   /// Drops the same elements of x and y, or only of x if y is null. One evaluation of the mask serves forward and
@@ -260,8 +262,8 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
 
   /// Computes dx *= slope over a part of both.
   template <class T>
-  static void multiply_part(Slope<T, HostSpace> slope, Matrix<T const> x, Matrix<T> dx, Index first, Index rows,
-                            Index column, Index columns) {
+  static void multiply_part(ActivationSlope<T, HostSpace> slope, Matrix<T const> x, Matrix<T> dx, Index first,
+                            Index rows, Index column, Index columns) {
     auto const width = dx.extent[1], at = first * width + column;
     auto const* const by = slope.factors.data ? slope.factors.data + at : nullptr;
     auto const* const from = x.data + at;
@@ -279,7 +281,7 @@ struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
 
   /// Computes to = the sum over the chunks, in order, or adds it to `to`.
   template <class T>
-  static void add_up(Stream stream, T const* partial, Index count, Index stride, Index size, T* to, Write write) {
+  static void sum_chunks(Stream stream, T const* partial, Index count, Index stride, Index size, T* to, Write write) {
     stream.pool().for_ranges(size, 4096, [&](Index begin, Index end) {
       detail::sum_rows(partial + begin, stride, end - begin, count, to + begin, write);
     });

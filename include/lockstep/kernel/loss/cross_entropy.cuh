@@ -23,10 +23,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
     cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits, Label const* labels,
                        float const* factors, double* losses, double* weights, T* gradient, Write write) {
   using Sum = Accumulate<T>;
-  using Here = NeighboursOf<T>;
-  constexpr Index step = Team::size * Here::size;
+  using Access = WidestAccess<T>;
+  constexpr Index step = Team::size * Access::size;
   auto const classes = terms.classes;
-  NumbersOf<T> values;
+  AccessNumbers<T> values;
   for (auto row = Team::first(); row < layout.slots; row += Team::count()) {
     auto const* const x = logits + row * classes;
     auto* const dx = gradient ? gradient + row * classes : nullptr;
@@ -34,27 +34,28 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
     if (!layout.is_token(row) || label == terms.ignored) {
       if (Team::member() == 0) losses[row] = weights[row] = 0;
       for (auto& value : values) value = 0;
-      for (auto first = Team::member() * Here::size; dx && write == Write::overwrite && first < classes; first += step)
-        Here(first, classes).put(values, dx);
+      for (auto first = Team::member() * Access::size; dx && write == Write::overwrite && first < classes;
+           first += step)
+        Access(first, classes).put(values, dx);
       continue;
     }
     bool const known = label >= 0 && label < classes;
     auto const at_label = known ? static_cast<Sum>(x[label]) : std::numeric_limits<Sum>::quiet_NaN();
-    Sum most = -std::numeric_limits<Sum>::infinity();
-    for (auto first = Team::member() * Here::size; first < classes; first += step) {
-      Here const here(first, classes);
-      here.load_as(x, values);
-      for (int j = 0; j < here.size; ++j)
-        if (here.has(j)) most = values[j] > most || values[j] != values[j] ? values[j] : most;
+    Sum maximum = -std::numeric_limits<Sum>::infinity();
+    for (auto first = Team::member() * Access::size; first < classes; first += step) {
+      Access const access(first, classes);
+      access.load_as(x, values);
+      for (int j = 0; j < access.size; ++j)
+        if (access.has(j)) maximum = values[j] > maximum || values[j] != values[j] ? values[j] : maximum;
     }
-    most = Team::largest(most);
+    maximum = Team::largest(maximum);
     Sum total = 0, spread = 0;
-    for (auto first = Team::member() * Here::size; first < classes; first += step) {
-      Here const here(first, classes);
-      here.load_as(x, values);
-      for (int j = 0; j < here.size; ++j) {
-        if (!here.has(j)) continue;
-        Sum const z = values[j] - most;
+    for (auto first = Team::member() * Access::size; first < classes; first += step) {
+      Access const access(first, classes);
+      access.load_as(x, values);
+      for (int j = 0; j < access.size; ++j) {
+        if (!access.has(j)) continue;
+        Sum const z = values[j] - maximum;
         total += std::exp(z);
         if (terms.each != 0) spread += terms.class_weights ? static_cast<Sum>(terms.class_weights[first + j]) * z : z;
       }
@@ -67,20 +68,20 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
       weights[row] = terms.weight(of);
       losses[row] =
           by * terms.loss(of, std::log(static_cast<double>(total)),
-                          static_cast<double>(at_label) - static_cast<double>(most), static_cast<double>(spread));
+                          static_cast<double>(at_label) - static_cast<double>(maximum), static_cast<double>(spread));
     }
     if (!dx) continue;
-    Team::meet();
+    Team::synchronize();
     auto const scale = known ? static_cast<Sum>(by * terms.total(of)) / total : at_label;
-    for (auto first = Team::member() * Here::size; first < classes; first += step) {
-      Here const here(first, classes);
-      here.load_as(x, values);
-      for (int j = 0; j < here.size; ++j) {
-        values[j] = std::exp(values[j] - most) * scale;
-        if (terms.each != 0 && here.has(j)) values[j] -= static_cast<Sum>(by) * terms.template share<Sum>(first + j);
+    for (auto first = Team::member() * Access::size; first < classes; first += step) {
+      Access const access(first, classes);
+      access.load_as(x, values);
+      for (int j = 0; j < access.size; ++j) {
+        values[j] = std::exp(values[j] - maximum) * scale;
+        if (terms.each != 0 && access.has(j)) values[j] -= static_cast<Sum>(by) * terms.template share<Sum>(first + j);
         if (first + j == label) values[j] -= static_cast<Sum>(by * terms.at_label(of));
       }
-      here.put(values, dx, write);
+      access.put(values, dx, write);
     }
   }
 }
@@ -92,7 +93,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
 /// which would have to wait for the device. A label outside the classes makes the row's loss and gradient NaN.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct CrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct CrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T, class Label>
   static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
                                Matrix<T const> logits, Vector<Label> labels, Vector<double> losses,

@@ -19,7 +19,7 @@ template <class Space>
 struct CrossEntropy : detail::NotIncluded<Space> {};
 
 template <>
-struct CrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
+struct CrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes losses, weights and gradient. Let y = labels[r], p = softmax(logits[r]), w the class weights and s the
   /// label smoothing. Then losses[r] = -factor * factors[r] * ((1 - s) w[y] log p[y] + s / classes * sum over c of w[c]
   /// log p[c]), and weights[r] = w[y]. Both are 0 for rows that are padding or ignored. Finite logits never overflow.

@@ -21,69 +21,70 @@ struct CtcRow {
   T* dx;
   Write write;
   Sum factor;
-  Sum *ahead, *normalizers, *behind, *next, *said;
+  Sum *log_alpha, *normalizers, *log_beta, *next_log_beta, *emissions;
 
   /// Subtracts the largest number from all, and returns it.
-  [[nodiscard]] __device__ Sum lower(Sum* numbers, Index count) const {
-    Sum most = -std::numeric_limits<Sum>::infinity();
-    for (auto i = Team::member(); i < count; i += Team::size) most = numbers[i] > most ? numbers[i] : most;
-    most = Team::largest(most);
-    for (auto i = Team::member(); i < count; i += Team::size) numbers[i] -= most;
-    Team::meet();
-    return most;
+  [[nodiscard]] __device__ Sum subtract_largest(Sum* numbers, Index count) const {
+    Sum maximum = -std::numeric_limits<Sum>::infinity();
+    for (auto i = Team::member(); i < count; i += Team::size) maximum = numbers[i] > maximum ? numbers[i] : maximum;
+    maximum = Team::largest(maximum);
+    for (auto i = Team::member(); i < count; i += Team::size) numbers[i] -= maximum;
+    Team::synchronize();
+    return maximum;
   }
 
   [[nodiscard]] __device__ double forward() const {
     auto const states = path.states();
-    double taken = 0;
+    double subtracted = 0;
     for (Index t = 0; t < tokens; ++t) {
       auto const* const here = x + t * classes;
-      Sum most = -std::numeric_limits<Sum>::infinity(), sum = 0;
+      Sum maximum = -std::numeric_limits<Sum>::infinity(), sum = 0;
       for (auto k = Team::member(); k < classes; k += Team::size)
-        most = static_cast<Sum>(here[k]) > most ? static_cast<Sum>(here[k]) : most;
-      most = Team::largest(most);
-      for (auto k = Team::member(); k < classes; k += Team::size) sum += std::exp(static_cast<Sum>(here[k]) - most);
-      Sum const normalizer = most + std::log(Team::sum(sum));
+        maximum = static_cast<Sum>(here[k]) > maximum ? static_cast<Sum>(here[k]) : maximum;
+      maximum = Team::largest(maximum);
+      for (auto k = Team::member(); k < classes; k += Team::size) sum += std::exp(static_cast<Sum>(here[k]) - maximum);
+      Sum const normalizer = maximum + std::log(Team::sum(sum));
       if (Team::member() == 0) normalizers[t] = normalizer;
-      auto* const now = ahead + t * states;
+      auto* const now = log_alpha + t * states;
       auto const* const before = now - states;
       for (auto s = Team::member(); s < states; s += Team::size) {
-        auto const reached = t == 0 ? (s < 2 ? Sum{0} : ctc_never<Sum>)
-                                    : log_sum(before[s], s > 0 ? before[s - 1] : ctc_never<Sum>,
-                                              path.skips(s) ? before[s - 2] : ctc_never<Sum>);
+        auto const reached = t == 0 ? (s < 2 ? Sum{0} : ctc_log_zero<Sum>)
+                                    : log_sum(before[s], s > 0 ? before[s - 1] : ctc_log_zero<Sum>,
+                                              path.skips(s) ? before[s - 2] : ctc_log_zero<Sum>);
         now[s] = reached + (static_cast<Sum>(here[path.label(s)]) - normalizer);
       }
-      taken += static_cast<double>(lower(now, states));
+      subtracted += static_cast<double>(subtract_largest(now, states));
     }
-    auto const* const last = ahead + (tokens - 1) * states;
-    auto const before_last = states > 1 ? last[states - 2] : ctc_never<Sum>;
-    return taken + static_cast<double>(log_sum(last[states - 1], before_last, ctc_never<Sum>));
+    auto const* const last = log_alpha + (tokens - 1) * states;
+    auto const before_last = states > 1 ? last[states - 2] : ctc_log_zero<Sum>;
+    return subtracted + static_cast<double>(log_sum(last[states - 1], before_last, ctc_log_zero<Sum>));
   }
 
   /// Computes the gradient. `dx` may be the logits: all threads read a token's logits before one is overwritten.
   __device__ void backward() const {
     auto const states = path.states();
-    auto *from = behind, *to = next;
-    Team::meet();  // wait until all have read the end of forward()
-    for (auto s = Team::member(); s < states; s += Team::size) from[s] = s + 2 >= states ? Sum{0} : ctc_never<Sum>;
+    auto *from = log_beta, *to = next_log_beta;
+    Team::synchronize();  // wait until all have read the end of forward()
+    for (auto s = Team::member(); s < states; s += Team::size) from[s] = s + 2 >= states ? Sum{0} : ctc_log_zero<Sum>;
     for (auto t = tokens; t-- > 0;) {
       auto const* const here = x + t * classes;
-      auto* const now = ahead + t * states;
+      auto* const now = log_alpha + t * states;
       Sum const normalizer = normalizers[t];
       for (auto s = Team::member(); s < states; s += Team::size) {
-        said[s] = from[s] + (static_cast<Sum>(here[path.label(s)]) - normalizer);
+        emissions[s] = from[s] + (static_cast<Sum>(here[path.label(s)]) - normalizer);
         now[s] += from[s];
       }
-      Team::meet();
-      static_cast<void>(lower(now, states));
+      Team::synchronize();
+      static_cast<void>(subtract_largest(now, states));
       Sum sum = 0, of_blank = 0;
       for (auto s = Team::member(); s < states; s += Team::size) {
         now[s] = std::exp(now[s]);
         sum += now[s];
         of_blank += s % 2 == 0 ? now[s] : Sum{0};
       }
-      sum = Team::sum(sum), of_blank = Team::sum(of_blank);
-      Team::meet();
+      sum = Team::sum(sum);
+      of_blank = Team::sum(of_blank);
+      Team::synchronize();
       for (auto k = Team::member(); k < classes; k += Team::size) {
         auto share = k == path.blank ? of_blank : Sum{0};
         for (Index i = 0; i < path.count; ++i)
@@ -93,12 +94,13 @@ struct CtcRow {
         out = static_cast<T>(write == Write::add ? static_cast<Sum>(out) + gradient : gradient);
       }
       for (auto s = Team::member(); s < states; s += Team::size)
-        to[s] = log_sum(said[s], s + 1 < states ? said[s + 1] : ctc_never<Sum>,
-                        s + 2 < states && path.skips(s + 2) ? said[s + 2] : ctc_never<Sum>);
-      Team::meet();
-      static_cast<void>(lower(to, states));
+        to[s] = log_sum(emissions[s], s + 1 < states ? emissions[s + 1] : ctc_log_zero<Sum>,
+                        s + 2 < states && path.skips(s + 2) ? emissions[s + 2] : ctc_log_zero<Sum>);
+      Team::synchronize();
+      static_cast<void>(subtract_largest(to, states));
       auto* const done = from;
-      from = to, to = done;
+      from = to;
+      to = done;
     }
   }
 };
@@ -109,7 +111,7 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
                                    double* losses, double* weights, T* gradient, Write write, Accumulate<T>* memory) {
   using Memory = CtcMemory<Accumulate<T>>;
   auto const all = Memory::states(label_layout.length);
-  auto const places = Memory::of(memory, layout.slots, label_layout.length);
+  auto const buffers = Memory::of(memory, layout.slots, label_layout.length);
   for (auto row = Team::first(); row < layout.rows; row += Team::count()) {
     auto const first = layout.start(row), tokens = layout.tokens(row);
     CtcPath<Label> const path{labels + label_layout.start(row), label_layout.tokens(row), options.blank};
@@ -119,8 +121,8 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
       auto const label = static_cast<Index>(path.labels[i]);
       known = known && label >= 0 && label < classes && label != options.blank;
     }
-    bool const possible = known && tokens >= path.least();
-    bool const counts = possible || !known || options.impossible == Impossible::refuse;
+    bool const possible = known && tokens >= path.min_tokens();
+    bool const counts = possible || !known || options.impossible == ImpossibleAlignment::reject;
     auto const zeros = [&](Index from, Index end) {
       for (auto i = from + Team::member(); dx && write == Write::overwrite && i < end; i += Team::size) dx[i] = T(0.0f);
     };
@@ -130,7 +132,7 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
       zeros(0, tokens * classes);
       if (counts) loss = known ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
     } else if (tokens > 0) {
-      auto* const own = places.of_rows + row * Memory::of_row(label_layout.length, classes);
+      auto* const own = buffers.row_memory + row * Memory::row_elements(label_layout.length, classes);
       CtcRow<Team, T, Label> const at{classes,
                                       tokens,
                                       path,
@@ -138,15 +140,18 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
                                       dx,
                                       write,
                                       static_cast<Accumulate<T>>(options.factor),
-                                      places.of_tokens + first * all,
-                                      places.normalizers + first,
+                                      buffers.token_states + first * all,
+                                      buffers.normalizers + first,
                                       own,
                                       own + all,
                                       own + 2 * all};
       loss = -options.factor * at.forward();
       if (dx) at.backward();
     }
-    if (Team::member() == 0) losses[row] = loss, weights[row] = counts ? 1 : 0;
+    if (Team::member() == 0) {
+      losses[row] = loss;
+      weights[row] = counts ? 1 : 0;
+    }
   }
 }
 
@@ -158,7 +163,7 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
 /// tokens make it infinite.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct Ctc<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Ctc<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
 
   [[nodiscard]] static Index memory_elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {

@@ -16,14 +16,16 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Treatment of sequences with too few tokens: they need one per label, and a blank between equal labels.
-enum class Impossible {
-  refuse,     ///< an error, or an infinite loss on a device (the default)
-  leave_out,  ///< they are ignored
+enum class ImpossibleAlignment {
+  reject,  ///< an error, or an infinite loss on a device (the default)
+  ignore,  ///< they are ignored
+  refuse [[deprecated("kernel::ImpossibleAlignment::reject")]] = reject,
+  leave_out [[deprecated("kernel::ImpossibleAlignment::ignore")]] = ignore,
 };
 
 struct CtcOptions {
   Index blank = 0;  ///< the class without a label
-  Impossible impossible = Impossible::refuse;
+  ImpossibleAlignment impossible = ImpossibleAlignment::reject;
   double factor = 1;  ///< of loss and gradient, not of the weight: for an auxiliary loss
 };
 
@@ -50,7 +52,7 @@ template <class Space>
 struct Ctc : detail::NotIncluded<Space> {};
 
 template <>
-struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
+struct Ctc<HostSpace> : detail::KernelTypes<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;
 
   /// Returns the number of elements of memory that the loss needs.
@@ -73,7 +75,7 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
                                Vector<double> weights, Matrix<T> gradient, Write write, Vector<T> memory) {
     check(layout, label_layout, options, logits.extent, labels);
     auto const classes = logits.extent[1], all = detail::CtcMemory<T>::states(label_layout.length);
-    auto const places = detail::CtcMemory<T>::of(memory.data, layout.slots, label_layout.length);
+    auto const buffers = detail::CtcMemory<T>::of(memory.data, layout.slots, label_layout.length);
     stream.pool().for_ranges(layout.rows, 1, [&](Index row, Index end) {
       for (; row < end; ++row) {
         auto const first = layout.start(row), tokens = layout.tokens(row);
@@ -82,14 +84,14 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
         auto* const dx = gradient.data ? gradient.data + first * classes : nullptr;
         if (dx && write == Write::overwrite)
           std::fill(dx + tokens * classes, dx + (layout.end(row) - first) * classes, T{0});
-        bool const possible = tokens >= path.least();
+        bool const possible = tokens >= path.min_tokens();
         losses.data[row] = 0;
-        weights.data[row] = possible || options.impossible == Impossible::refuse ? 1 : 0;
+        weights.data[row] = possible || options.impossible == ImpossibleAlignment::reject ? 1 : 0;
         if (!possible) {
           if (weights.data[row] > 0) losses.data[row] = std::numeric_limits<double>::infinity();
           if (dx && write == Write::overwrite) std::fill_n(dx, tokens * classes, T{0});
         } else if (tokens > 0) {
-          auto* const own = places.of_rows + row * detail::CtcMemory<T>::of_row(label_layout.length, classes);
+          auto* const own = buffers.row_memory + row * detail::CtcMemory<T>::row_elements(label_layout.length, classes);
           Row<T, Label> const at{classes,
                                  tokens,
                                  path,
@@ -97,8 +99,8 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
                                  dx,
                                  write,
                                  static_cast<T>(options.factor),
-                                 places.of_tokens + first * all,
-                                 places.normalizers + first,
+                                 buffers.token_states + first * all,
+                                 buffers.normalizers + first,
                                  own,
                                  own + all,
                                  own + 2 * all,
@@ -121,80 +123,81 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
     T* dx;
     Write write;
     T factor;
-    T *ahead, *normalizers;                // [tokens, states], [tokens]
-    T *behind, *said, *skip, *of_classes;  // [states] each, [classes]
+    T *log_alpha, *normalizers;                    // [tokens, states], [tokens]
+    T *log_beta, *emissions, *skip, *class_terms;  // [states] each, [classes]
 
     /// Computes the logarithms of the states' probabilities up to each token, shifted so that the largest is 0. Returns
     /// the log probability of the labels.
     template <class Vectors>
     [[gnu::always_inline]] double forward(Vectors vectors) const {
       auto const states = path.states();
-      for (Index s = 0; s < states; ++s) skip[s] = path.skips(s) ? T{0} : detail::ctc_never<T>;
-      double taken = 0;
+      for (Index s = 0; s < states; ++s) skip[s] = path.skips(s) ? T{0} : detail::ctc_log_zero<T>;
+      double subtracted = 0;
       for (Index t = 0; t < tokens; ++t) {
         auto const* const here = x + t * classes;
-        T const most = detail::largest(vectors, here, classes);
-        for (Index k = 0; k < classes; ++k) of_classes[k] = detail::exp(here[k] - most);
-        normalizers[t] = most + detail::log(detail::sum(vectors, of_classes, classes));
-        say(t);
-        auto* const now = ahead + t * states;
+        T const maximum = detail::largest(vectors, here, classes);
+        for (Index k = 0; k < classes; ++k) class_terms[k] = detail::exp(here[k] - maximum);
+        normalizers[t] = maximum + detail::log(detail::sum(vectors, class_terms, classes));
+        load_emissions(t);
+        auto* const now = log_alpha + t * states;
         if (t == 0) {
-          for (Index s = 0; s < states; ++s) now[s] = said[s] + (s < 2 ? T{0} : detail::ctc_never<T>);
+          for (Index s = 0; s < states; ++s) now[s] = emissions[s] + (s < 2 ? T{0} : detail::ctc_log_zero<T>);
         } else {
           auto const* const before = now - states;
-          now[0] = before[0] + said[0];
-          if (states > 1) now[1] = detail::log_sum(before[1], before[0], detail::ctc_never<T>) + said[1];
+          now[0] = before[0] + emissions[0];
+          if (states > 1) now[1] = detail::log_sum(before[1], before[0], detail::ctc_log_zero<T>) + emissions[1];
           for (Index s = 2; s < states; ++s)
-            now[s] = detail::log_sum(before[s], before[s - 1], before[s - 2] + skip[s]) + said[s];
+            now[s] = detail::log_sum(before[s], before[s - 1], before[s - 2] + skip[s]) + emissions[s];
         }
-        taken += lower(vectors, now, states);
+        subtracted += subtract_largest(vectors, now, states);
       }
-      auto const* const last = ahead + (tokens - 1) * states;
-      auto const before_last = states > 1 ? last[states - 2] : detail::ctc_never<T>;
-      return taken + static_cast<double>(detail::log_sum(last[states - 1], before_last, detail::ctc_never<T>));
+      auto const* const last = log_alpha + (tokens - 1) * states;
+      auto const before_last = states > 1 ? last[states - 2] : detail::ctc_log_zero<T>;
+      return subtracted + static_cast<double>(detail::log_sum(last[states - 1], before_last, detail::ctc_log_zero<T>));
     }
 
     template <class Vectors>
     [[gnu::always_inline]] void backward(Vectors vectors) const {
       auto const states = path.states();
-      for (Index s = 0; s < states; ++s) behind[s] = s + 2 >= states ? T{0} : detail::ctc_never<T>;
+      for (Index s = 0; s < states; ++s) log_beta[s] = s + 2 >= states ? T{0} : detail::ctc_log_zero<T>;
       for (Index t = tokens; t-- > 0;) {
         auto const* const here = x + t * classes;
-        auto* const now = ahead + t * states;
-        say(t);
-        for (Index s = 0; s < states; ++s) said[s] += behind[s];
-        for (Index s = 0; s < states; ++s) now[s] += behind[s];
-        T const most = detail::largest(vectors, now, states);
-        for (Index s = 0; s < states; ++s) now[s] = detail::exp(now[s] - most);
+        auto* const now = log_alpha + t * states;
+        load_emissions(t);
+        for (Index s = 0; s < states; ++s) emissions[s] += log_beta[s];
+        for (Index s = 0; s < states; ++s) now[s] += log_beta[s];
+        T const maximum = detail::largest(vectors, now, states);
+        for (Index s = 0; s < states; ++s) now[s] = detail::exp(now[s] - maximum);
         T const share = factor / detail::sum(vectors, now, states), normalizer = normalizers[t];
         auto* const to = dx + t * classes;
-        for (Index k = 0; k < classes; ++k) of_classes[k] = factor * detail::exp(here[k] - normalizer);
+        for (Index k = 0; k < classes; ++k) class_terms[k] = factor * detail::exp(here[k] - normalizer);
         if (write == Write::overwrite) {
-          std::copy_n(of_classes, classes, to);
+          std::copy_n(class_terms, classes, to);
         } else {
-          for (Index k = 0; k < classes; ++k) to[k] += of_classes[k];
+          for (Index k = 0; k < classes; ++k) to[k] += class_terms[k];
         }
         for (Index s = 0; s < states; ++s) to[path.label(s)] -= share * now[s];
         for (Index s = 0; s + 2 < states; ++s)
-          behind[s] = detail::log_sum(said[s], said[s + 1], said[s + 2] + skip[s + 2]);
-        if (states > 1) behind[states - 2] = detail::log_sum(said[states - 2], said[states - 1], detail::ctc_never<T>);
-        behind[states - 1] = said[states - 1];
-        static_cast<void>(lower(vectors, behind, states));
+          log_beta[s] = detail::log_sum(emissions[s], emissions[s + 1], emissions[s + 2] + skip[s + 2]);
+        if (states > 1)
+          log_beta[states - 2] = detail::log_sum(emissions[states - 2], emissions[states - 1], detail::ctc_log_zero<T>);
+        log_beta[states - 1] = emissions[states - 1];
+        static_cast<void>(subtract_largest(vectors, log_beta, states));
       }
     }
 
    private:
     /// Reads the log probability that token t gives to each state's label.
-    [[gnu::always_inline]] void say(Index t) const {
+    [[gnu::always_inline]] void load_emissions(Index t) const {
       for (Index s = 0; s < path.states(); ++s)  // a logit of minus infinity is never chosen, and gives no NaN
-        said[s] = std::max(x[t * classes + path.label(s)] - normalizers[t], detail::ctc_never<T>);
+        emissions[s] = std::max(x[t * classes + path.label(s)] - normalizers[t], detail::ctc_log_zero<T>);
     }
     /// Subtracts the largest number from all, and returns it.
     template <class Vectors>
-    [[gnu::always_inline]] static T lower(Vectors vectors, T* numbers, Index count) {
-      T const most = detail::largest(vectors, numbers, count);
-      for (Index i = 0; i < count; ++i) numbers[i] -= most;
-      return most;
+    [[gnu::always_inline]] static T subtract_largest(Vectors vectors, T* numbers, Index count) {
+      T const maximum = detail::largest(vectors, numbers, count);
+      for (Index i = 0; i < count; ++i) numbers[i] -= maximum;
+      return maximum;
     }
   };
 
@@ -204,7 +207,7 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
     detail::check_ctc(layout, label_layout, options, logits, labels.size());
     if constexpr (checks(Contract::normal)) {
       for (Index row = 0; row < layout.rows; ++row) {
-        auto const refuse = [row](std::string const& what) {
+        auto const reject = [row](std::string const& what) {
           throw RowError("ctc_loss: row " + std::to_string(row) + " of the batch has " + what, row);
         };
         detail::CtcPath<Label> const path{labels.data + label_layout.start(row), label_layout.tokens(row),
@@ -212,12 +215,13 @@ struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
         for (Index i = 0; i < path.count; ++i)
           if (auto const label = static_cast<Index>(path.labels[i]);
               label < 0 || label >= logits[1] || label == options.blank)
-            refuse("the label " + std::to_string(label) + (label == options.blank ? ", the blank" : "") +
+            reject("the label " + std::to_string(label) + (label == options.blank ? ", the blank" : "") +
                    ", outside [0, " + std::to_string(logits[1]) +
                    ") without the blank; number the labels around the blank, or " +
                    "give the model as many outputs as there are classes");
-        if (auto const least = path.least(); options.impossible == Impossible::refuse && layout.tokens(row) < least)
-          refuse(std::to_string(path.count) + " labels, which need " + std::to_string(least) +
+        if (auto const min_tokens = path.min_tokens();
+            options.impossible == ImpossibleAlignment::reject && layout.tokens(row) < min_tokens)
+          reject(std::to_string(path.count) + " labels, which need " + std::to_string(min_tokens) +
                  " tokens, including a blank between equal labels, and " + std::to_string(layout.tokens(row)) +
                  " tokens; let the model shorten sequences less, leave such samples out, or set " +
                  "CtcOptions::impossible");

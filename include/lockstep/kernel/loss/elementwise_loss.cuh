@@ -37,12 +37,13 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
       if (!rule.takes(static_cast<double>(target[i]))) at.value = at.slope = std::numeric_limits<Sum>::quiet_NaN();
     if (factors) {
       auto const by = static_cast<Sum>(factors[i / width]);
-      at.value *= by, at.slope *= by;
+      at.value *= by;
+      at.slope *= by;
     }
     sum += static_cast<double>(at.value);
     count += 1;
     if (!gradient) continue;
-    Sum const here = product(factor, at.slope);
+    Sum const here = rounded_product(factor, at.slope);
     gradient[i] = static_cast<T>(write == Write::add ? static_cast<Sum>(gradient[i]) + here : here);
   }
   sum = BlockTeam::sum(sum);
@@ -59,7 +60,7 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
 /// which would have to wait for the device. A target that the rule does not accept makes loss and gradient NaN.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct ElementwiseLoss<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct ElementwiseLoss<CudaSpace> : detail::KernelTypes<CudaSpace> {
   [[nodiscard]] static constexpr Index chunks(Index slots, Index width) noexcept {
     return ElementwiseLoss<HostSpace>::chunks(slots, width);
   }

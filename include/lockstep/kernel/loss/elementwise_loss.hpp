@@ -22,7 +22,7 @@ template <class Space>
 struct ElementwiseLoss : detail::NotIncluded<Space> {};
 
 template <>
-struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
+struct ElementwiseLoss<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Returns the number of slots that share one element of `losses` and `weights`.
   [[nodiscard]] static constexpr Index slots_per_chunk(Index width) noexcept {
     return std::max<Index>(1, elements_per_chunk / std::max<Index>(1, width));
@@ -95,12 +95,17 @@ struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
             at = rule(prediction[first + i], static_cast<T>(target[first + i]), columns[i]);
           else
             at = rule(prediction[first + i], static_cast<T>(target[first + i]));
-          values[i] = at.value, slopes[i] = at.slope;
+          values[i] = at.value;
+          slopes[i] = at.slope;
         }
         if (factors)
           for (Index i = 0, slot = first / width, column = first % width; i < here; ++i) {
-            values[i] *= static_cast<T>(factors[slot]), slopes[i] *= static_cast<T>(factors[slot]);
-            if (++column == width) column = 0, ++slot;
+            values[i] *= static_cast<T>(factors[slot]);
+            slopes[i] *= static_cast<T>(factors[slot]);
+            if (++column == width) {
+              column = 0;
+              ++slot;
+            }
           }
         total += static_cast<double>(detail::sum(vectors, values, here));
         if (!gradient) continue;

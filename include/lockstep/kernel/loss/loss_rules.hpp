@@ -59,8 +59,8 @@ struct HuberLoss {
   double delta = 1;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
-    T const most = static_cast<T>(delta), off = x - t;
-    T const slope = off > most ? most : off < -most ? -most : off;
+    T const maximum = static_cast<T>(delta), off = x - t;
+    T const slope = off > maximum ? maximum : off < -maximum ? -maximum : off;
     return {slope * (off - slope / 2), slope};
   }
 };
@@ -102,7 +102,7 @@ struct BinaryCrossEntropyByColumn {
 };
 
 /// KL divergence of N(m, 1) from the standard normal distribution: m^2 / 2.
-struct DivergenceOfMean {
+struct KlDivergenceOfMean {
   static constexpr char const* name = "kl_to_standard_normal";
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T m) const noexcept {
@@ -111,8 +111,8 @@ struct DivergenceOfMean {
 };
 
 /// KL divergence of N(0, e^2s) from the standard normal distribution: (e^2s - 1) / 2 - s.
-struct DivergenceOfLogDeviation {
-  static constexpr char const* name = DivergenceOfMean::name;
+struct KlDivergenceOfLogDeviation {
+  static constexpr char const* name = KlDivergenceOfMean::name;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T s) const noexcept {
     T const slope = Exp{}(2 * s) - 1;

@@ -29,15 +29,15 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
       for (Index c = Team::member(); dx && write == Write::overwrite && c < classes; c += Team::size) dx[c] = T{};
       continue;
     }
-    Sum most = -std::numeric_limits<Sum>::infinity();
+    Sum maximum = -std::numeric_limits<Sum>::infinity();
     for (Index c = Team::member(); c < classes; c += Team::size) {
       auto const value = static_cast<Sum>(x[c]);
-      most = value > most || value != value ? value : most;
+      maximum = value > maximum || value != value ? value : maximum;
     }
-    most = Team::largest(most);
+    maximum = Team::largest(maximum);
     Sum total = 0, all = 0, dot = 0;
     for (Index c = Team::member(); c < classes; c += Team::size) {
-      Sum const z = static_cast<Sum>(x[c]) - most;
+      Sum const z = static_cast<Sum>(x[c]) - maximum;
       Sum const share = terms.share(c, static_cast<Sum>(q[c]));
       total += std::exp(z);
       all += share;
@@ -54,7 +54,7 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
     if (!dx) continue;
     auto const scale = static_cast<Sum>(by) * all / total;
     for (Index c = Team::member(); c < classes; c += Team::size) {
-      auto slope = std::exp(static_cast<Sum>(x[c]) - most) * scale -
+      auto slope = std::exp(static_cast<Sum>(x[c]) - maximum) * scale -
                    static_cast<Sum>(by) * terms.share(c, static_cast<Sum>(q[c]));
       if (write == Write::add) slope += static_cast<Sum>(dx[c]);
       dx[c] = static_cast<T>(slope);
@@ -68,7 +68,7 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
 /// CUDA version with the host's shapes and formulas, queued on the stream. Shares are not checked.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct SoftCrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct SoftCrossEntropy<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T, class Share>
   static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
                                Matrix<T const> logits, Vector<Share const> shares, Vector<double> losses,

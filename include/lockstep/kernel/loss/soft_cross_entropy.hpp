@@ -40,7 +40,7 @@ void check_soft_cross_entropy(Index slots, CrossEntropyOptions const& options, E
 }
 
 template <>
-struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
+struct SoftCrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes losses, weights and gradient. Let q = shares[r], p = softmax(logits[r]), w the class weights and s the
   /// label smoothing. Then losses[r] = -factor * factors[r] * sum over c of w[c] ((1 - s) q[c] + s / classes) log p[c],
   /// and weights[r] = 1. Both are 0 for padding. gradient = the gradient of the sum of the losses, or it is added.
@@ -84,22 +84,22 @@ struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
   [[gnu::always_inline]] static double row(Vectors<bytes> vectors, detail::CrossEntropyTerms const& terms, double by,
                                            T const* x, Share const* q, T* dx, Write write) noexcept {
     auto const classes = terms.classes;
-    T const most = detail::largest(vectors, x, classes);
+    T const maximum = detail::largest(vectors, x, classes);
     T parts[block];
     double total = 0, all = 0, dot = 0;
     for (Index c = 0; c < classes; c += block) {
       auto const here = std::min(block, classes - c);
       for (Index i = 0; i < here; ++i) parts[i] = terms.share(c + i, static_cast<T>(q[c + i]));
       all += static_cast<double>(detail::sum(vectors, parts, here));
-      for (Index i = 0; i < here; ++i) parts[i] *= x[c + i] - most;
+      for (Index i = 0; i < here; ++i) parts[i] *= x[c + i] - maximum;
       dot += static_cast<double>(detail::sum(vectors, parts, here));
-      for (Index i = 0; i < here; ++i) parts[i] = detail::exp(x[c + i] - most);
+      for (Index i = 0; i < here; ++i) parts[i] = detail::exp(x[c + i] - maximum);
       total += static_cast<double>(detail::sum(vectors, parts, here));
     }
     if (dx) {
       auto const scale = static_cast<T>(by * all / total), share = static_cast<T>(by);
       for (Index c = 0; c < classes; ++c) {
-        T const slope = detail::exp(x[c] - most) * scale - share * terms.share(c, static_cast<T>(q[c]));
+        T const slope = detail::exp(x[c] - maximum) * scale - share * terms.share(c, static_cast<T>(q[c]));
         dx[c] = write == Write::add ? dx[c] + slope : slope;
       }
     }

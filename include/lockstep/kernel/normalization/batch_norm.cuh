@@ -118,15 +118,15 @@ __device__ void set_channel(ChannelStatistics<Sum> to, Index c, double mean, dou
 
 /// Computes a channel's statistics from its moments, and updates its running averages.
 template <class Sum>
-__device__ void settle_channel(ChannelStatistics<Sum> to, RunningAverages<Sum> running, Index c, Moments const& all,
+__device__ void update_channel(ChannelStatistics<Sum> to, RunningAverages<Sum> running, Index c, Moments const& all,
                                double weight, double epsilon, double momentum) {
   set_channel(to, c, all.mean, all.count > 0 ? all.squares / all.count : 0, weight, epsilon);
   if (all.count < 2) return;
-  auto const move = [=](Sum& average, double target) {
+  auto const update_average = [=](Sum& average, double target) {
     average = static_cast<Sum>((1 - momentum) * static_cast<double>(average) + momentum * target);
   };
-  move(running.mean[c], all.mean);
-  move(running.variance[c], all.squares / (all.count - 1));
+  update_average(running.mean[c], all.mean);
+  update_average(running.variance[c], all.squares / (all.count - 1));
 }
 
 /// Computes the sums of g and of g z over all rows, in two rows of `sums`.
@@ -140,7 +140,7 @@ void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<
                       [=] __device__(Index row, Index c, Sum * to) {
                         if (!layout.is_token(row)) return;
                         auto const centred = static_cast<Sum>(x.data[row * width + c]) - of.mean[c];
-                        auto const y = product(centred, of.scale[c]) + bias[c];
+                        auto const y = rounded_product(centred, of.scale[c]) + bias[c];
                         if (activation == Activation::relu && !(y > 0)) return;
                         auto const g = static_cast<Sum>(dy.data[row * width + c]);
                         to[0] += g;
@@ -156,7 +156,7 @@ void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, chunks of rows merged
 /// in order
 template <>
-struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct BatchNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
 
   template <class T>
@@ -185,7 +185,7 @@ struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
       auto const c = i / detail::warp;
       auto const all = detail::moments_of_column(partial, rows, width, c);
       if (detail::lane() == 0)
-        detail::settle_channel(to, {running.mean.data, running.variance.data}, c, all,
+        detail::update_channel(to, {running.mean.data, running.variance.data}, c, all,
                                static_cast<double>(weight.data[c]), epsilon, momentum);
     });
   }
@@ -205,26 +205,26 @@ struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     });
   }
   template <class T>
-  static void measure_all(Stream stream, Index replicas, double const* moments, Vector<T const> weight, double epsilon,
-                          double momentum, Running<T> running, Statistics<T> statistics) {
+  static void measure_merged(Stream stream, Index replicas, double const* moments, Vector<T const> weight,
+                             double epsilon, double momentum, Running<T> running, Statistics<T> statistics) {
     auto const to = channels_of(statistics);
     auto const width = weight.size();
-    detail::for_elements("kernel::BatchNorm::measure_all", stream, width, [=] __device__(Index c) {
+    detail::for_elements("kernel::BatchNorm::measure_merged", stream, width, [=] __device__(Index c) {
       detail::Moments all;
       for (Index r = 0; r < replicas; ++r) {
         auto const* const of = moments + r * moment_elements(width);
         all.merge({of[0], of[1 + c], of[1 + width + c]});
       }
-      detail::settle_channel(to, {running.mean.data, running.variance.data}, c, all,
+      detail::update_channel(to, {running.mean.data, running.variance.data}, c, all,
                              static_cast<double>(weight.data[c]), epsilon, momentum);
     });
   }
 
   template <class T>
-  static void recall(Stream stream, Running<T> running, Vector<T const> weight, double epsilon,
-                     Statistics<T> statistics) {
+  static void use_running_averages(Stream stream, Running<T> running, Vector<T const> weight, double epsilon,
+                                   Statistics<T> statistics) {
     auto const to = channels_of(statistics);
-    detail::for_elements("kernel::BatchNorm::recall", stream, weight.size(), [=] __device__(Index c) {
+    detail::for_elements("kernel::BatchNorm::use_running_averages", stream, weight.size(), [=] __device__(Index c) {
       detail::set_channel(to, c, static_cast<double>(running.mean.data[c]),
                           static_cast<double>(running.variance.data[c]), static_cast<double>(weight.data[c]), epsilon);
     });
@@ -236,17 +236,17 @@ struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     using Sum = Accumulate<T>;
     auto const of = channels_of(statistics);
     auto const name = "kernel::BatchNorm::forward";
-    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
-      detail::NumbersOf<T> values;
-      here.load_as(x.data, values);
-      detail::MatrixStep at(layout, x.extent[1], here.first());
+    detail::for_vectorized<T>(name, stream, x.size(), [=] __device__(detail::WidestAccess<T> const& access) {
+      detail::AccessNumbers<T> values;
+      access.load_as(x.data, values);
+      detail::MatrixStep at(layout, x.extent[1], access.first());
       for (auto& value : values) {
         auto const c = at.column();
-        auto const out = detail::product(value - of.mean[c], of.scale[c]) + bias.data[c];
+        auto const out = detail::rounded_product(value - of.mean[c], of.scale[c]) + bias.data[c];
         value = !at.is_token() || (activation == Activation::relu && out < 0) ? Sum{0} : out;
         at.next();
       }
-      here.put(values, y.data);
+      access.put(values, y.data);
     });
   }
 
@@ -306,21 +306,21 @@ struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto const width = x.extent[1];
     auto const of = channels_of(statistics);
     auto const name = "kernel::BatchNorm::input_gradient";
-    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
-      detail::NumbersOf<T> inputs, gradients;
-      here.load_as(x.data, inputs);
-      here.load_as(dy.data, gradients);
-      detail::MatrixStep at(layout, width, here.first());
-      for (int j = 0; j < here.size; ++j) {
+    detail::for_vectorized<T>(name, stream, x.size(), [=] __device__(detail::WidestAccess<T> const& access) {
+      detail::AccessNumbers<T> inputs, gradients;
+      access.load_as(x.data, inputs);
+      access.load_as(dy.data, gradients);
+      detail::MatrixStep at(layout, width, access.first());
+      for (int j = 0; j < access.size; ++j) {
         auto const c = at.column();
         auto const centred = inputs[j] - of.mean[c];
-        auto const y = detail::product(centred, of.scale[c]) + bias.data[c];
+        auto const y = detail::rounded_product(centred, of.scale[c]) + bias.data[c];
         auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : gradients[j];
         gradients[j] =
             at.is_token() ? of.scale[c] * (g - means[c] - centred * (means[width + c] * of.reciprocal[c])) : Sum{0};
         at.next();
       }
-      here.put(gradients, dx.data, dx_write);
+      access.put(gradients, dx.data, dx_write);
     });
   }
 

@@ -24,7 +24,7 @@ template <class Space>
 struct BatchNorm : detail::NotIncluded<Space> {};
 
 template <>
-struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
+struct BatchNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;
 
   /// Statistics that normalise each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight *
@@ -58,7 +58,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
                       Running<T> running, Statistics<T> statistics, T* partial, Layout const& layout = {}) {
     measure_chunks(stream, x, partial, layout);
     for (Index c = 0; c < x.extent[1]; ++c)
-      settle(c, merged<T>(x.extent, partial, c), weight, epsilon, momentum, running, statistics);
+      update_statistics(c, merged<T>(x.extent, partial, c), weight, epsilon, momentum, running, statistics);
   }
 
   /// First half of `measure` over the rows of several replicas: computes the moments of this replica's rows.
@@ -77,8 +77,8 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
   /// Second half: merges the moments of all replicas in order and computes the statistics.
   /// @shape moments [replicas, moment_elements(channels)]
   template <class T>
-  static void measure_all(Stream, Index replicas, double const* moments, Vector<T const> weight, double epsilon,
-                          double momentum, Running<T> running, Statistics<T> statistics) {
+  static void measure_merged(Stream, Index replicas, double const* moments, Vector<T const> weight, double epsilon,
+                             double momentum, Running<T> running, Statistics<T> statistics) {
     auto const width = weight.size(), each = moment_elements(width);
     for (Index c = 0; c < width; ++c) {
       detail::Moments all;
@@ -86,13 +86,14 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
         auto const* const of = moments + r * each;
         all.merge({of[0], of[1 + c], of[1 + width + c]});
       }
-      settle(c, all, weight, epsilon, momentum, running, statistics);
+      update_statistics(c, all, weight, epsilon, momentum, running, statistics);
     }
   }
 
   /// Computes the statistics from the running averages.
   template <class T>
-  static void recall(Stream, Running<T> running, Vector<T const> weight, double epsilon, Statistics<T> statistics) {
+  static void use_running_averages(Stream, Running<T> running, Vector<T const> weight, double epsilon,
+                                   Statistics<T> statistics) {
     for (Index c = 0; c < weight.size(); ++c)
       set(statistics, c, static_cast<double>(running.mean(c)), static_cast<double>(running.variance(c)), weight,
           epsilon);
@@ -168,7 +169,7 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     }
   }
   /// Second step: computes the means of all replicas' sums over the rows that their moments count.
-  /// @shape sums [replicas, 2, channels]   @shape to [2, channels]   @shape moments as in `measure_all`
+  /// @shape sums [replicas, 2, channels]   @shape to [2, channels]   @shape moments as in `measure_merged`
   template <class T>
   static void means(Stream, Index replicas, Index channels, T const* sums, double const* moments, T* to) {
     double rows = 0;
@@ -271,15 +272,15 @@ struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
     return all;
   }
   template <class T>
-  static void settle(Index c, detail::Moments const& all, Vector<T const> weight, double epsilon, double momentum,
-                     Running<T> running, Statistics<T> statistics) {
+  static void update_statistics(Index c, detail::Moments const& all, Vector<T const> weight, double epsilon,
+                                double momentum, Running<T> running, Statistics<T> statistics) {
     set(statistics, c, all.mean, all.count > 0 ? all.squares / all.count : 0, weight, epsilon);
     if (all.count < 2) return;
-    auto const move = [=](T& average, double to) {
+    auto const update_average = [=](T& average, double to) {
       average = static_cast<T>((1 - momentum) * static_cast<double>(average) + momentum * to);
     };
-    move(running.mean(c), all.mean);
-    move(running.variance(c), all.squares / (all.count - 1));
+    update_average(running.mean(c), all.mean);
+    update_average(running.variance(c), all.squares / (all.count - 1));
   }
   /// Computes for each chunk of rows the sums of g and of g z.
   template <class T>

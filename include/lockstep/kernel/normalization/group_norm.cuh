@@ -18,7 +18,7 @@ LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double eps
   auto const each = s.group_channels(), size = s.group_size();
   for (auto group = BlockTeam::first(); group < s.rows * s.groups; group += BlockTeam::count()) {
     auto const row = group / s.groups, first = group % s.groups * each;
-    auto const begin = row * s.places * s.channels + first;
+    auto const begin = row * s.positions * s.channels + first;
     Sum sum = 0, rest = 0, squares = 0;
     for (auto i = BlockTeam::member(); i < size; i += BlockTeam::size)
       sum += static_cast<Sum>(x[begin + i / each * s.channels + i % each]);
@@ -28,7 +28,8 @@ LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double eps
       rest += off;  // the rounding error of the first sum
       squares += off * off;
     }
-    rest = BlockTeam::sum(rest), squares = BlockTeam::sum(squares);
+    rest = BlockTeam::sum(rest);
+    squares = BlockTeam::sum(squares);
     auto const variance = static_cast<double>(squares - rest * rest / count) / static_cast<double>(count);
     auto const by = static_cast<Sum>(1 / std::sqrt(variance + epsilon));
     for (auto c = BlockTeam::member(); c < each; c += BlockTeam::size) {
@@ -50,10 +51,10 @@ LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, T const* dy, T c
   for (auto i = Index{blockIdx.x}; i < s.rows * tiles; i += gridDim.x) {
     auto const row = i / tiles, c = i % tiles * warp + lane(), of = row * s.channels + c;
     Sum g_sum = 0, gz_sum = 0;
-    for (auto p = Index{threadIdx.x} / warp; c < s.channels && p < s.places; p += warps_per_block) {
-      auto const at = (row * s.places + p) * s.channels + c;
+    for (auto p = Index{threadIdx.x} / warp; c < s.channels && p < s.positions; p += warps_per_block) {
+      auto const at = (row * s.positions + p) * s.channels + c;
       auto const centred = static_cast<Sum>(x[at]) - mean[of];
-      auto const y = product(centred, product(reciprocal[of], weight[c])) + bias[c];
+      auto const y = rounded_product(centred, rounded_product(reciprocal[of], weight[c])) + bias[c];
       if (activation == Activation::relu && !(y > 0)) continue;
       auto const g = static_cast<Sum>(dy[at]);
       g_sum += g;
@@ -77,7 +78,7 @@ LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, T const* dy, T c
 /// CUDA version with the host's functions and shapes, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct GroupNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Shape = GroupNormShape;
 
   template <class T>
@@ -99,9 +100,9 @@ struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
                       Accumulate<T> const* weight, Accumulate<T> const* bias, Activation activation, T* y) {
     using Sum = Accumulate<T>;
     detail::for_elements("kernel::GroupNorm::forward", stream, s.size(), [=] __device__(Index i) {
-      auto const c = i % s.channels, of = i / (s.places * s.channels) * s.channels + c;
-      auto const factor = detail::product(statistics.reciprocal[of], weight[c]);
-      auto const out = detail::product(static_cast<Sum>(x[i]) - statistics.mean[of], factor) + bias[c];
+      auto const c = i % s.channels, of = i / (s.positions * s.channels) * s.channels + c;
+      auto const factor = detail::rounded_product(statistics.reciprocal[of], weight[c]);
+      auto const out = detail::rounded_product(static_cast<Sum>(x[i]) - statistics.mean[of], factor) + bias[c];
       y[i] = static_cast<T>(activation == Activation::relu && out < 0 ? Sum{0} : out);
     });
   }
@@ -127,7 +128,7 @@ struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
       dbias[c] = dbias_write == Write::add ? dbias[c] + g : g;
       dweight[c] = dweight_write == Write::add ? dweight[c] + gz : gz;
     });
-    if (!dx || s.places == 0) return;
+    if (!dx || s.positions == 0) return;
     detail::for_elements(name, stream, 2 * s.rows * s.groups, [=] __device__(Index i) {
       auto const each = s.group_channels(), first = i % s.groups * each, at = i / s.groups * s.channels + first;
       Sum sum = 0;
@@ -135,9 +136,9 @@ struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
       for (Index c = 0; c < each; ++c) means[at + c] = sum / static_cast<Sum>(s.group_size());
     });
     detail::for_elements(name, stream, s.size(), [=] __device__(Index i) {
-      auto const c = i % s.channels, row = i / (s.places * s.channels), of = row * s.channels + c;
+      auto const c = i % s.channels, row = i / (s.positions * s.channels), of = row * s.channels + c;
       auto const by = statistics.reciprocal[of], centred = static_cast<Sum>(x[i]) - statistics.mean[of];
-      auto const y = detail::product(centred, detail::product(by, weight[c])) + bias[c];
+      auto const y = detail::rounded_product(centred, detail::rounded_product(by, weight[c])) + bias[c];
       auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : static_cast<Sum>(dy[i]);
       auto const mean_g = means[2 * row * s.channels + c], mean_gz = means[(2 * row + 1) * s.channels + c];
       auto const d = by * (weight[c] * g - mean_g - centred * (mean_gz * by));

@@ -11,14 +11,14 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
-/// Samples of `places` positions and `channels` channels. Groups of adjacent channels are normalised together.
+/// Samples of `positions` positions and `channels` channels. Groups of adjacent channels are normalised together.
 struct GroupNormShape {
-  Index rows, places, channels, groups;
+  Index rows, positions, channels, groups;
 
   [[nodiscard]] constexpr Index group_channels() const noexcept { return channels / groups; }
   /// Returns the number of elements that are normalised together.
-  [[nodiscard]] constexpr Index group_size() const noexcept { return places * group_channels(); }
-  [[nodiscard]] constexpr Index size() const noexcept { return rows * places * channels; }
+  [[nodiscard]] constexpr Index group_size() const noexcept { return positions * group_channels(); }
+  [[nodiscard]] constexpr Index size() const noexcept { return rows * positions * channels; }
 };
 
 /// Normalisation of groups of channels over all positions of each sample.
@@ -26,7 +26,7 @@ template <class Space>
 struct GroupNorm : detail::NotIncluded<Space> {};
 
 template <>
-struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
+struct GroupNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   using Shape = GroupNormShape;
 
   /// Statistics that normalise each channel of each sample: mean, and 1 / sqrt(variance + epsilon). They are equal
@@ -43,13 +43,13 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
 
   /// Computes the statistics of x without cancellation. Centres each channel of a chunk of positions on its own mean
   /// while in cache, and merges the chunks in order, in double.
-  /// @shape x [rows, places, channels]   @shape partial [partial_elements(s)], overwritten
+  /// @shape x [rows, positions, channels]   @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void measure(Stream stream, Shape const& s, T const* x, double epsilon, Statistics<T> statistics, T* partial) {
     for_chunks(stream, s, [=](Index row, Index chunk, Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
-        auto const* const here = x + row * s.places * s.channels;
+        auto const* const here = x + row * s.positions * s.channels;
         auto* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
         detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
           V sum, rest, squares, next;
@@ -80,7 +80,8 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
         for (Index first = 0; first < s.channels; first += s.group_channels()) {
           double count = 0, center = 0, squares = 0;
           for (Index chunk = 0; chunk < chunks(s); ++chunk) {
-            auto const here = static_cast<double>(std::min(chunk_places(s), s.places - chunk * chunk_places(s)));
+            auto const here =
+                static_cast<double>(std::min(chunk_positions(s), s.positions - chunk * chunk_positions(s)));
             auto const* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
             for (Index c = first; c < first + s.group_channels(); ++c) {
               double const off = static_cast<double>(sums[c]) - center, all = count + here;
@@ -99,14 +100,14 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
   /// Computes y = activation((x - mean) * reciprocal * weight + bias).
-  /// @shape x, y [rows, places, channels]; y may be x   @shape weight, bias [channels]
+  /// @shape x, y [rows, positions, channels]; y may be x   @shape weight, bias [channels]
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void forward(Stream stream, Shape const& s, T const* x, Statistics<T> statistics, T const* weight,
                       T const* bias, Activation activation, T* y) {
     for_chunks(stream, s, [=](Index row, Index, Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
-        auto const first = row * s.places * s.channels;
+        auto const first = row * s.positions * s.channels;
         detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
           V center, factor, of_weight, shift, out, zero;
           detail::clear(zero);
@@ -130,7 +131,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
   /// dbias = sum g and dweight = sum g z over all samples and positions. dx = reciprocal * (weight g - a - z b). Here a
   /// and b are the means of weight g and of weight g z over the sample's group. Overwrites or adds to each. Skips a
   /// null dx. Recomputes which elements the activation passed, so y is not kept.
-  /// @shape dy, x, dx [rows, places, channels]; dx may be dy   @shape partial [partial_elements(s)], overwritten
+  /// @shape dy, x, dx [rows, positions, channels]; dx may be dy   @shape partial [partial_elements(s)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void backward(Stream stream, Shape const& s, T const* dy, T const* x, Statistics<T> statistics,
@@ -138,7 +139,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
                        Write dweight_write, T* dbias, Write dbias_write, T* partial) {
     for_chunks(stream, s, [=](Index row, Index chunk, Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
-        auto const first = row * s.places * s.channels;
+        auto const first = row * s.positions * s.channels;
         auto* const sums = partial + 2 * (row * chunks(s) + chunk) * s.channels;
         detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
           V center, reciprocal, of_weight, shift, z, g, sum, products, zero;
@@ -184,7 +185,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
       put(dbias[c], static_cast<T>(g), dbias_write);
       put(dweight[c], static_cast<T>(gz), dweight_write);
     }
-    if (!dx || s.places == 0) return;
+    if (!dx || s.positions == 0) return;
     for (Index i = 0; i < 2 * s.rows; ++i)
       for (Index first = 0; first < s.channels; first += s.group_channels()) {
         auto* const here = of_rows + i * s.channels + first;
@@ -195,7 +196,7 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
       }
     for_chunks(stream, s, [=](Index row, Index, Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
-        auto const first = row * s.places * s.channels;
+        auto const first = row * s.positions * s.channels;
         detail::for_column_lanes<T>(vectors, s.channels, [=]<class V>(Index c) {
           V center, reciprocal, of_weight, shift, mean_g, mean_gz, z, g, zero;
           detail::clear(zero);
@@ -229,21 +230,22 @@ struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
 
   /// Returns the positions of a sample that share a partial sum: as many as stay in the first two caches for a second
   /// pass.
-  [[nodiscard]] static constexpr Index chunk_places(Shape const& s) noexcept {
+  [[nodiscard]] static constexpr Index chunk_positions(Shape const& s) noexcept {
     return std::max<Index>(1, 16384 / std::max<Index>(1, s.channels));
   }
   [[nodiscard]] static constexpr Index chunks(Shape const& s) noexcept {
-    return (s.places + chunk_places(s) - 1) / chunk_places(s);
+    return (s.positions + chunk_positions(s) - 1) / chunk_positions(s);
   }
   /// Calls f(row, chunk, first position, end) for all chunks of all samples.
   template <class F>
   static void for_chunks(Stream stream, Shape const& s, F const& f) {
-    auto const of_row = chunks(s), each = chunk_places(s);
-    auto const together = std::max<Index>(1, each / std::max<Index>(1, s.places));  // number of small samples per task
+    auto const of_row = chunks(s), each = chunk_positions(s);
+    auto const together =
+        std::max<Index>(1, each / std::max<Index>(1, s.positions));  // number of small samples per task
     stream.pool().for_ranges(s.rows * of_row, together, [&](Index i, Index end) {
       for (; i < end; ++i) {
         auto const begin = i % of_row * each;
-        f(i / of_row, i % of_row, begin, std::min(begin + each, s.places));
+        f(i / of_row, i % of_row, begin, std::min(begin + each, s.positions));
       }
     });
   }

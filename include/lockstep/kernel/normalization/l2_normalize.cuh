@@ -52,7 +52,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_l2_rows(Index rows, Index width, T const
 /// CUDA version with the host's functions and shapes, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct L2Normalize<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct L2Normalize<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Accumulate<T> epsilon, Vector<Accumulate<T>> reciprocals,
                       Matrix<T> y) {

@@ -15,7 +15,7 @@ template <class Space>
 struct L2Normalize : detail::NotIncluded<Space> {};
 
 template <>
-struct L2Normalize<HostSpace> : detail::OfSpace<HostSpace> {
+struct L2Normalize<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes reciprocals[r] = 1 / max(|x[r]|, epsilon) and y[r] = x[r] * reciprocals[r]. The backward pass needs the
   /// reciprocals; null ones are not written.
   /// @shape x, y [rows, width]   @shape reciprocals [rows]

@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version with the host's functions and shapes, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct LayerNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct LayerNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual,
                       Vector<Accumulate<T> const> weight, Vector<Accumulate<T> const> bias, Accumulate<T> epsilon,
@@ -26,9 +26,9 @@ struct LayerNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
       return "LayerNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
-    detail::normalize<detail::Centre::mean>("kernel::LayerNorm::forward", stream, x.extent[0], width, x.data, residual,
-                                            weight.data, bias.data, epsilon, sum.data,
-                                            statistics<Accumulate<T>>(moments), y.data);
+    detail::normalize<detail::Centering::mean>("kernel::LayerNorm::forward", stream, x.extent[0], width, x.data,
+                                               residual, weight.data, bias.data, epsilon, sum.data,
+                                               statistics<Accumulate<T>>(moments), y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -40,7 +40,7 @@ struct LayerNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
                        Residual<T, CudaSpace> residual, Vector<Accumulate<T> const> weight, Matrix<T> dx,
                        Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<Accumulate<T>> dweight,
                        Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial) {
-    detail::differentiate_norm<detail::Centre::mean>(
+    detail::differentiate_norm<detail::Centering::mean>(
         "kernel::LayerNorm::backward", stream,
         detail::NormGradients<T>{dy.extent[0], dy.extent[1], dy.data, sum.data,
                                  statistics<Accumulate<T> const>(moments), nullptr, residual.dropout, weight.data,

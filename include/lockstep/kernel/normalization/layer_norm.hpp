@@ -11,7 +11,7 @@
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/normalize_row.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
-#include <lockstep/kernel/normalization/detail/join_row.hpp>
+#include <lockstep/kernel/normalization/detail/residual_row.hpp>
 #include <lockstep/kernel/normalization/residual.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -22,7 +22,7 @@ template <class Space>
 struct LayerNorm : detail::NotIncluded<Space> {};
 
 template <>
-struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
+struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients.
   static constexpr Index chunk_rows = 128;
 
@@ -57,7 +57,7 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
         for (Index row = begin, next; row < end; row = next) {
           next = residual.value.data ? std::min(end, row + rows_near) : end;
           for (Index r = row; residual.value.data && r < next; ++r)
-            detail::join_row(x.data + r * width, residual, r, width, (sum.data ? sum.data : y.data) + r * width);
+            detail::add_residual(x.data + r * width, residual, r, width, (sum.data ? sum.data : y.data) + r * width);
           detail::for_rows_at_once(vectors, row, next, static_cast<std::size_t>(width) * sizeof(T), norm);
         }
       });
@@ -101,8 +101,8 @@ struct LayerNorm<HostSpace> : detail::OfSpace<HostSpace> {
           for (Index c = 0; c < width && dresidual.data && residual.dropout.mask.active(); c += block) {
             auto const count = std::min(block, width - c);
             detail::differentiate_row(d + c, s + c, of_row, weight.data + c, means, undropped, count, Write::overwrite);
-            detail::drop_row(residual.dropout, row, width, c, count, undropped, dresidual.data + at + c,
-                             dresidual_write);
+            detail::dropout_row(residual.dropout, row, width, c, count, undropped, dresidual.data + at + c,
+                                dresidual_write);
           }
           if (dx.data == dy.data) detail::differentiate_row(dx.data + at, s, of_row, weight.data, means, width);
         }

@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version with the host's functions and shapes, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct RMSNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct RMSNorm<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual,
                       Vector<Accumulate<T> const> weight, Accumulate<T> epsilon, Matrix<T> sum,
@@ -26,9 +26,10 @@ struct RMSNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
     expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
       return "RMSNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
     });
-    detail::normalize<detail::Centre::zero>("kernel::RMSNorm::forward", stream, x.extent[0], width, x.data, residual,
-                                            weight.data, static_cast<Accumulate<T> const*>(nullptr), epsilon, sum.data,
-                                            detail::RowStatistics<Accumulate<T>>{nullptr, reciprocals.data, 1}, y.data);
+    detail::normalize<detail::Centering::none>(
+        "kernel::RMSNorm::forward", stream, x.extent[0], width, x.data, residual, weight.data,
+        static_cast<Accumulate<T> const*>(nullptr), epsilon, sum.data,
+        detail::RowStatistics<Accumulate<T>>{nullptr, reciprocals.data, 1}, y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -37,14 +38,16 @@ struct RMSNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
 
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<Accumulate<T> const> reciprocals,
-                       Matrix<T const> beside, RowDropout<CudaSpace> dropout, Vector<Accumulate<T> const> weight,
-                       Matrix<T> dx, Write dx_write, Matrix<T> dresidual, Write dresidual_write,
-                       Vector<Accumulate<T>> dweight, Write dweight_write, Accumulate<T>* partial) {
-    detail::differentiate_norm<detail::Centre::zero>(
+                       Matrix<T const> other_gradient, RowDropout<CudaSpace> dropout,
+                       Vector<Accumulate<T> const> weight, Matrix<T> dx, Write dx_write, Matrix<T> dresidual,
+                       Write dresidual_write, Vector<Accumulate<T>> dweight, Write dweight_write,
+                       Accumulate<T>* partial) {
+    detail::differentiate_norm<detail::Centering::none>(
         "kernel::RMSNorm::backward", stream,
         detail::NormGradients<T>{dy.extent[0], dy.extent[1], dy.data, sum.data,
-                                 detail::RowStatistics<Accumulate<T> const>{nullptr, reciprocals.data, 1}, beside.data,
-                                 dropout, weight.data, dx.data, dx_write, dresidual.data, dresidual_write},
+                                 detail::RowStatistics<Accumulate<T> const>{nullptr, reciprocals.data, 1},
+                                 other_gradient.data, dropout, weight.data, dx.data, dx_write, dresidual.data,
+                                 dresidual_write},
         partial, {dweight.data, dweight_write});
   }
 };

@@ -8,7 +8,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
-#include <lockstep/kernel/normalization/detail/join_row.hpp>
+#include <lockstep/kernel/normalization/detail/residual_row.hpp>
 #include <lockstep/kernel/normalization/detail/rms_row.hpp>
 #include <lockstep/kernel/normalization/residual.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -20,7 +20,7 @@ template <class Space>
 struct RMSNorm : detail::NotIncluded<Space> {};
 
 template <>
-struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
+struct RMSNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Rows that share one partial sum of the weight's gradient.
   static constexpr Index chunk_rows = 128;
 
@@ -47,7 +47,7 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
         for (Index row = begin; row < end; ++row) {
           auto const* of = x.data + row * width;
           if (residual.value.data) {
-            detail::join_row(of, residual, row, width, sum.data + row * width);
+            detail::add_residual(of, residual, row, width, sum.data + row * width);
             of = sum.data + row * width;
           }
           auto const reciprocal = detail::rms_row(vectors, of, weight.data, epsilon, y.data + row * width, width);
@@ -63,15 +63,16 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
   /// Computes the gradients. Let n = sum * reciprocal and g = dy * weight. Then dsum = reciprocal * (g - n * mean(g *
-  /// n)) plus `beside`, a further gradient of the sum that may be null. dx = dsum, dresidual = dropout(dsum), and
-  /// dweight = sum over rows of dy * n. Overwrites or adds to each. Skips a null dx or dresidual.
-  /// @shape dy, sum, `beside`, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight [width]
+  /// n)) plus `other_gradient`, a further gradient of the sum that may be null. dx = dsum, dresidual = dropout(dsum),
+  /// and dweight = sum over rows of dy * n. Overwrites or adds to each. Skips a null dx or dresidual.
+  /// @shape dy, sum, `other_gradient`, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight
+  /// [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<T const> reciprocals,
-                       Matrix<T const> beside, RowDropout<HostSpace> dropout, Vector<T const> weight, Matrix<T> dx,
-                       Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight,
+                       Matrix<T const> other_gradient, RowDropout<HostSpace> dropout, Vector<T const> weight,
+                       Matrix<T> dx, Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight,
                        Write dweight_write, T* partial) {
     auto const rows = dy.extent[0], width = dy.extent[1];
     stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
@@ -87,11 +88,12 @@ struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
           for (Index c = 0; c < width; c += block) {
             auto const count = std::min(block, width - c);
             detail::differentiate_rms_row(dy.data + at + c, sum.data + at + c, weight.data + c, reciprocal, projection,
-                                          beside.data ? beside.data + at + c : nullptr, gradient, count);
+                                          other_gradient.data ? other_gradient.data + at + c : nullptr, gradient,
+                                          count);
             if (dx.data) detail::write_row(gradient, dx.data + at + c, count, dx_write);
             if (!dresidual.data) continue;
             if (dropout.mask.active())
-              detail::drop_row(dropout, row, width, c, count, gradient, dresidual.data + at + c, dresidual_write);
+              detail::dropout_row(dropout, row, width, c, count, gradient, dresidual.data + at + c, dresidual_write);
             else
               detail::write_row(gradient, dresidual.data + at + c, count, dresidual_write);
           }

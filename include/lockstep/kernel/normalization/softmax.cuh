@@ -12,21 +12,21 @@ namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// One warp processes one row.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void soften_rows(Index rows, Index width, T const* x, T* y) {
+LOCKSTEP_CUDA_KERNEL void softmax_rows(Index rows, Index width, T const* x, T* y) {
   using Sum = Accumulate<T>;
   for (auto row = WarpTeam::first(); row < rows; row += WarpTeam::count()) {
     auto const* const from = x + row * width;
-    Sum most = -std::numeric_limits<Sum>::infinity(), total = 0;
+    Sum maximum = -std::numeric_limits<Sum>::infinity(), total = 0;
     for (auto c = WarpTeam::member(); c < width; c += WarpTeam::size) {
       auto const here = static_cast<Sum>(from[c]);
-      most = here > most || here != here ? here : most;
+      maximum = here > maximum || here != here ? here : maximum;
     }
-    most = WarpTeam::largest(most);
+    maximum = WarpTeam::largest(maximum);
     for (auto c = WarpTeam::member(); c < width; c += WarpTeam::size)
-      total += std::exp(static_cast<Sum>(from[c]) - most);
+      total += std::exp(static_cast<Sum>(from[c]) - maximum);
     Sum const share = 1 / WarpTeam::sum(total);
     for (auto c = WarpTeam::member(); c < width; c += WarpTeam::size)
-      y[row * width + c] = static_cast<T>(std::exp(static_cast<Sum>(from[c]) - most) * share);
+      y[row * width + c] = static_cast<T>(std::exp(static_cast<Sum>(from[c]) - maximum) * share);
   }
 }
 
@@ -52,10 +52,10 @@ LOCKSTEP_CUDA_KERNEL void differentiate_softmax(Index rows, Index width, T const
 /// CUDA version with the host's functions and shapes, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct Softmax<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Softmax<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T> y) {
-    detail::launch("kernel::Softmax::forward", stream, x.extent[0] * detail::warp, detail::soften_rows<T>, x.extent[0],
+    detail::launch("kernel::Softmax::forward", stream, x.extent[0] * detail::warp, detail::softmax_rows<T>, x.extent[0],
                    x.extent[1], x.data, y.data);
   }
 

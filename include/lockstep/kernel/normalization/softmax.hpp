@@ -14,7 +14,7 @@ template <class Space>
 struct Softmax : detail::NotIncluded<Space> {};
 
 template <>
-struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
+struct Softmax<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]). Subtracts the row's largest value first, so nothing
   /// overflows.
   /// @shape x, y [rows, width]
@@ -27,8 +27,8 @@ struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
         for (Index row = begin; row < end; ++row) {
           auto const* const from = x.data + row * width;
           auto* const to = y.data + row * width;
-          T const most = detail::largest(vectors, from, width);
-          for (Index c = 0; c < width; ++c) to[c] = detail::exp(from[c] - most);
+          T const maximum = detail::largest(vectors, from, width);
+          for (Index c = 0; c < width; ++c) to[c] = detail::exp(from[c] - maximum);
           T const share = 1 / detail::sum(vectors, to, width);
           for (Index c = 0; c < width; ++c) to[c] *= share;
         }

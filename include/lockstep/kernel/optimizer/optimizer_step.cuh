@@ -20,7 +20,7 @@ namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 template <class T, class Shadow, class Scalars, class MakeRule, std::size_t states_count>
 LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradients, std::array<T*, states_count> states,
                                         Shadow shadow, Scalars const* scalars, MakeRule make_rule) {
-  using Here = NeighboursOf<T>;
+  using Access = WidestAccess<T>;
   using Rule = decltype(make_rule(*scalars));
   static_assert(std::is_trivially_destructible_v<Rule>, "Lockstep: an optimizer's rule holds plain numbers only");
   __shared__ __align__(16) std::byte memory[sizeof(Rule)];
@@ -28,23 +28,23 @@ LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradien
   if (threadIdx.x == 0) new (memory) Rule(make_rule(*scalars));
   __syncthreads();
   auto const& rule = *reinterpret_cast<Rule const*>(memory);
-  for (auto first = grid_thread() * Here::size; first < count; first += grid_threads() * Here::size) {
-    Here const here(first, count);
-    typename Here::template Values<T> x, g, of_states[states_count > 0 ? states_count : 1];
-    here.load(values, x);
-    here.load(gradients, g);
-    for (std::size_t s = 0; s < states_count; ++s) here.load(states[s], of_states[s]);
-    for (int j = 0; j < here.size; ++j) {
+  for (auto first = grid_thread() * Access::size; first < count; first += grid_threads() * Access::size) {
+    Access const access(first, count);
+    typename Access::template Values<T> x, g, of_states[states_count > 0 ? states_count : 1];
+    access.load(values, x);
+    access.load(gradients, g);
+    for (std::size_t s = 0; s < states_count; ++s) access.load(states[s], of_states[s]);
+    for (int j = 0; j < access.size; ++j) {
       std::array<T*, states_count> of_element{};
       for (std::size_t s = 0; s < states_count; ++s) of_element[s] = of_states[s] + j;
       rule(1, x + j, g + j, of_element);
     }
-    here.store(x, values);
-    for (std::size_t s = 0; s < states_count; ++s) here.store(of_states[s], states[s]);
+    access.store(x, values);
+    for (std::size_t s = 0; s < states_count; ++s) access.store(of_states[s], states[s]);
     if (!shadow) continue;
-    typename Here::template Values<float> rounded;
-    for (int j = 0; j < here.size; ++j) rounded[j] = static_cast<float>(x[j]);
-    shadow.with_data([&](auto* to) { here.put(rounded, to); });
+    typename Access::template Values<float> rounded;
+    for (int j = 0; j < access.size; ++j) rounded[j] = static_cast<float>(x[j]);
+    shadow.with_data([&](auto* to) { access.put(rounded, to); });
   }
 }
 
@@ -76,7 +76,7 @@ LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* totals
 /// element: make_rule and the rule's call must be constexpr, or marked for host and device.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
 template <>
-struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct OptimizerStep<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// @throws ConfigError for a slice of touched rows: on a device all gradients are written
   template <int states_count, class Slice, class Scalars, class MakeRule>
   static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
@@ -90,7 +90,7 @@ struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
     // Each thread processes several groups of elements. A block thus creates its rule for some thousands of elements,
     // and no more blocks create it than any GPU runs at a time.
     detail::launch("kernel::OptimizerStep", stream,
-                   std::min((slice.count + elements_per_thread - 1) / elements_per_thread, most_threads),
+                   std::min((slice.count + elements_per_thread - 1) / elements_per_thread, max_threads),
                    detail::step_elements<T, decltype(slice.half_precision), Scalars, MakeRule, states_of_slice>,
                    slice.count, slice.values, slice.gradients, states, slice.half_precision, scalars, make_rule);
   }
@@ -107,7 +107,7 @@ struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
   }
 
  private:
-  static constexpr Index elements_per_thread = 8, most_threads = Index{1} << 19;
+  static constexpr Index elements_per_thread = 8, max_threads = Index{1} << 19;
 };
 
 }}}  // namespace lockstep::kernel

@@ -17,7 +17,7 @@ template <class Space>
 struct OptimizerStep : detail::NotIncluded<Space> {};
 
 template <>
-struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
+struct OptimizerStep<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements of the slice. If the rule
   /// takes the vector width that it is compiled for, calls rule(vectors, n, ...). `states` is an array of pointers,
   /// each to the block's part of one state. Gradients of untouched rows are zero and not read. If

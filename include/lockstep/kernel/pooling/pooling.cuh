@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; a mean differs from the host's by
 /// rounding
 template <>
-struct Pooling<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Pooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y) {
     using Sum = Accumulate<T>;

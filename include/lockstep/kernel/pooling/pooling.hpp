@@ -26,7 +26,7 @@ template <class Space>
 struct Pooling : detail::NotIncluded<Space> {};
 
 template <>
-struct Pooling<HostSpace> : detail::OfSpace<HostSpace> {
+struct Pooling<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[r] = 1 / n * the sum over the n tokens of sequence r, in order. A sequence without tokens gives zeros.
   /// Padding is not read.
   /// @shape x [layout.slots, width]   @shape y [rows, width]

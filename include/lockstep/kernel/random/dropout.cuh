@@ -21,19 +21,19 @@ LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> la
   auto const scale = static_cast<Sum>(mask.scale());
   for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
     auto const slot = i / groups, row = layout.row_of(slot), t = slot - layout.start(row);
-    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
-    MaskedNeighbours::Values<Sum> values = {};
+    DropoutAccess const access(i % groups * DropoutAccess::size, width);
+    DropoutAccess::Values<Sum> values = {};
     if (t < layout.tokens(row)) {
       MaskBits bits(mask, layout.positions.data[row]);
-      here.load_as(x + slot * width, values);
-      for (int j = 0; j < here.size; ++j) {
-        bool const keeps = !mask.active() || bits.keeps(t * width + here.first() + j);
-        values[j] = keeps ? product(values[j], scale) : Sum{0};
+      access.load_as(x + slot * width, values);
+      for (int j = 0; j < access.size; ++j) {
+        bool const keeps = !mask.active() || bits.keeps(t * width + access.first() + j);
+        values[j] = keeps ? rounded_product(values[j], scale) : Sum{0};
       }
     } else if (write == Write::add) {
       continue;
     }
-    here.put(values, y + slot * width, write);
+    access.put(values, y + slot * width, write);
   }
 }
 
@@ -41,7 +41,7 @@ LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> la
 }  // namespace detail
 
 template <>
-struct Dropout<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Dropout<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, bit-identical to the host's; queued on `stream`.
   template <class T>
   static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/apply_dropout.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
@@ -18,7 +18,7 @@ template <class Space>
 struct Dropout : detail::NotIncluded<Space> {};
 
 template <>
-struct Dropout<HostSpace> : detail::OfSpace<HostSpace> {
+struct Dropout<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = keep * scale * x, or adds it to y. `mask` determines keep (0 or 1), for element t * width + channel
   /// of the sample, where t is the token. Padding becomes zero, or stays unchanged with `add`.
   /// @shape x [layout.slots, width]   @shape y as x; may be x itself
@@ -31,9 +31,9 @@ struct Dropout<HostSpace> : detail::OfSpace<HostSpace> {
         stream.pool(), layout,
         [=](Index row, Index t, Index at, Index tokens) {
           with_best_instructions([=] {
-            detail::drop(mask, static_cast<std::uint64_t>(layout.positions.data[row]),
-                         static_cast<std::uint64_t>(t * width), tokens * width, x.data + at * width,
-                         y.data + at * width, write);
+            detail::apply_dropout(mask, static_cast<std::uint64_t>(layout.positions.data[row]),
+                                  static_cast<std::uint64_t>(t * width), tokens * width, x.data + at * width,
+                                  y.data + at * width, write);
           });
         },
         [=](Index at, Index padding) {

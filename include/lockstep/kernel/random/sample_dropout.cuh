@@ -21,13 +21,13 @@ LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpac
     auto const slot = i / groups;
     bool const keeps = MaskBits(mask, layout.positions.data[layout.row_of(slot)]).keeps(0);
     if (!keeps && write == Write::add) continue;
-    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
-    MaskedNeighbours::Values<Number> values = {};
+    DropoutAccess const access(i % groups * DropoutAccess::size, width);
+    DropoutAccess::Values<Number> values = {};
     if (keeps) {
-      here.load_as(x + slot * width, values);
-      for (auto& value : values) value = product(value, scale);
+      access.load_as(x + slot * width, values);
+      for (auto& value : values) value = rounded_product(value, scale);
     }
-    here.put(values, y + slot * width, write);
+    access.put(values, y + slot * width, write);
   }
 }
 
@@ -35,7 +35,7 @@ LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpac
 }  // namespace detail
 
 template <>
-struct SampleDropout<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct SampleDropout<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, bit-identical to the host's; queued on `stream`.
   template <class T>
   static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,

@@ -18,7 +18,7 @@ template <class Space>
 struct SampleDropout : detail::NotIncluded<Space> {};
 
 template <>
-struct SampleDropout<HostSpace> : detail::OfSpace<HostSpace> {
+struct SampleDropout<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = keep * scale * x, or adds it to y, including padding. `mask` determines keep (0 or 1), for element 0
   /// of the slot's sample. Dropped samples are not read.
   /// @shape x [layout.slots, width]   @shape y as x; may be x itself

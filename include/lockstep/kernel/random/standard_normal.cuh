@@ -14,19 +14,19 @@ namespace detail { inline namespace LOCKSTEP_CUDA_ABI {
 /// One thread processes 4 channels of a slot: one block of random bits if slots begin on multiples of 4.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T* to) {
-  using Here = Neighbours<4>;
-  auto const groups = (width + Here::size - 1) / Here::size;
+  using Access = VectorizedAccess<4>;
+  auto const groups = (width + Access::size - 1) / Access::size;
   Philox const random(mask.resolved().key);
   for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
     auto const slot = i / groups, row = layout.row_of(slot), t = slot - layout.start(row);
-    Here const here(i % groups * Here::size, width);
-    Here::Values<Accumulate<T>> values = {};
+    Access const access(i % groups * Access::size, width);
+    Access::Values<Accumulate<T>> values = {};
     if (t < layout.tokens(row)) {
       auto const position = static_cast<std::uint64_t>(layout.positions.data[row]);
-      auto const element = static_cast<std::uint64_t>(t * width + here.first());
+      auto const element = static_cast<std::uint64_t>(t * width + access.first());
       auto const skip = static_cast<int>(element % 4);
       auto const first = random(position, element / 4), second = skip > 0 ? random(position, element / 4 + 1) : first;
-      for (int j = 0; j < here.size; ++j) {
+      for (int j = 0; j < access.size; ++j) {
         std::uint32_t word = 0;
         for (int k = 0; k < 4; ++k) {  // selected, not indexed: blocks stay in registers
           word = skip + j == k ? first[static_cast<std::size_t>(k)] : word;
@@ -35,7 +35,7 @@ LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<
         values[j] = static_cast<Accumulate<T>>(normal_quantile(word, std::sqrt(squared_tail(word))));
       }
     }
-    here.put(values, to + slot * width);
+    access.put(values, to + slot * width);
   }
 }
 
@@ -43,7 +43,7 @@ LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<
 }  // namespace detail
 
 template <>
-struct StandardNormal<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct StandardNormal<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, equal to the host's except for rounding; queued on `stream`.
   /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
   template <class T>

@@ -23,7 +23,7 @@ template <class Space>
 struct StandardNormal : detail::NotIncluded<Space> {};
 
 template <>
-struct StandardNormal<HostSpace> : detail::OfSpace<HostSpace> {
+struct StandardNormal<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Fills `to`: channel c of a sample's token t is its element t * width + c; padding becomes zero. All numbers are
   /// floats, also if T is double. Only the key of the mask is used.
   /// @shape to [layout.slots, width], overwritten
@@ -44,15 +44,15 @@ struct StandardNormal<HostSpace> : detail::OfSpace<HostSpace> {
   /// Fills `count` elements of one sample, from element `first` on.
   template <class T>
   static void fill_sample(std::uint64_t key, std::uint64_t position, std::uint64_t first, Index count, T* to) {
-    constexpr Index words_per_block = 4, most = 64 * words_per_block;
+    constexpr Index words_per_block = 4, maximum = 64 * words_per_block;
     with_best_instructions([=, set = best_instruction_set()](auto vectors) {
-      std::uint16_t bits[2 * most];
-      std::uint32_t words[most];
-      float tails[most];
+      std::uint16_t bits[2 * maximum];
+      std::uint32_t words[maximum];
+      float tails[maximum];
       for (Index done = 0; done < count;) {
         auto const element = first + static_cast<std::uint64_t>(done);
         auto const skip = static_cast<Index>(element % words_per_block);
-        Index const here = std::min(count - done, most - skip);
+        Index const here = std::min(count - done, maximum - skip);
         detail::philox_bits(set, key, position, element / words_per_block,
                             (skip + here + words_per_block - 1) / words_per_block, bits);
         std::memcpy(words, bits + 2 * skip, static_cast<std::size_t>(here) * sizeof *words);

@@ -9,7 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// CUDA version with the host's functions and shapes, queued on the stream: one thread for each channel of each
 /// sequence.
 template <>
-struct Recurrent<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Recurrent<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   using Pass = RecurrentPass<T, CudaSpace>;
 

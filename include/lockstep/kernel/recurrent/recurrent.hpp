@@ -55,7 +55,7 @@ template <class Space>
 struct Recurrent : detail::NotIncluded<Space> {};
 
 template <>
-struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
+struct Recurrent<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class T>
   using Pass = RecurrentPass<T, HostSpace>;
 

@@ -26,7 +26,7 @@ LOCKSTEP_CUDA_KERNEL void multiply_row_pairs(Index rows, Index width, T const* a
 /// CUDA version with the host's functions and shapes, queued on the stream.
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct DotByRow<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct DotByRow<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> a, Matrix<T const> b, Vector<T> z) {
     detail::launch("kernel::DotByRow::forward", stream, a.extent[0] * detail::warp, detail::multiply_row_pairs<T>,

@@ -13,7 +13,7 @@ template <class Space>
 struct DotByRow : detail::NotIncluded<Space> {};
 
 template <>
-struct DotByRow<HostSpace> : detail::OfSpace<HostSpace> {
+struct DotByRow<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z[r] = a[r] . b[r].
   /// @shape a, b [rows, width]   @shape z [rows]
   /// @determinism bitwise, for any number of threads

@@ -6,12 +6,12 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 template <>
-struct Total<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct Sum<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, which sums in another order; the sum is in device memory.
   /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture
   static void run(Stream stream, Vector<double const> x, double* to) {
-    detail::launch_grid("kernel::Total", stream, 1, detail::threads_per_block, detail::sum_all<double>, x.data,
-                        x.size(), to);
+    detail::launch_grid("kernel::Sum", stream, 1, detail::threads_per_block, detail::sum_all<double>, x.data, x.size(),
+                        to);
   }
 };
 

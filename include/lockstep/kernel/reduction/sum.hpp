@@ -6,10 +6,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Reduction of a vector to a scalar.
 template <class Space>
-struct Total : detail::NotIncluded<Space> {};
+struct Sum : detail::NotIncluded<Space> {};
 
 template <>
-struct Total<HostSpace> : detail::OfSpace<HostSpace> {
+struct Sum<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes *to = the sum of all elements, in order.
   /// @shape x [n]
   /// @determinism bitwise

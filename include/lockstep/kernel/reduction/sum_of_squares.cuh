@@ -18,13 +18,13 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// One block sums one chunk.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_squares(T const* x, Index count, Index chunk, double* partial) {
-  using Here = NeighboursOf<T>;
+  using Access = WidestAccess<T>;
   double sum = 0;
   auto const end = min(count, (BlockTeam::first() + 1) * chunk);
-  for (auto first = BlockTeam::first() * chunk + BlockTeam::member() * Here::size; first < end;
-       first += BlockTeam::size * Here::size) {
-    typename Here::template Values<double> values;
-    Here(first, end).load_as(x, values);
+  for (auto first = BlockTeam::first() * chunk + BlockTeam::member() * Access::size; first < end;
+       first += BlockTeam::size * Access::size) {
+    typename Access::template Values<double> values;
+    Access(first, end).load_as(x, values);
     for (auto const value : values) sum += value * value;
   }
   sum = BlockTeam::sum(sum);
@@ -36,15 +36,15 @@ LOCKSTEP_CUDA_KERNEL void sum_squares(T const* x, Index count, Index chunk, doub
 /// A stream's partial sums, and the pinned memory in which the host receives their sum.
 class SquaresMemory {
  public:
-  static constexpr Index most_chunks = 1024;
-  memory::Buffer<double, CudaSpace> partial{most_chunks + 1, memory::CudaResource{}};
+  static constexpr Index max_chunks = 1024;
+  memory::Buffer<double, CudaSpace> partial{max_chunks + 1, memory::CudaResource{}};
   memory::Block total = memory::PinnedResource{}.allocate(sizeof(double));
 };
 
 }  // namespace detail
 
 template <>
-struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct SumOfSquares<CudaSpace> : detail::KernelTypes<CudaSpace> {
   /// CUDA version, which sums in another order. Waits for the device.
   /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture: only the size determines the
   /// chunks, which are summed in order
@@ -55,7 +55,7 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
       return "SumOfSquares: row gradients are supported on the host only; use dense gradients for tables on a device";
     });
     auto& memory = stream.persistent<detail::SquaresMemory>();
-    auto* const sum = memory.partial.data() + detail::SquaresMemory::most_chunks;
+    auto* const sum = memory.partial.data() + detail::SquaresMemory::max_chunks;
     run_on_device<T>(stream, x, sum);
     auto* const to = reinterpret_cast<double*>(memory.total.data());
     memory::check_cuda(cudaMemcpyAsync(to, sum, sizeof *to, cudaMemcpyDeviceToHost, stream.get()), "cudaMemcpyAsync");
@@ -72,13 +72,13 @@ struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
     total(stream, memory.partial.data(), chunks, to);
   }
 
-  static constexpr Index most_chunks = detail::SquaresMemory::most_chunks;
+  static constexpr Index max_chunks = detail::SquaresMemory::max_chunks;
   /// Returns the number of elements of x whose squares are summed separately first. A caller with whole chunks of an
   /// arena can thus compute its part of the sum.
   template <class T>
   [[nodiscard]] static Index chunk_of(Index size) noexcept {
-    constexpr Index step = detail::BlockTeam::size * detail::most_neighbours<T>;  // of a block through its chunk
-    constexpr Index steps = most_chunks * step;
+    constexpr Index step = detail::BlockTeam::size * detail::elements_per_access<T>;  // of a block through its chunk
+    constexpr Index steps = max_chunks * step;
     return std::max(smallest_chunk, (size + steps - 1) / steps * step);
   }
   /// Computes the sums of the chunks of x in [begin, end); `begin` is a multiple of the chunk. Does not read other

@@ -17,7 +17,7 @@ template <class Space>
 struct SumOfSquares : detail::NotIncluded<Space> {};
 
 template <>
-struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
+struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Elements whose squares are summed separately first. A caller with whole blocks of an arena can thus compute its
   /// part of the sum.
   static constexpr Index block = 1024;
@@ -29,7 +29,7 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
   /// @determinism bitwise, for any number of threads, and whether zeros are listed as untouched rows or written out
   template <class T>
   [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
-    std::array<double, most_chunks> partial{};
+    std::array<double, max_chunks> partial{};
     auto const blocks = blocks_of(x.size()), chunk = chunk_of(blocks);
     stream.pool().for_ranges(blocks, chunk, [&](Index first, Index last) {
       with_best_instructions([&] {
@@ -68,13 +68,13 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
  private:
-  static constexpr Index most_chunks = 256;  // of blocks, each summed by one thread
+  static constexpr Index max_chunks = 256;  // of blocks, each summed by one thread
   static constexpr Index smallest_chunk = 4;
   static constexpr Index lanes = 32;  // independent sums: enough to hide an addition's latency for any vector width
   using Lanes = std::array<double, static_cast<std::size_t>(lanes)>;
 
   [[nodiscard]] static Index chunk_of(Index blocks) noexcept {
-    return std::max(smallest_chunk, (blocks + most_chunks - 1) / most_chunks);
+    return std::max(smallest_chunk, (blocks + max_chunks - 1) / max_chunks);
   }
   template <class T>
   [[nodiscard, gnu::always_inline]] static double of_block(Vector<T const> x, std::span<TouchedRows const> tables,
@@ -83,7 +83,10 @@ struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
     Lanes sums;
     bool any = false;  // most blocks of a large table have no row that was touched
     for_written(tables, begin, end, [&](Index from, Index to) {
-      if (!any) sums = {}, any = true;
+      if (!any) {
+        sums = {};
+        any = true;
+      }
       add(x.data + begin, from - begin, to - begin, sums);
     });
     if (!any) return 0;

@@ -9,7 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// CUDA version, bit-identical to the host's; queued on the stream.
 template <>
-struct ClearPadding<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct ClearPadding<CudaSpace> : detail::KernelTypes<CudaSpace> {
   using Lengths = Vector<std::int32_t const>;
 
   template <class T>
@@ -23,10 +23,10 @@ struct ClearPadding<CudaSpace> : detail::OfSpace<CudaSpace> {
     });
   }
 
-  static void windows(Stream stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
-                      Vector<std::int32_t> to) {
-    detail::for_elements("kernel::ClearPadding::windows", stream, lengths.size(), [=] __device__(Index row) {
-      to.data[row] = ClearPadding<HostSpace>::places(lengths.data[row], reach, stride, padding, most);
+  static void window_counts(Stream stream, Lengths lengths, Index reach, Index stride, Index padding, Index max_count,
+                            Vector<std::int32_t> to) {
+    detail::for_elements("kernel::ClearPadding::window_counts", stream, lengths.size(), [=] __device__(Index row) {
+      to.data[row] = ClearPadding<HostSpace>::window_count(lengths.data[row], reach, stride, padding, max_count);
     });
   }
 };

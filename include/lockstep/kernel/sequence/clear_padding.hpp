@@ -14,7 +14,7 @@ template <class Space>
 struct ClearPadding : detail::NotIncluded<Space> {};
 
 template <>
-struct ClearPadding<HostSpace> : detail::OfSpace<HostSpace> {
+struct ClearPadding<HostSpace> : detail::KernelTypes<HostSpace> {
   using Lengths = Vector<std::int32_t const>;
 
   /// Computes y = x with zeros in padding, or y += x in tokens only. The latter is the former's gradient.
@@ -40,16 +40,17 @@ struct ClearPadding<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
   /// Computes for each sequence the number of positions of a window of `reach` tokens that advances by `stride`.
-  /// `padding` counts the padding of both sides. Results are at most `most`, and 0 for an empty sequence.
+  /// `padding` counts the padding of both sides. Results are at most `max_count`, and 0 for an empty sequence.
   /// @shape lengths, to [rows]
-  static void windows(Stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
-                      Vector<std::int32_t> to) {
-    for (Index row = 0; row < lengths.size(); ++row) to(row) = places(lengths(row), reach, stride, padding, most);
+  static void window_counts(Stream, Lengths lengths, Index reach, Index stride, Index padding, Index max_count,
+                            Vector<std::int32_t> to) {
+    for (Index row = 0; row < lengths.size(); ++row)
+      to(row) = window_count(lengths(row), reach, stride, padding, max_count);
   }
-  [[nodiscard]] static constexpr std::int32_t places(std::int32_t tokens, Index reach, Index stride, Index padding,
-                                                     Index most) noexcept {
+  [[nodiscard]] static constexpr std::int32_t window_count(std::int32_t tokens, Index reach, Index stride,
+                                                           Index padding, Index max_count) noexcept {
     auto const room = Index{tokens} + padding - reach;
-    return static_cast<std::int32_t>(tokens <= 0 || room < 0 ? 0 : std::min(most, room / stride + 1));
+    return static_cast<std::int32_t>(tokens <= 0 || room < 0 ? 0 : std::min(max_count, room / stride + 1));
   }
 };
 

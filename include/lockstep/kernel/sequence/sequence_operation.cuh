@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// @determinism bitwise, run to run and, for one build, on GPUs of one architecture; gradients of the sequences'
 /// vectors differ from the host's by rounding
 template <>
-struct SequenceOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct SequenceOperation<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class Rule, class T>
   static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> z,
                   Write write) {
@@ -22,7 +22,8 @@ struct SequenceOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
     detail::for_elements(Rule::name, stream, z.size(), [=] __device__(Index i) {
       auto const second = static_cast<Number>(by.data[layout.row_of(i / width) * width + i % width]);
       auto const here = Rule{}(static_cast<Number>(x.data[i]), second);
-      z.data[i] = static_cast<T>(write == Write::add ? detail::sum_apart(static_cast<Number>(z.data[i]), here) : here);
+      z.data[i] =
+          static_cast<T>(write == Write::add ? detail::rounded_sum(static_cast<Number>(z.data[i]), here) : here);
     });
   }
 

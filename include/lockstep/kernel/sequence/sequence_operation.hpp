@@ -17,7 +17,7 @@ template <class Space>
 struct SequenceOperation : detail::NotIncluded<Space> {};
 
 template <>
-struct SequenceOperation<HostSpace> : detail::OfSpace<HostSpace> {
+struct SequenceOperation<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes z[s, c] = rule(x[s, c], by[r, c]) for each slot s of sequence r, including padding, or adds it to z. For
   /// Times, also computes the gradient of x from the gradient of z.
   /// @shape x, z [layout.slots, width]; z may be x   @shape by [rows, width]
@@ -38,8 +38,8 @@ struct SequenceOperation<HostSpace> : detail::OfSpace<HostSpace> {
   }
 
   /// Computes dby[r, c] = the sum over the tokens s of sequence r, in order, of rule(dz[s, c], x[s, c]), or adds it to
-  /// dby. `Rule` is the TowardsY of the forward rule. A sequence without tokens gives zeros. Padding is not read. x may
-  /// be null if the rule does not read its second argument.
+  /// dby. `Rule` is the GradientY of the forward rule. A sequence without tokens gives zeros. Padding is not read. x
+  /// may be null if the rule does not read its second argument.
   /// @shape dz, x [layout.slots, width]   @shape dby [rows, width]
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>

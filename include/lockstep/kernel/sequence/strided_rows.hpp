@@ -9,10 +9,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Selects each `stride`-th row of a matrix.
 template <class Space>
-struct EveryRow : detail::NotIncluded<Space> {};
+struct StridedRows : detail::NotIncluded<Space> {};
 
 template <>
-struct EveryRow<HostSpace> : detail::OfSpace<HostSpace> {
+struct StridedRows<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y[i] = x[i * stride + first].
   /// @shape x [rows * stride, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads

@@ -131,7 +131,7 @@ class MultiHeadAttention {
                                                        .heads = heads_,
                                                        .scale = scale_,
                                                        .causal = causal,
-                                                       .sharers = queries_per_key_,
+                                                       .query_heads_per_key_head = queries_per_key_,
                                                        .bias = work.read(bias.value),
                                                        .mask = mask};
     };
@@ -163,8 +163,8 @@ class MultiHeadAttention {
       if (!angles.data) return;
       auto const rotate_back = [&](auto const& to, auto const& variable, auto const& layout) {  // sole writer
         if (to.data)
-          kernel::Rotary<typename Context::Space>::template run<Operand>(c.stream(), layout, angles, kernel::Turn::back,
-                                                                         {to.data, variable.value.extent});
+          kernel::Rotary<typename Context::Space>::template run<Operand>(
+              c.stream(), layout, angles, kernel::Rotation::inverse, {to.data, variable.value.extent});
       };
       rotate_back(to_query, query, queries);
       rotate_back(to_key, key, keys);
@@ -194,7 +194,7 @@ class MultiHeadAttention {
     Kernel::template fill<typename Context::Real>(context.stream(), rotary_base_, first, angles);
     auto const rotate = [&](Variable const& part) {
       Staging work(context);
-      Kernel::template run<Operand<Context>>(context.stream(), x.layout, angles, kernel::Turn::forwards,
+      Kernel::template run<Operand<Context>>(context.stream(), x.layout, angles, kernel::Rotation::forward,
                                              work.update(part.value));
     };
     rotate(query);

@@ -252,7 +252,7 @@ class Context : public detail::LossScale<Scalar_>,
     }
     rewind(start);
     auto const output = variable<static_cast<int>(tokens.value.extent.size())>(tokens.value.extent);
-    kernel::Move<Space>::run(stream_, tokens.value.data, output.value.data, output.value.size());
+    kernel::Copy<Space>::run(stream_, tokens.value.data, output.value.data, output.value.size());
     if (recording()) record_recompute(f, random, output, inputs...);
     return detail::with_tokens(result, output);
   }

@@ -81,15 +81,15 @@ struct Loss<CudaSpace> {
                                TensorView<double const, 1, CudaSpace> weights) {
     using Space = typename Context::Space;
     auto* const totals = context.template temporary<double>(Extents<1>{2}).data;
-    kernel::Total<Space>::run(context.stream(), sums, totals);
-    kernel::Total<Space>::run(context.stream(), weights, totals + 1);
+    kernel::Sum<Space>::run(context.stream(), sums, totals);
+    kernel::Sum<Space>::run(context.stream(), weights, totals + 1);
     return {totals, &context, [](void* self, double const* a, double const* b, Index count) {
               auto& c = *static_cast<Context*>(self);
               auto* const to = c.template temporary<double>(Extents<1>{2}).data;
               Extents<1> const added{count}, rest{2 - count};
               kernel::BinaryOperation<Space>::template forward<kernel::Plus, double>(c.stream(), {a, added}, {b, added},
                                                                                      {to, added});
-              kernel::BinaryOperation<Space>::template backward<kernel::First, double>(
+              kernel::BinaryOperation<Space>::template backward<kernel::FirstOperand, double>(
                   c.stream(), {a + count, rest}, {}, {to + count, rest}, Write::overwrite);
               return to;
             }};

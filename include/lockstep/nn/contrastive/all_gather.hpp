@@ -67,7 +67,7 @@ template <class Context>
 [[nodiscard]] Gathered<Context> all_gather(Context& context, VariableOf<Context, 2> x) {
   using Scalar = typename Context::Scalar;
   using Real = typename Context::Real;
-  using Move = kernel::Move<typename Context::Space>;
+  using Copy = kernel::Copy<typename Context::Space>;
   auto* const group = context.recording() ? context.group() : nullptr;
   if (!group) return {x};
   auto const width = x.extent(1);
@@ -81,10 +81,10 @@ template <class Context>
     Staging work(context);
     auto* const mine = work.template temporary<Scalar>(Extents<2>{rows.max(), width}).data;
     auto* const all = work.template temporary<Scalar>(blocks).data;
-    Move::run(context.stream(), x.value.data, mine, x.value.size());
+    Copy::run(context.stream(), x.value.data, mine, x.value.size());
     group->all_gather(mine, all, bytes);
     rows.for_each([&](Index block, Index first, Index count) {
-      Move::run(context.stream(), all + block * width, y.value.data + first * width, count * width);
+      Copy::run(context.stream(), all + block * width, y.value.data + first * width, count * width);
     });
   }
   context.on_backward(y, std::tuple{}, [group, x, y, blocks](Context& c) {
@@ -96,13 +96,13 @@ template <class Context>
     if (!counts.equal()) {
       auto* const padded = back.temporary(blocks).data;
       counts.for_each([&](Index block, Index first, Index count) {
-        Move::run(c.stream(), dy + first * blocks[2], padded + block * blocks[2], count * blocks[2]);
+        Copy::run(c.stream(), dy + first * blocks[2], padded + block * blocks[2], count * blocks[2]);
       });
       dy = padded;
     }
     group->reduce_scatter(dy, sum, blocks[1] * blocks[2]);
     if (auto const dx = back.gradient_real(x))
-      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::First, Real>(
+      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::FirstOperand, Real>(
           c.stream(), {sum, flat}, {}, {dx.data, flat}, dx.write);
   });
   return {y, rows.first()};

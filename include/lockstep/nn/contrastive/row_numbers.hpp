@@ -7,7 +7,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/sequence/row_numbers.hpp>
+#include <lockstep/kernel/sequence/arange.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
@@ -25,7 +25,7 @@ template <class Context>
            "; labels must be from 0 to 2147483647";
   });
   auto const numbers = context.template temporary<std::int32_t>(Extents<1>{rows});
-  kernel::RowNumbers<typename Context::Space>::fill(context.stream(), static_cast<std::int32_t>(first), numbers);
+  kernel::Arange<typename Context::Space>::fill(context.stream(), static_cast<std::int32_t>(first), numbers);
   return numbers;
 }
 

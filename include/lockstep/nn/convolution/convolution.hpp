@@ -139,8 +139,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     layout.length = any ? y.extent(1) : 0, layout.slots = layout.rows * layout.length;
     if (!x.layout.lengths.empty()) {
       auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
-      Kernel::windows(context.stream(), x.layout.lengths, dilated_kernel(0), this->stride_.values[0],
-                      padding_before() + padding_after(), layout.length, lengths);
+      Kernel::window_counts(context.stream(), x.layout.lengths, dilated_kernel(0), this->stride_.values[0],
+                            padding_before() + padding_after(), layout.length, lengths);
       layout.lengths = {lengths.data, lengths.extent};
     }
     return {y.as_rows(), layout};

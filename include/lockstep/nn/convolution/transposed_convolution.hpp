@@ -66,7 +66,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     // The shape of the convolution of y whose input gradient this is.
     auto const shape = this->shape_of(x.extent(0), extent, outputs(), inputs());
     auto const y = context.template variable<Dims + 2>(output_extents(x.extent(0), extent));
-    Extents<2> const pixels{shape.rows * shape.input_places(), outputs()};
+    Extents<2> const pixels{shape.rows * shape.input_positions(), outputs()};
     {
       Staging work(context);
       auto const to = work.write(y.value);
@@ -103,7 +103,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     if (write == Write::overwrite) return convolve_into(dx);
     auto const added = back.template temporary<T>(dx.extent);
     convolve_into(added);
-    kernel::BinaryOperation<Space>::template backward<kernel::First, T>(context.stream(), added, {}, dx, write);
+    kernel::BinaryOperation<Space>::template backward<kernel::FirstOperand, T>(context.stream(), added, {}, dx, write);
   }
 
   [[nodiscard]] PerAxis<Dims> output_size(Extents<Dims + 2> x) const {

@@ -34,7 +34,7 @@ template <class Rule>
   static_assert(std::is_trivially_copyable_v<Rule>,
                 "Lockstep: the rule of nn::elementwise holds numbers and views only");
   if constexpr (kernel::ActivationWithSlope<Rule>)
-    return kernel::BySlope<Rule>{rule};
+    return kernel::ActivationAdapter<Rule>{rule};
   else
     return rule;
 }

@@ -11,7 +11,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, Rank> scale(Context& context, VariableOf<Context, Rank> x, double factor) {
-  detail::Elementwise<kernel::Multiple, Context, Rank> const operation(context, x, {factor});
+  detail::Elementwise<kernel::Scale, Context, Rank> const operation(context, x, {factor});
   context.on_backward(operation.output(), std::tuple{}, [operation](Context& c) { operation.backward(c); });
   return operation.output();
 }

@@ -18,8 +18,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-using kernel::Counted;
 using kernel::Norm;
+using kernel::PositionUnit;
+using Counted [[deprecated("nn::PositionUnit")]] = PositionUnit;
 
 /// First layer of a model on sequences, in one pass: looks ids up, assembles segments, adds positions and types,
 /// normalises and drops out. Token i of segment s becomes
@@ -37,15 +38,15 @@ using kernel::Norm;
 class FusedEmbedding {
  public:
   struct Options {
-    Index vocabulary = 0;                     ///< rows of the layer's own token table, for bare columns of ids; 0: none
-    Index length = 0;                         ///< rows of the position table; 0: none
-    Index width = 0;                          ///< channels of every token
-    double dropout = 0;                       ///< probability
-    Index types = 0;                          ///< rows of the type table, one per segment; 0: none
-    Counted position_unit = Counted::tokens;  ///< whether the position table has a row for each token or each step
-    double scale = 1;                         ///< factor on the sum of the parts
-    Norm norm = Norm::none;                   ///< norm of the sum
-    double epsilon = 1e-5;                    ///< of the norm
+    Index vocabulary = 0;  ///< rows of the layer's own token table, for bare columns of ids; 0: none
+    Index length = 0;      ///< rows of the position table; 0: none
+    Index width = 0;       ///< channels of every token
+    double dropout = 0;    ///< probability
+    Index types = 0;       ///< rows of the type table, one per segment; 0: none
+    PositionUnit position_unit = PositionUnit::tokens;  ///< rows of the position table: for tokens or for steps
+    double scale = 1;                                   ///< factor on the sum of the parts
+    Norm norm = Norm::none;                             ///< norm of the sum
+    double epsilon = 1e-5;                              ///< of the norm
     GradientForm token_gradient = GradientForm::by_rows;
   };
 
@@ -133,7 +134,7 @@ class FusedEmbedding {
   void add_own_parameters(Context& context, Inputs& inputs) const {
     using Real = typename Context::Real;
     inputs.scale = static_cast<Real>(options_.scale);
-    inputs.counted = options_.position_unit;
+    inputs.position_unit = options_.position_unit;
     inputs.norm = options_.norm;
     inputs.epsilon = static_cast<Real>(options_.epsilon);
     inputs.mask = dropout_.mask(context);

@@ -22,7 +22,7 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> segment_of(Context& context, SequenceOf<Context> const& x, Index number,
                                              SequenceLayout<typename Context::Space> const& segment) {
   using Operand = nn::Operand<Context>;
-  using Kernel = kernel::EveryRow<typename Context::Space>;
+  using Kernel = kernel::StridedRows<typename Context::Space>;
   auto const slots = segment.slots, stride = slots == 0 ? number + 1 : x.layout.slots / slots;
   expect<ShapeError>(x.layout.slots == slots * stride && number >= 0 && number < stride, [&] {
     return "segment_of: segment " + std::to_string(number) + " with " + std::to_string(slots) +

@@ -9,8 +9,8 @@
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/elementwise/elementwise.hpp>
+#include <lockstep/kernel/linear/activation_slope.hpp>
 #include <lockstep/kernel/linear/linear.hpp>
-#include <lockstep/kernel/linear/slope.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
@@ -161,7 +161,7 @@ class Linear {
   template <class Context>
   struct Activated {
     VariableOf<Context, 2> y;
-    kernel::Slope<typename Context::Scalar, typename Context::Space> slope;
+    kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope;
   };
   /// Returns dropout(activation(x weight^T + bias)), for gelu or relu. For layers that fuse this layer with others and
   /// register its backward.
@@ -194,7 +194,7 @@ class Linear {
   template <class Context>
   void backward(Context& c, VariableOf<Context, 2> x,
                 TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
-                kernel::Slope<typename Context::Scalar, typename Context::Space> slope = {}) const {
+                kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope = {}) const {
     using Real = typename Context::Real;
     using Kernel = kernel::Linear<typename Context::Space>;
     Staging work(c);
@@ -224,7 +224,7 @@ class Linear {
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
     auto const elements = [](Index count) { return Extents<1>{count}; };
     auto const partial = work.temporary(elements(Kernel::partial_elements(c.stream(), rows, inputs(), outputs())));
-    auto const recomputed = work.temporary(elements(Kernel::again_elements(c.stream(), rows, inputs())));
+    auto const recomputed = work.temporary(elements(Kernel::recomputed_elements(c.stream(), rows, inputs())));
     Kernel::template backward_through_gelu<Real>(c.stream(), dy, {h.data, before.value.extent},
                                                  c.template value<2>(weight_), {dweight.data, {outputs(), inputs()}},
                                                  dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data,

@@ -19,8 +19,8 @@ template <class Context, class Prediction>
 [[nodiscard]] LossOf<Context> kl_to_standard_normal(Context& context, Prediction const& mean,
                                                     Prediction const& log_deviation,
                                                     KlToStandardNormalOptions const& options = {}) {
-  return elementwise_loss(context, kernel::DivergenceOfMean{}, mean, options.factor)
-      .with_auxiliary(elementwise_loss(context, kernel::DivergenceOfLogDeviation{}, log_deviation, options.factor));
+  return elementwise_loss(context, kernel::KlDivergenceOfMean{}, mean, options.factor)
+      .with_auxiliary(elementwise_loss(context, kernel::KlDivergenceOfLogDeviation{}, log_deviation, options.factor));
 }
 
 }}}  // namespace lockstep::nn

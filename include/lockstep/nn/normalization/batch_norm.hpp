@@ -147,7 +147,8 @@ class BatchNorm : public detail::ChannelNorm {
                                                           context.template value<1>(running_variance_)};
     auto const weight = context.template value<1>(weight_);
     if (!context.recording()) {
-      Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, measured.statistics);
+      Kernel::template use_running_averages<Real>(context.stream(), running, weight, options_.epsilon,
+                                                  measured.statistics);
       return measured;
     }
     auto const momentum = context.recomputing() ? 0 : options_.momentum;  // these rows are counted already
@@ -164,8 +165,8 @@ class BatchNorm : public detail::ChannelNorm {
     auto* const all = context.template temporary<double>(Extents<2>{measured.group->size(), each}).data;
     Kernel::template moments<Operand<Context>>(context.stream(), x, partial, mine, layout);
     measured.group->all_gather(mine, all, static_cast<std::size_t>(each) * sizeof(double));
-    Kernel::template measure_all<Real>(context.stream(), measured.group->size(), all, weight, options_.epsilon,
-                                       momentum, running, measured.statistics);
+    Kernel::template measure_merged<Real>(context.stream(), measured.group->size(), all, weight, options_.epsilon,
+                                          momentum, running, measured.statistics);
     measured.moments = all;
     return measured;
   }

@@ -109,7 +109,7 @@ class RMSNorm : public detail::RowNorm<RMSNorm> {
     Staging back(c);
     auto const dsum = back.read(sum.gradient());
     auto const copy = [&](auto const& target) {
-      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::First, Operand>(
+      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::FirstOperand, Operand>(
           c.stream(), dsum.reshape(flat), {}, {target.data, flat}, target.write);
     };
     if (auto const dx = back.gradient(x)) copy(dx);

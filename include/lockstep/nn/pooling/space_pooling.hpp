@@ -6,7 +6,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/pooling/space_pooling.hpp>
+#include <lockstep/kernel/pooling/spatial_pooling.hpp>
 #include <lockstep/nn/autograd/context.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
 #include <lockstep/nn/convolution/per_axis.hpp>
@@ -53,7 +53,7 @@ class SpacePooling {
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
-    using Kernel = kernel::SpacePooling<typename Context::Space>;
+    using Kernel = kernel::SpatialPooling<typename Context::Space>;
     kernel::ConvolutionShape shape{.rows = x.extent(0),
                                    .inputs = x.extent(Dims + 1),
                                    .kernel = options_.kernel.to_3d(1),
@@ -79,14 +79,14 @@ class SpacePooling {
                                                      {dx.data, from}, dx.write);
       });
     } else {
-      TensorView<std::int32_t, 1, typename Context::Space> winner;
-      if (context.recording()) winner = context.template temporary<std::int32_t>(to);
-      Kernel::template largest<Operand>(context.stream(), shape, input, output, winner);
-      context.on_backward(y, std::tuple{}, [shape, x, y, winner, from, to](Context& c) {
+      TensorView<std::int32_t, 1, typename Context::Space> argmax;
+      if (context.recording()) argmax = context.template temporary<std::int32_t>(to);
+      Kernel::template max<Operand>(context.stream(), shape, input, output, argmax);
+      context.on_backward(y, std::tuple{}, [shape, x, y, argmax, from, to](Context& c) {
         Staging back(c);
         if (auto const dx = back.gradient(x))
-          Kernel::template largest_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), winner,
-                                                     {dx.data, from}, dx.write);
+          Kernel::template max_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), argmax,
+                                                 {dx.data, from}, dx.write);
       });
     }
     return y;
@@ -109,7 +109,7 @@ using AvgPool3d = SpacePooling<3, Pool::average>;
 template <class Context, int Rank>
 [[nodiscard]] VariableOf<Context, 2> global_average_pool(Context& context, VariableOf<Context, Rank> x) {
   using Operand = nn::Operand<Context>;
-  using Kernel = kernel::SpacePooling<typename Context::Space>;
+  using Kernel = kernel::SpatialPooling<typename Context::Space>;
   static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");
   auto const rows = x.extent(0), channels = x.extent(Rank - 1);
   Index pixels = 1;

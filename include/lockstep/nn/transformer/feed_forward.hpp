@@ -82,7 +82,7 @@ class FeedForward {
     auto const rows = input.extent(0);
     auto const before = context.template variable<2>({rows, first_.outputs()});
     auto const y = context.template variable<2>({rows, second_.outputs()});
-    auto const block_rows = Kernel::rows_together(context.stream(), rows);
+    auto const block_rows = Kernel::rows_per_pass(context.stream(), rows);
     {
       Staging work(context);
       auto const hidden = work.temporary(Extents<2>{block_rows, first_.outputs()});

@@ -256,8 +256,8 @@ class Device<CudaSpace> {
     memory::check_cuda(cudaMemsetAsync(totals_.data(), 0, 2 * sizeof(double), stream().get()), "cudaMemsetAsync");
   }
   void add_loss(Loss const& loss) const {
-    kernel::BinaryOperation<CudaSpace>::backward<kernel::First, double>(stream(), {loss.totals, {2}}, {},
-                                                                        {totals_.data(), {2}}, Write::add);
+    kernel::BinaryOperation<CudaSpace>::backward<kernel::FirstOperand, double>(stream(), {loss.totals, {2}}, {},
+                                                                               {totals_.data(), {2}}, Write::add);
   }
   template <class F>
   void change_loss(F const& f) {

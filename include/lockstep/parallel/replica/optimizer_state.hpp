@@ -95,7 +95,7 @@ class OptimizerState {
   void copy_parts(std::size_t i, memory::Stream<Space> stream, float* arena) const {
     float const* from = arenas_[i].data();
     for (auto const& part : parts_) {
-      kernel::Move<Space>::template run<float>(stream, from, arena + part.begin, part.end - part.begin);
+      kernel::Copy<Space>::template run<float>(stream, from, arena + part.begin, part.end - part.begin);
       from += part.end - part.begin;
     }
   }

@@ -14,8 +14,8 @@ void losses(Context& context, Context::Variable<2> x, [[maybe_unused]] Context::
             nn::Sequence<float, HostSpace> const& sequence) {
   static_cast<void>(nn::mean_squared_error(context, x, x.value));
   static_cast<void>(nn::huber_loss(context, sequence, sequence.tokens.value));
-  static_cast<void>(nn::elementwise_loss(context, kernel::DivergenceOfMean{}, x, 2));
-  static_cast<void>(nn::elementwise_loss(context, kernel::DivergenceOfMean{}, sequence));
+  static_cast<void>(nn::elementwise_loss(context, kernel::KlDivergenceOfMean{}, x, 2));
+  static_cast<void>(nn::elementwise_loss(context, kernel::KlDivergenceOfMean{}, sequence));
 #if defined(CASE_variable)
   static_cast<void>(nn::mean_squared_error(context, x, x));
 #elif defined(CASE_picture)

@@ -81,7 +81,7 @@ inline void normalize_logical_result(CollectiveOperation const& operation, memor
   bool const logical = operation.reduction == Reduction::logical_or || operation.reduction == Reduction::logical_and;
   if (!logical || !reduces(operation.collective)) return;
   auto const run = [&]<class T>(T) {
-    kernel::truth(stream, TensorView<T, 1, CudaSpace>{static_cast<T*>(operation.data), {operation.count}});
+    kernel::nonzero_mask(stream, TensorView<T, 1, CudaSpace>{static_cast<T*>(operation.data), {operation.count}});
   };
   if (operation.type == ElementType::int32) return run(std::int32_t{});
   if (operation.type == ElementType::int64) return run(std::int64_t{});
@@ -90,9 +90,9 @@ inline void normalize_logical_result(CollectiveOperation const& operation, memor
 /// Loads normalize_logical_result's kernels on the current device. They are launched after work that waits for peers,
 /// when loading would block.
 inline void load_normalize_kernels() {
-  kernel::load_truth<std::int32_t>();
-  kernel::load_truth<std::int64_t>();
-  kernel::load_truth<std::uint8_t>();
+  kernel::load_nonzero_mask<std::int32_t>();
+  kernel::load_nonzero_mask<std::int64_t>();
+  kernel::load_nonzero_mask<std::uint8_t>();
 }
 
 }}}  // namespace lockstep::comm::detail

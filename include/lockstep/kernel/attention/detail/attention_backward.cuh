@@ -65,7 +65,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
   auto const& own_layout = own_keys ? in.keys : in.queries;
   auto const own_stride = own_keys ? in.key_width : in.width, other_stride = own_keys ? in.width : in.key_width;
   auto const tiles = (own_layout.length + Shape::own - 1) / Shape::own;
-  auto const turns = own_keys ? in.sharers : Index{1}, first_head = Index{blockIdx.x} / tiles * turns;
+  auto const shared_heads = own_keys ? in.query_heads_per_key_head : Index{1},
+             first_head = Index{blockIdx.x} / tiles * shared_heads;
   auto const first = Index{blockIdx.x} % tiles * Shape::own;
   AttentionHead<T> const leading(in, first_head);
   auto const slots = own_layout.end(leading.row) - own_layout.start(leading.row);
@@ -81,8 +82,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
   typename Shape::Sums sums[2] = {};
   auto const begin = own_keys && in.causal ? first : 0;
   auto const end = !own_keys && in.causal ? min(others, first + Shape::own) : others;
-  for (Index turn = 0; turn < turns; ++turn) {
-    AttentionHead<T> const head(in, first_head + turn);
+  for (Index sharer = 0; sharer < shared_heads; ++sharer) {
+    AttentionHead<T> const head(in, first_head + sharer);
     auto const other_start = own_keys ? head.query_start(in) : head.key_start(in);
     auto const* const logs = log_sums + head.index * in.queries.length;
     auto const* const mean = means + head.index * in.queries.length;
@@ -108,7 +109,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
       for (int a = 0; a < Shape::rows; ++a) {
         auto const mine = first + own_row + a, i = own_keys ? other : mine, j = own_keys ? mine : other;
         Sum ds = 0, dropped = 0;
-        if (other < end && head.meets(in, i, j)) {
+        if (other < end && head.attends(in, i, j)) {
           auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - logs[i]);
           auto const factor = kept[a] ? in.kept_scale : Sum{0};
           ds = probability * (dp[a] * factor - mean[i]);

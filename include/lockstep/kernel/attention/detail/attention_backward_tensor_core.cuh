@@ -18,7 +18,7 @@ struct alignas(8) QueryStatistics {
   float mean;      // out . dout
 };
 
-/// The warp's own rows of `out`, 16 bytes per lane, loaded ahead of their use.
+/// The warp's own rows of `out`, 16 bytes per lane, loaded before their use.
 template <class Shape>
 struct OwnOutputs {
   using T = typename Shape::T;
@@ -107,7 +107,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   using Shape = FragmentShape<T, channels, row_tiles>;
   constexpr auto nothing = -std::numeric_limits<float>::infinity();
   constexpr int tile = Shape::tile;
-  constexpr bool apart = Shape::own <= tile;  // the own rows and the first tile fit together
+  constexpr bool separate = Shape::own <= tile;  // the own rows and the first tile fit together
   __shared__ __align__(16) typename Shape::Memory memory;
   __shared__ QueryStatistics own_statistics[Shape::template extent<Shape::own>];
   __shared__ float diagonals[Shape::template extent<Shape::own>][33];
@@ -119,10 +119,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const head_width = static_cast<int>(in.head_width), tokens = head.queries - first;
   auto const query = head.query_start + first * in.width;
   auto const end = in.causal ? min(head.keys, min(first + Shape::own, head.queries)) : head.keys;
-  auto* const own = apart ? memory + Shape::buffer_rows : memory;
+  auto* const own = separate ? memory + Shape::buffer_rows : memory;
   copy_rows<Shape, Shape::own>(in.query + query, in.width, tokens, head_width, wide, own);
   copy_rows<Shape, Shape::own>(dout + query, in.width, tokens, head_width, wide, own + Shape::own);
-  if (apart) copy_keys<Shape>(in, head, 0, end, wide, memory);
+  if (separate) copy_keys<Shape>(in, head, 0, end, wide, memory);
   OwnOutputs<Shape> const outputs(out + query, in.width, tokens, head_width, wide);
   auto const first_statistic = head.index * in.queries.length + first;
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::own; i += Shape::threads) {
@@ -135,7 +135,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   typename Shape::Left queries, gradients;
   load_left<Shape>(own, queries);
   load_left<Shape>(own + Shape::own, gradients);
-  if (!apart) {
+  if (!separate) {
     __syncthreads();  // the own rows were read
     copy_keys<Shape>(in, head, 0, end, wide, memory);
     wait_for_copies();
@@ -152,7 +152,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
     for (int h = 0; h < 2; ++h) {
       auto const row = warp_row<Shape>() + 16 * m + 8 * h + fragment_row();
       auto const statistic = own_statistics[row];
-      mean[m][h] = statistic.mean, logs[m][h] = statistic.log2_sum;
+      mean[m][h] = statistic.mean;
+      logs[m][h] = statistic.log2_sum;
       if (fragment_column() == 0 && row < tokens) statistics[first_statistic + row] = statistic;
     }
   typename Shape::Sums sums = {};
@@ -242,8 +243,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   static_assert(!drops || Shape::own == 64);
 
   auto const blocks = static_cast<int>((in.keys.length + Shape::own - 1) / Shape::own);
-  auto const sharers = static_cast<int>(in.sharers);
-  FragmentHead<T> head(in, blocks, static_cast<int>(in.heads) / sharers, sharers);
+  auto const shared_heads = static_cast<int>(in.query_heads_per_key_head);
+  FragmentHead<T> head(in, blocks, static_cast<int>(in.heads) / shared_heads, shared_heads);
   auto const first = head.block * Shape::own;
   if (first >= head.key_slots) return;
   auto const head_width = static_cast<int>(in.head_width), tokens = head.keys - first;
@@ -270,18 +271,21 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
     copy_rows<Shape, tile>(in.query + from, in.width, end - next_at, head_width, wide, to);
     copy_rows<Shape, tile>(dout + from, in.width, end - next_at, head_width, wide, to + tile);
     if (auto const i = static_cast<int>(threadIdx.x); i < tile) {
-      bool const there = next_at + i < end;
-      auto const query = there ? next.index * in.queries.length + next_at + i : Index{0};
-      copy_async<8>(&tile_statistics[buffer][i], statistics + query, there);
-      if constexpr (drops) copy_async<8>(tile_bits[buffer][i], bits + query * pitch + first / 8, there);
+      bool const valid = next_at + i < end;
+      auto const query = valid ? next.index * in.queries.length + next_at + i : Index{0};
+      copy_async<8>(&tile_statistics[buffer][i], statistics + query, valid);
+      if constexpr (drops) copy_async<8>(tile_bits[buffer][i], bits + query * pitch + first / 8, valid);
     }
     next_at += tile;
-    if (next_at >= end) next_at = begin, next.advance(in);
+    if (next_at >= end) {
+      next_at = begin;
+      next.advance(in);
+    }
   };
-  auto const last_head = head.index + sharers;
+  auto const last_head = head.index + shared_heads;
   if (begin < end) copy_next(0);
   auto buffer = 0;
-  for (int turn = 0; turn < sharers; ++turn, head.advance(in))
+  for (int sharer = 0; sharer < shared_heads; ++sharer, head.advance(in))
     for (auto at = begin; at < end; at += tile, buffer = 1 - buffer) {
       auto* const queries = memory + buffer * Shape::buffer_rows;
       wait_for_copies();
@@ -296,7 +300,8 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
         float logs[4], mean[4];  // of queries 2t, 2t + 1, 2t + 8, 2t + 9
         for (int q = 0; q < 4; ++q) {
           auto const statistic = tile_statistics[buffer][16 * n + q / 2 * 8 + fragment_column() + q % 2];
-          logs[q] = statistic.log2_sum, mean[q] = statistic.mean;
+          logs[q] = statistic.log2_sum;
+          mean[q] = statistic.mean;
         }
         LOCKSTEP_UNROLL
         for (int m = 0; m < row_tiles; ++m) {
@@ -321,9 +326,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
             LOCKSTEP_UNROLL
             for (int q = 0; q < 4; ++q) {
               auto const* const of_query = tile_bits[buffer][16 * n + q / 2 * 8 + fragment_column() + q % 2];
-              auto const place = q / 2 * 4 + q % 2, byte = warp_row<Shape>() / 8 + 2 * m;
-              kept |= (of_query[byte] >> fragment_row() & 1u) << place;
-              kept |= (of_query[byte + 1] >> fragment_row() & 1u) << (place + 2);
+              auto const shift = q / 2 * 4 + q % 2, byte = warp_row<Shape>() / 8 + 2 * m;
+              kept |= (of_query[byte] >> fragment_row() & 1u) << shift;
+              kept |= (of_query[byte + 1] >> fragment_row() & 1u) << (shift + 2);
             }
             for (int half = 0; half < 2; ++half)
               for (int i = 0; i < 4; ++i) {

@@ -29,9 +29,9 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
   load_own<Shape>(in, in.query + query + first * in.width, in.width, head.queries - first, own);
 
   auto const own_row = static_cast<Index>(threadIdx.x / warp * Shape::rows);  // of this warp
-  Sum most[Shape::rows], total[Shape::rows] = {};
+  Sum maximum[Shape::rows], total[Shape::rows] = {};
   typename Shape::Sums sums = {};
-  for (auto& m : most) m = nothing;
+  for (auto& m : maximum) m = nothing;
   auto const last_query = min(first + Shape::own, head.queries);
   auto const end = in.causal ? min(head.keys, last_query) : head.keys;
   for (Index at = 0; at < end; at += Shape::tile) {
@@ -46,15 +46,15 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
     keep_of_queries<Shape::rows>(in, head, first + own_row, j, kept);
     for (int a = 0; a < Shape::rows; ++a) {
       auto const i = first + own_row + a;
-      bool const met = j < end && head.meets(in, i, j);
-      p[a] = met ? in.scale * p[a] + head.bias(in, i, j) : nothing;
-      auto const larger = max(most[a], warp_largest(p[a]));
-      auto const correction = larger == nothing ? Sum{1} : std::exp(most[a] - larger);
-      p[a] = met && p[a] != nothing ? std::exp(p[a] - larger) : Sum{0};
+      bool const visible = j < end && head.attends(in, i, j);
+      p[a] = visible ? in.scale * p[a] + head.bias(in, i, j) : nothing;
+      auto const larger = max(maximum[a], warp_largest(p[a]));
+      auto const correction = larger == nothing ? Sum{1} : std::exp(maximum[a] - larger);
+      p[a] = visible && p[a] != nothing ? std::exp(p[a] - larger) : Sum{0};
       total[a] = total[a] * correction + warp_sum(p[a]);
-      most[a] = larger;
+      maximum[a] = larger;
       for (auto& sum : sums[a]) sum *= correction;
-      scores[lane()][own_row + a] = met && kept[a] ? p[a] * in.kept_scale : Sum{0};
+      scores[lane()][own_row + a] = visible && kept[a] ? p[a] * in.kept_scale : Sum{0};
     }
     __syncwarp();
     add_rows<Shape>(scores, values, count, sums);
@@ -67,7 +67,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
       auto const c = lane() + Index{warp} * k;
       if (c < in.head_width) out[query + i * in.width + c] = static_cast<T>(sums[a][k] * by);
     }
-    if (lane() == 0 && i < head.queries) log_sums[head.index * in.queries.length + i] = most[a] + std::log(total[a]);
+    if (lane() == 0 && i < head.queries) log_sums[head.index * in.queries.length + i] = maximum[a] + std::log(total[a]);
   }
 }
 

@@ -40,9 +40,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
   auto const factor = scaled ? 1.0f : scale;
   auto const own_row = first + warp_row<Shape>();
   [[maybe_unused]] std::conditional_t<drops, FragmentDropout<T>, NoDropout> const dropout(in, head);
-  float most[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
+  float maximum[Shape::template extent<row_tiles>][2], total[Shape::template extent<row_tiles>][2] = {};
   typename Shape::Sums sums = {};
-  for (auto& m : most) m[0] = m[1] = nothing;
+  for (auto& m : maximum) m[0] = m[1] = nothing;
   for (int at = 0; at < end; at += tile) {
     auto* const keys = memory + at / tile % 2 * Shape::buffer_rows;
     if (at > 0) wait_for_copies();
@@ -76,14 +76,14 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
     LOCKSTEP_UNROLL
     for (int m = 0; m < row_tiles; ++m)
       for (int h = 0; h < 2; ++h) {
-        auto larger = most[m][h];
+        auto larger = maximum[m][h];
         LOCKSTEP_UNROLL
         for (int n = 0; n < tile / 8; ++n)
           for (int e = 0; e < 2; ++e) larger = max(larger, scores[n / 2][m][n % 2][2 * h + e]);
         larger = max(larger, __shfl_xor_sync(~0u, larger, 1));
         larger = max(larger, __shfl_xor_sync(~0u, larger, 2));
         auto const base = larger == nothing ? 0.0f : larger * factor;
-        auto const correction = fast_exp2(most[m][h] * factor - base);
+        auto const correction = fast_exp2(maximum[m][h] * factor - base);
         float sum = 0;
         LOCKSTEP_UNROLL
         for (int n = 0; n < tile / 8; ++n)
@@ -93,7 +93,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
             sum += score;
           }
         total[m][h] = total[m][h] * correction + sum;
-        most[m][h] = larger;
+        maximum[m][h] = larger;
         for (auto& tile_sums : sums[m])
           for (int e = 0; e < 2; ++e) tile_sums[2 * h + e] *= correction;
       }
@@ -120,7 +120,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(128, resident_blocks<T>(channels, ro
       factors[m][h] = sum > 0 || sum != sum ? in.kept_scale / sum : 0.0f;
       auto const i = own_row + 16 * m + 8 * h + fragment_row();
       if (fragment_column() == 0 && i < head.queries)
-        log_sums[head.index * in.queries.length + i] = (most[m][h] * factor + fast_log2(sum)) * (1 / log2_of_e);
+        log_sums[head.index * in.queries.length + i] = (maximum[m][h] * factor + fast_log2(sum)) * (1 / log2_of_e);
     }
   __syncthreads();  // the tiles were read
   write_rows<Shape>({out, Write::overwrite}, query + warp_row<Shape>() * in.width, in.width, head.queries - own_row,

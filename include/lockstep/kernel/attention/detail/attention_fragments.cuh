@@ -78,13 +78,15 @@ struct FragmentHead {
   int query_slots, key_slots;
   Index query_start, key_start;  // offsets of the head's first elements
 
-  /// `heads`: of each sequence, on the side that the blocks divide; `sharers`: heads of queries for each of them.
-  __device__ FragmentHead(AttentionArguments<T> const& in, int blocks, int heads, int sharers) noexcept {
+  /// `heads`: of each sequence, on the side that the blocks divide; `query_heads_per_key_head`: heads of queries for
+  /// each of them.
+  __device__ FragmentHead(AttentionArguments<T> const& in, int blocks, int heads,
+                          int query_heads_per_key_head) noexcept {
     auto const of_side = static_cast<int>(blockIdx.x / static_cast<unsigned>(blocks));
     block = static_cast<int>(blockIdx.x) - of_side * blocks;
     row = static_cast<int>(static_cast<unsigned>(of_side) / static_cast<unsigned>(heads));
-    number = (of_side - row * heads) * sharers;
-    index = row * heads * sharers + number;
+    number = (of_side - row * heads) * query_heads_per_key_head;
+    index = row * heads * query_heads_per_key_head + number;
     queries = static_cast<int>(in.queries.tokens(row));
     keys = static_cast<int>(in.keys.tokens(row));
     auto const query_slot = in.queries.start(row), key_slot = in.keys.start(row);
@@ -92,7 +94,8 @@ struct FragmentHead {
     key_slots = static_cast<int>(in.keys.end(row) - key_slot);
     query_start = query_slot * in.width + number * in.head_width;
     key_start = key_slot * in.key_width +
-                static_cast<int>(static_cast<unsigned>(number) / static_cast<unsigned>(in.sharers)) * in.head_width;
+                static_cast<int>(static_cast<unsigned>(number) / static_cast<unsigned>(in.query_heads_per_key_head)) *
+                    in.head_width;
   }
   /// Returns the bias of distance zero; that of (query, key) is key - query elements after it.
   [[nodiscard]] __device__ T const* bias(AttentionArguments<T> const& in) const noexcept {
@@ -100,7 +103,8 @@ struct FragmentHead {
   }
   /// Advances to the next head of queries that shares the keys.
   __device__ void advance(AttentionArguments<T> const& in) noexcept {
-    ++index, ++number;
+    ++index;
+    ++number;
     query_start += in.head_width;
   }
 };
@@ -109,9 +113,9 @@ struct FragmentHead {
 /// are 8 consecutive keys, so that it needs no other thread's block of dropout's random bits.
 enum class RowOrder { same, permuted };
 
-/// Returns the place of row r.
+/// Returns the index of row r in shared memory.
 template <RowOrder order>
-[[nodiscard]] __device__ constexpr int place_of(int r) noexcept {
+[[nodiscard]] __device__ constexpr int permuted_index(int r) noexcept {
   return order == RowOrder::same ? r : r / 32 * 32 + r % 8 / 2 * 8 + r % 32 / 8 * 2 + r % 2;
 }
 /// Returns the row at column `e` (0 or 1) of this thread's pair in the n-th product of 8 permuted rows.
@@ -124,7 +128,7 @@ template <RowOrder order>
 template <class Shape, int rows, RowOrder order = RowOrder::same>
 __device__ void copy_rows(typename Shape::T const* from, Index stride, int count, int head_width, bool wide,
                           typename Shape::Row* to) noexcept {
-  constexpr int accesses = rows * Shape::groups / Shape::threads, rows_apart = Shape::threads / Shape::groups;
+  constexpr int accesses = rows * Shape::groups / Shape::threads, row_step = Shape::threads / Shape::groups;
   static_assert(accesses * Shape::threads == rows * Shape::groups);
   auto const first = static_cast<int>(threadIdx.x) / Shape::groups,
              c = static_cast<int>(threadIdx.x) % Shape::groups * Shape::access;
@@ -132,17 +136,17 @@ __device__ void copy_rows(typename Shape::T const* from, Index stride, int count
     auto const* at = from + first * stride + c;
     LOCKSTEP_UNROLL
     for (int n = 0; n < accesses; ++n) {
-      auto const row = first + n * rows_apart;
-      bool const there = row < count && c < head_width;
-      copy_async<16>(&to[place_of<order>(row)][c], there ? at : from, there);
-      at += rows_apart * stride;
+      auto const row = first + n * row_step;
+      bool const valid = row < count && c < head_width;
+      copy_async<16>(&to[permuted_index<order>(row)][c], valid ? at : from, valid);
+      at += row_step * stride;
     }
   } else {
     LOCKSTEP_LOOP
-    for (int row = first; row < rows; row += rows_apart) {
+    for (int row = first; row < rows; row += row_step) {
       LOCKSTEP_LOOP
       for (int k = c; k < c + Shape::access; ++k)
-        to[place_of<order>(row)][k] =
+        to[permuted_index<order>(row)][k] =
             row < count && k < head_width ? Shape::element(from[row * stride + k]) : typename Shape::Element{0};
     }
   }
@@ -280,10 +284,12 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
         auto const first = row < tokens ? factors[m][h] * sums[m][n][2 * h] : 0.0f,
                    second = row < tokens ? factors[m][h] * sums[m][n][2 * h + 1] : 0.0f;
         auto* const element = &mine[row][8 * n + fragment_column()];
-        if constexpr (Shape::in_float)
-          element[0] = first, element[1] = second;
-        else
+        if constexpr (Shape::in_float) {
+          element[0] = first;
+          element[1] = second;
+        } else {
           *reinterpret_cast<ElementPair*>(element) = pack<T>(first, second);
+        }
       }
   }
   __syncwarp();
@@ -301,7 +307,7 @@ __device__ void write_rows(AttentionTarget<typename Shape::T> target, Index at, 
   __syncwarp();
 }
 
-/// Takes the place of FragmentDropout in kernels without dropout.
+/// Replaces FragmentDropout in kernels without dropout.
 struct NoDropout {
   template <class Arguments, class Head>
   __device__ constexpr NoDropout(Arguments const&, Head const&) noexcept {}

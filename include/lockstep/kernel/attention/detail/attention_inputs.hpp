@@ -16,12 +16,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 template <class T, class Space>
 struct AttentionInputs {
   TensorView<T const, 2, Space> query;       // [queries.slots, heads * head width]
-  TensorView<T const, 2, Space> key, value;  // [keys.slots, heads / sharers * head width]
+  TensorView<T const, 2, Space> key, value;  // [keys.slots, heads / query_heads_per_key_head * head width]
   SequenceLayout<Space> queries, keys{};     // with equal numbers of rows
   Index heads;
-  double scale;         ///< factor of query . key
-  bool causal = false;  ///< query i attends only to keys up to i
-  Index sharers = 1;    ///< adjacent query heads that share one head of keys and values
+  double scale;                        ///< factor of query . key
+  bool causal = false;                 ///< query i attends only to keys up to i
+  Index query_heads_per_key_head = 1;  ///< adjacent query heads that share one head of keys and values
   /// [heads, distances()]: score (i, j) takes element j - i + queries.length - 1; or null
   TensorView<T const, 2, Space> bias{};
   DropoutMask mask{};
@@ -29,7 +29,7 @@ struct AttentionInputs {
   [[nodiscard]] Index rows() const noexcept { return queries.rows; }
   [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
   [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
-  [[nodiscard]] Index key_heads() const noexcept { return heads / sharers; }
+  [[nodiscard]] Index key_heads() const noexcept { return heads / query_heads_per_key_head; }
   [[nodiscard]] Index key_width() const noexcept { return key.extent[1]; }
   /// Returns the number of distances between a key's and a query's position.
   [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
@@ -39,8 +39,9 @@ struct AttentionInputs {
     expect<ShapeError>(heads >= 1 && width() % heads == 0, [&] {
       return "Attention: " + std::to_string(heads) + " heads do not divide a width of " + std::to_string(width());
     });
-    expect<ShapeError>(sharers >= 1 && heads % sharers == 0, [&] {
-      return "Attention: " + std::to_string(heads) + " heads cannot share keys in groups of " + std::to_string(sharers);
+    expect<ShapeError>(query_heads_per_key_head >= 1 && heads % query_heads_per_key_head == 0, [&] {
+      return "Attention: " + std::to_string(heads) + " heads cannot share keys in groups of " +
+             std::to_string(query_heads_per_key_head);
     });
     expect<ShapeError>(
         query.extent == out && key.extent == value.extent && key_width() == key_heads() * head_width(), [&] {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/apply_dropout.hpp>
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
@@ -33,7 +33,7 @@ template <class T>
 
 /// Sets elements to zero, from the end of the last vector of `count` elements up to the last vector of `end`.
 template <class T>
-[[gnu::always_inline]] inline void clear_behind(T* x, Index count, Index end) noexcept {
+[[gnu::always_inline]] inline void clear_after(T* x, Index count, Index end) noexcept {
   constexpr Lanes<T, 64> zeros{};
   for (Index i = whole<T>(count); i < end; i += LanesOf<T>::count) store(x + i, zeros);
 }
@@ -58,10 +58,10 @@ template <std::size_t bytes, class T>
 /// Replaces scores by exponentials of their differences from the largest, zero in the rest of the last vector; returns
 /// their sum. A query without keys attends to nothing.
 template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline T exponentials(Vectors<bytes> vectors, T* row, T most, Index count) noexcept {
+[[gnu::always_inline]] inline T exponentials(Vectors<bytes> vectors, T* row, T maximum, Index count) noexcept {
   if (count == 0) return 1;
   Index const all = whole<T>(count);
-  for (Index j = 0; j < all; ++j) row[j] = exp(row[j] - most);
+  for (Index j = 0; j < all; ++j) row[j] = exp(row[j] - maximum);
   return sum(vectors, row, all);
 }
 

@@ -15,7 +15,7 @@ template <class T>
 struct AttentionArguments {
   T const *query, *key, *value, *bias;
   SequenceLayout<CudaSpace> queries, keys;
-  Index heads, sharers, width, key_width, head_width, distances;
+  Index heads, query_heads_per_key_head, width, key_width, head_width, distances;
   Accumulate<T> scale;
   bool causal;
   DropoutMask mask;
@@ -66,9 +66,9 @@ struct AttentionHead {
     return in.queries.start(row) * in.width + number * in.head_width;
   }
   [[nodiscard]] __device__ Index key_start(AttentionArguments<T> const& in) const {
-    return in.keys.start(row) * in.key_width + number / in.sharers * in.head_width;
+    return in.keys.start(row) * in.key_width + number / in.query_heads_per_key_head * in.head_width;
   }
-  [[nodiscard]] __device__ bool meets(AttentionArguments<T> const& in, Index query, Index key) const {
+  [[nodiscard]] __device__ bool attends(AttentionArguments<T> const& in, Index query, Index key) const {
     return query < queries && key < keys && (!in.causal || key <= query);
   }
   [[nodiscard]] __device__ Accumulate<T> bias(AttentionArguments<T> const& in, Index query, Index key) const {
@@ -92,9 +92,9 @@ struct AttentionHead {
 template <int rows, class T>
 __device__ void keep_of_queries(AttentionArguments<T> const& in, AttentionHead<T> const& head, Index query, Index key,
                                 bool (&kept)[static_cast<std::size_t>(rows)]) {
-  auto const place = static_cast<int>(lane() % 8), first = static_cast<int>(lane()) - place;
-  auto const mine = head.kept(in, query + place % rows, key);
-  for (int a = 0; a < rows; ++a) kept[a] = (__shfl_sync(~0u, mine, first + a) >> place & 1) != 0;
+  auto const offset = static_cast<int>(lane() % 8), first = static_cast<int>(lane()) - offset;
+  auto const mine = head.kept(in, query + offset % rows, key);
+  for (int a = 0; a < rows; ++a) kept[a] = (__shfl_sync(~0u, mine, first + a) >> offset & 1) != 0;
 }
 
 /// Loads rows of one head, `stride` apart, into shared memory, for the block's own side. Missing rows and channels are
@@ -104,9 +104,9 @@ __device__ void load_own(AttentionArguments<T> const& in, T const* from, Index s
                          typename Shape::Own& to) {
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::own * Shape::channels; i += Shape::threads) {
     auto const row = i / Shape::channels, c = i % Shape::channels;
-    bool const there = row < count && c < in.head_width;
+    bool const valid = row < count && c < in.head_width;
     to[row / Shape::rows][c][row % Shape::rows] =
-        there ? static_cast<typename Shape::Sum>(from[row * stride + c]) : typename Shape::Sum{0};
+        valid ? static_cast<typename Shape::Sum>(from[row * stride + c]) : typename Shape::Sum{0};
   }
 }
 /// Loads rows like load_own, for the other side.
@@ -115,8 +115,8 @@ __device__ void load_tile(AttentionArguments<T> const& in, T const* from, Index 
                           typename Shape::Tile& to) {
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::tile * Shape::channels; i += Shape::threads) {
     auto const row = i / Shape::channels, c = i % Shape::channels;
-    bool const there = row < count && c < in.head_width;
-    to[row][c] = there ? static_cast<typename Shape::Sum>(from[row * stride + c]) : typename Shape::Sum{0};
+    bool const valid = row < count && c < in.head_width;
+    to[row][c] = valid ? static_cast<typename Shape::Sum>(from[row * stride + c]) : typename Shape::Sum{0};
   }
 }
 

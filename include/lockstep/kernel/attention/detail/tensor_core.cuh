@@ -196,20 +196,20 @@ __device__ inline void load_matrices(float (&to)[4], float const* row) noexcept 
   std::memcpy(to, words, sizeof to);
 }
 
-/// Starts a copy of `bytes` (8 or 16, aligned) from global to shared memory, or of zeros if not `there`; `from` is then
+/// Starts a copy of `bytes` (8 or 16, aligned) from global to shared memory, or of zeros if not `valid`; `from` is then
 /// not read. The thread sees the copy after `wait_for_copies`, other threads after the next barrier.
 template <int bytes>
-__device__ void copy_async(void* shared, void const* from, bool there) noexcept {
+__device__ void copy_async(void* shared, void const* from, bool valid) noexcept {
   static_assert(bytes == 8 || bytes == 16);
 #if LOCKSTEP_HAS_TENSOR_CORES
   auto const address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  auto const size = there ? bytes : 0;
+  auto const size = valid ? bytes : 0;
   if constexpr (bytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(size) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(size) : "memory");
 #else
-  if (there)
+  if (valid)
     std::memcpy(shared, from, bytes);
   else
     std::memset(shared, 0, bytes);

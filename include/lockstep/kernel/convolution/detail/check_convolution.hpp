@@ -18,7 +18,7 @@ inline void check_convolution(ConvolutionShape const& shape, Index x, Index weig
     return "Convolution: " + std::to_string(shape.inputs) + " inputs and " + std::to_string(shape.outputs) +
            " outputs in " + std::to_string(groups) + " groups; the groups must divide both";
   });
-  expect<ShapeError>(shape.rows == 0 || shape.output_places() > 0, [&] {
+  expect<ShapeError>(shape.rows == 0 || shape.output_positions() > 0, [&] {
     bool const even = shape.padding == shape.padding_after, dense = shape.dilation == Extents<3>{1, 1, 1};
     return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
            (even ? " of padding on either side"

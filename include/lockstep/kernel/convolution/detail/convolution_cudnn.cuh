@@ -48,7 +48,7 @@ class CudnnConvolution {
   using Scratch = memory::Scratch<memory::CudaResource>;
 
   /// Largest number of plans, as on the host.
-  static constexpr std::size_t most = 24;
+  static constexpr std::size_t capacity = 24;
 
   /// @throws CudaError if cuDNN fails; names the shape
   [[nodiscard]] bool forward(Stream stream, ConvolutionShape const& s, float const* x, float const* weight,
@@ -62,7 +62,7 @@ class CudnnConvolution {
                                                 plan.geometry(), plan.algorithm<cudnnConvolutionFwdAlgo_t>(),
                                                 memory.workspace, plan.workspace_bytes(), &zero, plan.y(), y);
     if (!plan.runs(status, "cudnnConvolutionForward")) return false;
-    if (bias) scale_and_add<float>(stream, 1, {y, {s.rows * s.output_places(), s.outputs}}, bias);
+    if (bias) scale_and_add<float>(stream, 1, {y, {s.rows * s.output_positions(), s.outputs}}, bias);
     return true;
   }
 
@@ -123,14 +123,14 @@ class CudnnConvolution {
     for (auto& plan : plans_)
       if (plan.is(shape, pass)) return plan;
     CudnnPlan made(handle(stream), shape, pass);
-    if (plans_.size() < most) return plans_.emplace_back(std::move(made));
-    return plans_[next_++ % most] = std::move(made);
+    if (plans_.size() < capacity) return plans_.emplace_back(std::move(made));
+    return plans_[next_++ % capacity] = std::move(made);
   }
 
   static void count(Stream stream, ConvolutionShape const& s) noexcept {
     ++stream.queued().kernels;
     stream.queued().add_products(
-        2.0 * static_cast<double>(s.rows * s.output_places()) * static_cast<double>(s.weight_size()), sizeof(float));
+        2.0 * static_cast<double>(s.rows * s.output_positions()) * static_cast<double>(s.weight_size()), sizeof(float));
   }
 
   std::vector<CudnnPlan> plans_;

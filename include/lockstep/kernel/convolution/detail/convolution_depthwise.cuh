@@ -4,7 +4,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/space_range.cuh>
+#include <lockstep/kernel/detail/spatial_range.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/cuda.cuh>
@@ -28,7 +28,7 @@ struct DepthwiseTerm {
 
   __device__ void operator()(Index row, Index column, Accumulate<T> (&sums)[1]) const {
     auto const channels = s.inputs, channel = column % channels;
-    auto const tap = place_at(s.kernel, column / channels);
+    auto const tap = position_at(s.kernel, column / channels);
     auto const line = row / pieces, first = row % pieces * depthwise_piece;
     auto const h = line % result[1], d = line / result[1] % result[0], sample = line / result[1] / result[0];
     auto const from_d = d * s.stride[0] + tap[0] * s.dilation[0] - s.padding[0];
@@ -53,10 +53,10 @@ template <class T>
 void depthwise_forward(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* x, T const* weight,
                        T const* bias, T* y) {
   auto const result = s.result();
-  auto const places = elements(result), channels = s.inputs, taps = s.taps();
+  auto const positions = elements(result), channels = s.inputs, taps = s.taps();
   for_elements("kernel::Convolution::forward", stream, s.rows * s.output_size(), [=] __device__(Index at) {
-    auto const channel = at % channels, place = at / channels % places, row = at / channels / places;
-    auto const to = place_at(result, place);
+    auto const channel = at % channels, position = at / channels % positions, row = at / channels / positions;
+    auto const to = position_at(result, position);
     auto const d0 = to[0] * s.stride[0] - s.padding[0], h0 = to[1] * s.stride[1] - s.padding[1],
                w0 = to[2] * s.stride[2] - s.padding[2];
     auto const* const sample = x + row * s.input_size() + channel;
@@ -80,13 +80,13 @@ template <class T>
 void depthwise_data(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* dy, T const* weight, T* dx,
                     Write write) {
   auto const result = s.result();
-  auto const inputs = s.input_places(), channels = s.inputs, taps = s.taps();
+  auto const inputs = s.input_positions(), channels = s.inputs, taps = s.taps();
   for_elements("kernel::Convolution::backward_data", stream, s.rows * s.input_size(), [=] __device__(Index at) {
     using Sum = Accumulate<T>;
-    auto const channel = at % channels, place = at / channels % inputs, row = at / channels / inputs;
+    auto const channel = at % channels, position = at / channels % inputs, row = at / channels / inputs;
     auto const* const factors = weight + channel * taps;
     Sum sum = write == Write::add ? static_cast<Sum>(dx[at]) : Sum{0};
-    for_lookers(s, place, [&](Index output, Index tap) {
+    for_outputs_reading(s, position, [&](Index output, Index tap) {
       auto const slope = dy[(row * elements(result) + output) * channels + channel];
       sum += static_cast<Sum>(slope) * static_cast<Sum>(factors[tap]);
     });

@@ -24,37 +24,39 @@ class DepthwiseConvolution {
   /// Computes y = the convolution of x.
   template <class T>
   void forward(T const* x, T const* weight, T const* bias, T* y) const {
-    for_vectors<T, Towards::y>([=]<class V, Index places>(Index target, Meetings const& met,
-                                                          Index c) __attribute__((always_inline)) {
-      sum<V, places>(met, x + c, weight + c, bias ? bias + c : nullptr, y + target * met.channels + c);
+    for_vectors<T, TargetSide::y>([=]<class V, Index positions>(Index target, TapList const& taps,
+                                                                Index c) __attribute__((always_inline)) {
+      sum<V, positions>(taps, x + c, weight + c, bias ? bias + c : nullptr, y + target * taps.channels + c);
     });
   }
   /// Computes dx = the gradient of x from the gradient of y.
   template <class T>
   void data(T const* dy, T const* weight, T* dx) const {
-    for_vectors<T, Towards::x>([=]<class V, Index places>(Index target, Meetings const& met,
-                                                          Index c) __attribute__((always_inline)) {
-      sum<V, places>(met, dy + c, weight + c, static_cast<T const*>(nullptr), dx + target * met.channels + c);
+    for_vectors<T, TargetSide::x>([=]<class V, Index positions>(Index target, TapList const& taps,
+                                                                Index c) __attribute__((always_inline)) {
+      sum<V, positions>(taps, dy + c, weight + c, static_cast<T const*>(nullptr), dx + target * taps.channels + c);
     });
   }
   /// Computes dweight += the gradient of the weight.
   template <class T>
   void weight(T const* x, T const* dy, T* dweight) const {
-    for_vectors<T, Towards::y>([=]<class V, Index places>(Index target, Meetings const& met, Index c) __attribute__((
-        always_inline)) { add_products<V, places>(met, x + c, dy + target * met.channels + c, dweight + c); });
+    for_vectors<T, TargetSide::y>([=]<class V, Index positions>(Index target, TapList const& taps,
+                                                                Index c) __attribute__((always_inline)) {
+      add_products<V, positions>(taps, x + c, dy + target * taps.channels + c, dweight + c);
+    });
   }
 
  private:
   /// Output positions that are computed together.
   static constexpr Index together = 4;
   /// Side that the sums are written to.
-  enum class Towards { y, x };
+  enum class TargetSide { y, x };
 
   /// Sources that the first of some adjacent targets reads, with their taps. The next target's sources are
   /// `source_step` further. Many taps come in several portions, of which all but the first add to the target.
-  struct Meetings {
-    static constexpr Index most = 32;
-    Index source[most], tap[most];
+  struct TapList {
+    static constexpr Index capacity = 32;
+    Index source[capacity], tap[capacity];
     Index count = 0, channels = 0, source_step = 1, target_step = 1;
     bool adds = false;
 
@@ -65,57 +67,57 @@ class DepthwiseConvolution {
   };
 
   /// Returns the source that a target reads at a tap along an axis. There is none if it is outside of [0, sources).
-  template <Towards side>
+  template <TargetSide side>
   [[nodiscard, gnu::always_inline]] static Index source_of(ConvolutionShape const& s, std::size_t axis, Index target,
                                                            Index tap) noexcept {
     Index const reach = tap * s.dilation[axis], padding = s.padding[axis], stride = s.stride[axis];
-    if constexpr (side == Towards::y) return target * stride - padding + reach;
+    if constexpr (side == TargetSide::y) return target * stride - padding + reach;
     Index const steps = target + padding - reach;
     if (stride == 1) return steps;
     return steps % stride == 0 ? steps / stride : std::numeric_limits<Index>::min() / 2;
   }
 
-  /// Calls f.template operator()<V, places>(target, meetings, channel) for all targets and channels. V is a vector of
-  /// channels from `channel` on, and `places` is the number of targets from `target` on.
-  template <class T, Towards side, class F>
+  /// Calls f.template operator()<V, positions>(target, taps, channel) for all targets and channels. V is a vector
+  /// of channels from `channel` on, and `positions` is the number of targets from `target` on.
+  template <class T, TargetSide side, class F>
   void for_vectors(F const& f) const {
     with_best_instructions([f, s = s_](auto vectors) {
-      for_meetings<side>(
-          s, [=]<Index places>(Index target, Meetings const& met) __attribute__((always_inline)) {
+      for_tap_lists<side>(
+          s, [=]<Index positions>(Index target, TapList const& taps) __attribute__((always_inline)) {
             for_column_lanes<T>(
-                vectors, met.channels, [&]<class V>(Index c) __attribute__((always_inline)) {
-                  f.template operator()<V, places>(target, met, c);
+                vectors, taps.channels, [&]<class V>(Index c) __attribute__((always_inline)) {
+                  f.template operator()<V, positions>(target, taps, c);
                 });
           });
     });
   }
-  /// Calls f.template operator()<places>(target, meetings). Each target is among the `places` targets of exactly one
-  /// call, or of several consecutive calls if its taps come in portions.
-  template <Towards side, class F>
-  [[gnu::always_inline]] static void for_meetings(ConvolutionShape const& s, F const& f) {
-    auto const targets = side == Towards::y ? s.result() : s.extent;
-    auto const sources = side == Towards::y ? s.extent : s.result();
+  /// Calls f.template operator()<positions>(target, taps). Each target is among the `positions` targets of exactly
+  /// one call, or of several consecutive calls if its taps come in portions.
+  template <TargetSide side, class F>
+  [[gnu::always_inline]] static void for_tap_lists(ConvolutionShape const& s, F const& f) {
+    auto const targets = side == TargetSide::y ? s.result() : s.extent;
+    auto const sources = side == TargetSide::y ? s.extent : s.result();
     // Targets read adjacent sources at equal taps if they are one stride apart in x.
-    Meetings met;
-    met.channels = s.inputs;
-    met.source_step = side == Towards::y ? s.stride[2] : 1;
-    met.target_step = side == Towards::y ? 1 : s.stride[2];
+    TapList taps;
+    taps.channels = s.inputs;
+    taps.source_step = side == TargetSide::y ? s.stride[2] : 1;
+    taps.target_step = side == TargetSide::y ? 1 : s.stride[2];
     auto const portion = [&](Index target, bool several) __attribute__((always_inline)) {
       if (several)
-        f.template operator()<together>(target, met);
+        f.template operator()<together>(target, taps);
       else
-        f.template operator()<1>(target, met);
-      met.count = 0;
-      met.adds = true;
+        f.template operator()<1>(target, taps);
+      taps.count = 0;
+      taps.adds = true;
     };
     for (Index d = 0; d < targets[0]; ++d)
       for (Index h = 0; h < targets[1]; ++h)
-        for (Index phase = 0; phase < met.target_step && phase < targets[2]; ++phase)
+        for (Index phase = 0; phase < taps.target_step && phase < targets[2]; ++phase)
           for (Index w = phase; w < targets[2];) {
-            bool const several = meet_alike<side>(s, w, met, targets[2], sources[2]);
+            bool const several = have_equal_taps<side>(s, w, taps, targets[2], sources[2]);
             Index const target = (d * targets[1] + h) * targets[2] + w;
-            met.count = 0;
-            met.adds = false;
+            taps.count = 0;
+            taps.adds = false;
             for (Index kd = 0, tap = 0; kd < s.kernel[0]; ++kd)
               for (Index kh = 0; kh < s.kernel[1]; ++kh) {
                 Index const from_d = source_of<side>(s, 0, d, kd), from_h = source_of<side>(s, 1, h, kh);
@@ -123,22 +125,22 @@ class DepthwiseConvolution {
                 for (Index kw = 0; kw < s.kernel[2]; ++kw, ++tap) {
                   Index const from_w = source_of<side>(s, 2, w, kw);
                   if (!inside || from_w < 0 || from_w >= sources[2]) continue;
-                  if (met.count == Meetings::most) portion(target, several);
-                  met.source[met.count] = (from_d * sources[1] + from_h) * sources[2] + from_w;
-                  met.tap[met.count++] = tap;
+                  if (taps.count == TapList::capacity) portion(target, several);
+                  taps.source[taps.count] = (from_d * sources[1] + from_h) * sources[2] + from_w;
+                  taps.tap[taps.count++] = tap;
                 }
               }
-            if (met.count > 0 || !met.adds) portion(target, several);
-            w += (several ? together : 1) * met.target_step;
+            if (taps.count > 0 || !taps.adds) portion(target, several);
+            w += (several ? together : 1) * taps.target_step;
           }
   }
   /// Whether all targets that are computed together, from `w` on, read sources at equal taps along the width.
-  template <Towards side>
-  [[nodiscard, gnu::always_inline]] static bool meet_alike(ConvolutionShape const& s, Index w, Meetings const& met,
-                                                           Index targets, Index sources) noexcept {
-    if (w + (together - 1) * met.target_step >= targets) return false;
+  template <TargetSide side>
+  [[nodiscard, gnu::always_inline]] static bool have_equal_taps(ConvolutionShape const& s, Index w, TapList const& taps,
+                                                                Index targets, Index sources) noexcept {
+    if (w + (together - 1) * taps.target_step >= targets) return false;
     for (Index tap = 0; tap < s.kernel[2]; ++tap) {
-      Index const first = source_of<side>(s, 2, w, tap), last = first + (together - 1) * met.source_step;
+      Index const first = source_of<side>(s, 2, w, tap), last = first + (together - 1) * taps.source_step;
       if (!(last < 0 || first >= sources || (first >= 0 && last < sources))) return false;
     }
     return true;
@@ -146,57 +148,57 @@ class DepthwiseConvolution {
   /// Prefetches what the positions after the next ones read. The processor cannot predict accesses to so many rows with
   /// only a few channels each.
   template <class V, class T>
-  [[gnu::always_inline]] static void fetch_ahead(T const* from, Index step) noexcept {
+  [[gnu::always_inline]] static void prefetch_next(T const* from, Index step) noexcept {
     if constexpr (sizeof(V) > sizeof(T)) {
 #pragma GCC unroll 8
       for (Index i = 0; i < together; ++i) __builtin_prefetch(from + (2 * together + i) * step);
     }
   }
-  /// Computes to = start + the sum over sources of source times weight, for each of `places` targets. A null start is
-  /// zero.
-  template <class V, Index places, class T>
-  [[gnu::always_inline]] static void sum(Meetings const& met, T const* from, T const* weight, T const* start,
+  /// Computes to = start + the sum over sources of source times weight, for each of `positions` targets. A null start
+  /// is zero.
+  template <class V, Index positions, class T>
+  [[gnu::always_inline]] static void sum(TapList const& taps, T const* from, T const* weight, T const* start,
                                          T* to) noexcept {
-    V sums[static_cast<std::size_t>(places)], factor, next;
-    Index const from_step = met.source_step * met.channels, to_step = met.target_step * met.channels;
-    fetch_ahead<V>(from + met.newest() * met.channels, from_step);
+    V sums[static_cast<std::size_t>(positions)], factor, next;
+    Index const from_step = taps.source_step * taps.channels, to_step = taps.target_step * taps.channels;
+    prefetch_next<V>(from + taps.newest() * taps.channels, from_step);
 #pragma GCC unroll 8
-    for (Index i = 0; i < places; ++i) {
-      if (met.adds)
+    for (Index i = 0; i < positions; ++i) {
+      if (taps.adds)
         load(sums[i], to + i * to_step);
       else if (start)
         load(sums[i], start);
       else
         clear(sums[i]);
     }
-    for (Index m = 0; m < met.count; ++m) {
-      load(factor, weight + met.tap[m] * met.channels);
+    for (Index m = 0; m < taps.count; ++m) {
+      load(factor, weight + taps.tap[m] * taps.channels);
 #pragma GCC unroll 8
-      for (Index i = 0; i < places; ++i) {
-        load(next, from + met.source[m] * met.channels + i * from_step);
+      for (Index i = 0; i < positions; ++i) {
+        load(next, from + taps.source[m] * taps.channels + i * from_step);
         sums[i] += next * factor;
       }
     }
 #pragma GCC unroll 8
-    for (Index i = 0; i < places; ++i) store(to + i * to_step, sums[i]);
+    for (Index i = 0; i < positions; ++i) store(to + i * to_step, sums[i]);
   }
-  /// Computes to += source times dy for each source, at its tap, over `places` positions of y.
-  template <class V, Index places, class T>
-  [[gnu::always_inline]] static void add_products(Meetings const& met, T const* from, T const* dy, T* to) noexcept {
-    V slopes[static_cast<std::size_t>(places)], total, next;
-    Index const from_step = met.source_step * met.channels;
-    fetch_ahead<V>(from + met.newest() * met.channels, from_step);
-    fetch_ahead<V>(dy, met.channels);
+  /// Computes to += source times dy for each source, at its tap, over `positions` positions of y.
+  template <class V, Index positions, class T>
+  [[gnu::always_inline]] static void add_products(TapList const& taps, T const* from, T const* dy, T* to) noexcept {
+    V slopes[static_cast<std::size_t>(positions)], total, next;
+    Index const from_step = taps.source_step * taps.channels;
+    prefetch_next<V>(from + taps.newest() * taps.channels, from_step);
+    prefetch_next<V>(dy, taps.channels);
 #pragma GCC unroll 8
-    for (Index i = 0; i < places; ++i) load(slopes[i], dy + i * met.channels);
-    for (Index m = 0; m < met.count; ++m) {
-      load(total, to + met.tap[m] * met.channels);
+    for (Index i = 0; i < positions; ++i) load(slopes[i], dy + i * taps.channels);
+    for (Index m = 0; m < taps.count; ++m) {
+      load(total, to + taps.tap[m] * taps.channels);
 #pragma GCC unroll 8
-      for (Index i = 0; i < places; ++i) {
-        load(next, from + met.source[m] * met.channels + i * from_step);
+      for (Index i = 0; i < positions; ++i) {
+        load(next, from + taps.source[m] * taps.channels + i * from_step);
         total += slopes[i] * next;
       }
-      store(to + met.tap[m] * met.channels, total);
+      store(to + taps.tap[m] * taps.channels, total);
     }
   }
 

@@ -16,11 +16,29 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/convolution/detail/convolution_pass.hpp>
 #include <lockstep/kernel/convolution/detail/convolution_portable.hpp>
-#include <lockstep/kernel/convolution/detail/one_openmp_thread.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
+
+// Declared here under names of our own: an OpenMP header needs no OpenMP compiler, but some compilers do not install
+// it.
+extern "C" int lockstep_omp_get_max_threads() __asm__("omp_get_max_threads");
+extern "C" void lockstep_omp_set_num_threads(int threads) __asm__("omp_set_num_threads");
+
+/// While it exists, a library that uses OpenMP works on the calling thread only and opens no parallel region. The
+/// setting belongs to the calling thread, not to the process. Other threads keep their own, and the destructor restores
+/// the caller's.
+class [[nodiscard]] OneOpenmpThread {
+ public:
+  OneOpenmpThread() noexcept : before_(lockstep_omp_get_max_threads()) { lockstep_omp_set_num_threads(1); }
+  ~OneOpenmpThread() { lockstep_omp_set_num_threads(before_); }
+  OneOpenmpThread(OneOpenmpThread const&) = delete;
+  OneOpenmpThread& operator=(OneOpenmpThread const&) = delete;
+
+ private:
+  int before_;
+};
 
 /// A pass of a convolution with oneDNN, version 2 or 3. Creates primitives, streams and memory objects once per shape.
 /// Only the calling thread computes a tile of samples. The functions do what PortableConvolution's do, except that
@@ -102,9 +120,9 @@ class OneDnnConvolution {
   /// Returns the number of leading axes of space that can be dropped. The library has faster code for fewer dimensions,
   /// and code for depthwise convolutions over two.
   [[nodiscard]] static std::size_t trivial_axes(ConvolutionShape const& s) noexcept {
-    std::size_t const most = s.is_depthwise() ? 1 : 2;
+    std::size_t const maximum = s.is_depthwise() ? 1 : 2;
     std::size_t axes = 0;
-    while (axes < most && s.extent[axes] == 1 && s.kernel[axes] == 1 && s.padding[axes] == 0 &&
+    while (axes < maximum && s.extent[axes] == 1 && s.kernel[axes] == 1 && s.padding[axes] == 0 &&
            s.padding_after[axes] == 0)
       ++axes;
     return axes;
@@ -155,8 +173,8 @@ class OneDnnConvolution {
           pass(which) {
       using dnnl::algorithm, dnnl::prop_kind;
       auto const stride = space(s, s.stride), before = space(s, s.padding), after = space(s, s.padding_after);
-      auto apart = space(s, s.dilation);
-      for (auto& places : apart) --places;  // oneDNN counts dilation from 0
+      auto dilation = space(s, s.dilation);
+      for (auto& positions : dilation) --positions;  // oneDNN counts dilation from 0
       dnnl::primitive_attr attributes;
       attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
       dnnl::memory::desc const any(weight_extent(s), type, Order::any);
@@ -174,9 +192,10 @@ class OneDnnConvolution {
       };
       auto const kind = prop_kind::forward_training;
       auto const direct = algorithm::convolution_direct;
-      auto const forward = describe(std::type_identity<dnnl::convolution_forward>{},
-                                    std::tie(kind, direct, x, forward_weight, bias, y, stride, apart, before, after));
-      auto const backward = std::tie(direct, x, weight, y, stride, apart, before, after);
+      auto const forward =
+          describe(std::type_identity<dnnl::convolution_forward>{},
+                   std::tie(kind, direct, x, forward_weight, bias, y, stride, dilation, before, after));
+      auto const backward = std::tie(direct, x, weight, y, stride, dilation, before, after);
       auto const take = [this](auto made, auto const& description, dnnl::memory::desc const& chosen) {
         primitive = std::move(made);
         weight = chosen;

@@ -25,7 +25,7 @@ class PortableConvolution {
   /// channels] for depthwise convolutions.
   [[nodiscard]] Index weight_elements() const noexcept { return s_.weight_size(); }
   /// Returns the number of scratch elements of a tile.
-  [[nodiscard]] Index tile_elements() const noexcept { return s_.is_depthwise() ? 0 : block_places() * depth(); }
+  [[nodiscard]] Index tile_elements() const noexcept { return s_.is_depthwise() ? 0 : block_positions() * depth(); }
 
   void pack(ThreadPool& pool, T const* weight, T* packed) const {
     auto const taps = s_.taps(), inputs = s_.group_inputs(), last = packed_channels();
@@ -73,17 +73,17 @@ class PortableConvolution {
   [[nodiscard]] Index packed_channels() const noexcept { return s_.is_depthwise() ? s_.inputs : s_.group_inputs(); }
   /// Returns the output positions whose patches are multiplied at once: as many as the second-level cache holds, but
   /// enough to pay for packing the weight.
-  [[nodiscard]] Index block_places() const noexcept {
-    return std::min(s_.output_places(), std::max<Index>(64, (Index{1} << 17) / std::max<Index>(1, depth())));
+  [[nodiscard]] Index block_positions() const noexcept {
+    return std::min(s_.output_positions(), std::max<Index>(64, (Index{1} << 17) / std::max<Index>(1, depth())));
   }
   [[nodiscard]] Index rows_per_task() const noexcept { return std::max<Index>(1, 16384 / std::max<Index>(1, depth())); }
 
   /// Calls f(first, count, group) for each block of output positions, and each group there.
   template <class F>
   void for_blocks(F&& f) const {
-    for (Index first = 0; first < s_.output_places(); first += block_places())
+    for (Index first = 0; first < s_.output_positions(); first += block_positions())
       for (Index group = 0; group < s_.groups; ++group)
-        f(first, std::min(block_places(), s_.output_places() - first), group);
+        f(first, std::min(block_positions(), s_.output_positions() - first), group);
   }
 
   void forward(T const* x, T const* packed, T const* bias, T* y, T* patches) const {

@@ -14,13 +14,13 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 /// order.
 struct LongProduct {
   static constexpr Index tile_m = 32, tile_n = 64, slice = 16;  ///< of one block, and of one step of it
-  static constexpr Index wanted_blocks = 1024, least_chunk = 64;
+  static constexpr Index wanted_blocks = 1024, min_chunk = 64;
 
   Index m, n, k;
   Index chunk;  ///< rows of A and B that one block multiplies
 
   LongProduct(Index m_extent, Index n_extent, Index k_extent) noexcept : m(m_extent), n(n_extent), k(k_extent) {
-    chunk = std::max(least_chunk, (k * tiles() / wanted_blocks + slice - 1) / slice * slice);
+    chunk = std::max(min_chunk, (k * tiles() / wanted_blocks + slice - 1) / slice * slice);
   }
   /// Returns the product of the first rows of A and B, which needs no more memory.
   [[nodiscard]] LongProduct first(Index rows) const noexcept {

@@ -6,10 +6,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-/// Part inside the input of one output position's row of taps along the width. It has `count` positions from `place`
+/// Part inside the input of one output position's row of taps along the width. It has `count` positions from `position`
 /// on, a dilation apart, the first at tap `tap`. `count` is 0 if the whole row is padding.
 struct TapRow {
-  Index place, tap, count;
+  Index position, tap, count;
 };
 
 /// Calls f(row, tap row) for each row of taps of the output positions [first, first + count) of one sample, position by
@@ -17,13 +17,15 @@ struct TapRow {
 /// and in the patch.
 template <class F>
 void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
-  auto const height = s.result(1), width = s.result(2), apart = s.dilation[2];
-  auto const taps_over = [apart](Index places) { return apart == 1 ? places : (places + apart - 1) / apart; };
+  auto const height = s.result(1), width = s.result(2), dilation = s.dilation[2];
+  auto const taps_over = [dilation](Index positions) {
+    return dilation == 1 ? positions : (positions + dilation - 1) / dilation;
+  };
   Index row = 0;
-  for (Index place = first; place < first + count; ++place) {
-    Index const d = place / (height * width) * s.stride[0] - s.padding[0];
-    Index const h = place / width % height * s.stride[1] - s.padding[1];
-    Index const w = place % width * s.stride[2] - s.padding[2];
+  for (Index position = first; position < first + count; ++position) {
+    Index const d = position / (height * width) * s.stride[0] - s.padding[0];
+    Index const h = position / width % height * s.stride[1] - s.padding[1];
+    Index const w = position % width * s.stride[2] - s.padding[2];
     Index const begin = w < 0 ? taps_over(-w) : 0, end = std::min(s.kernel[2], taps_over(s.extent[2] - w));
     Index from_d = d;
     for (Index kd = 0; kd < s.kernel[0]; ++kd, from_d += s.dilation[0]) {
@@ -31,20 +33,20 @@ void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
       for (Index kh = 0; kh < s.kernel[1]; ++kh, ++row, from_h += s.dilation[1]) {
         bool const inside = from_d >= 0 && from_d < s.extent[0] && from_h >= 0 && from_h < s.extent[1] && begin < end;
         Index const line = (from_d * s.extent[1] + from_h) * s.extent[2];
-        f(row, inside ? TapRow{line + w + begin * apart, begin, end - begin} : TapRow{0, 0, 0});
+        f(row, inside ? TapRow{line + w + begin * dilation, begin, end - begin} : TapRow{0, 0, 0});
       }
     }
   }
 }
 
 /// Returns whether a row of taps with its channels is contiguous in the input. Otherwise only each tap is.
-[[nodiscard]] inline bool taps_are_one_piece(ConvolutionShape const& s) noexcept {
+[[nodiscard]] inline bool taps_are_contiguous(ConvolutionShape const& s) noexcept {
   return s.groups == 1 && s.dilation[2] == 1;
 }
 
 /// Computes patches[i] = the input that the kernel covers at the output position first + i, with zeros in padding. `x`
 /// is one sample, from a group's first channel on.
-/// @shape x [places, inputs], from a group's first channel on   @shape patches [count, taps * inputs / groups]
+/// @shape x [positions, inputs], from a group's first channel on   @shape patches [count, taps * inputs / groups]
 template <class T>
 void gather_patches(ConvolutionShape const& s, T const* x, Index first, Index count, T* patches) {
   Index const c = s.group_inputs(), length = s.kernel[2] * c, step = s.dilation[2] * s.inputs;
@@ -52,11 +54,11 @@ void gather_patches(ConvolutionShape const& s, T const* x, Index first, Index co
     for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
       auto* const to = patches + row * length;
       std::fill_n(to, taps.tap * c, T{0});
-      copy(taps, x + taps.place * s.inputs, to + taps.tap * c);
+      copy(taps, x + taps.position * s.inputs, to + taps.tap * c);
       std::fill(to + (taps.tap + taps.count) * c, to + length, T{0});
     });
   };
-  if (taps_are_one_piece(s))
+  if (taps_are_contiguous(s))
     gather([&](TapRow const& taps, T const* from, T* to) { std::copy_n(from, taps.count * c, to); });
   else
     gather([&](TapRow const& taps, T const* from, T* to) {
@@ -69,15 +71,15 @@ void gather_patches(ConvolutionShape const& s, T const* x, Index first, Index co
 template <class T>
 void scatter_patches(ConvolutionShape const& s, T const* patches, Index first, Index count, T* x) {
   Index const c = s.group_inputs(), length = s.kernel[2] * c, step = s.dilation[2] * s.inputs;
-  if (taps_are_one_piece(s))
+  if (taps_are_contiguous(s))
     return for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
       auto const* const from = patches + row * length + taps.tap * c;
-      auto* const to = x + taps.place * c;
+      auto* const to = x + taps.position * c;
       for (Index i = 0; i < taps.count * c; ++i) to[i] += from[i];
     });
   for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
     auto const* const from = patches + row * length + taps.tap * c;
-    auto* const to = x + taps.place * s.inputs;
+    auto* const to = x + taps.position * s.inputs;
     for (Index tap = 0; tap < taps.count; ++tap)
       for (Index i = 0; i < c; ++i) to[tap * step + i] += from[tap * c + i];
   });

@@ -18,10 +18,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// A pass of a convolution of float in cuDNN, channels last, with an algorithm. The algorithm is the first in the
 /// ranking of cuDNN's heuristics that is deterministic, computes in float instead of TF32, and needs at most
-/// `most_workspace`.
+/// `max_workspace`.
 class CudnnPlan {
  public:
-  static constexpr std::size_t most_workspace = std::size_t{256} << 20;
+  static constexpr std::size_t max_workspace = std::size_t{256} << 20;
 
   /// @throws CudaError if cuDNN fails; having no such algorithm is not a failure
   CudnnPlan(cudnnHandle_t handle, ConvolutionShape const& shape, ConvolutionPass pass) : shape_(shape), pass_(pass) {
@@ -29,16 +29,17 @@ class CudnnPlan {
     describe();
     if (pass == ConvolutionPass::forward) {
       choose<cudnnConvolutionFwdAlgoPerf_t>(
-          [&](int most, int* count, auto* found) {
-            return cudnnGetConvolutionForwardAlgorithm_v7(handle, x(), weight(), geometry(), y(), most, count, found);
+          [&](int maximum, int* count, auto* found) {
+            return cudnnGetConvolutionForwardAlgorithm_v7(handle, x(), weight(), geometry(), y(), maximum, count,
+                                                          found);
           },
           [&](auto algorithm, std::size_t* bytes) {
             return cudnnGetConvolutionForwardWorkspaceSize(handle, x(), weight(), geometry(), y(), algorithm, bytes);
           });
     } else if (pass == ConvolutionPass::data) {
       choose<cudnnConvolutionBwdDataAlgoPerf_t>(
-          [&](int most, int* count, auto* found) {
-            return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, weight(), y(), geometry(), x(), most, count,
+          [&](int maximum, int* count, auto* found) {
+            return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, weight(), y(), geometry(), x(), maximum, count,
                                                                found);
           },
           [&](auto algorithm, std::size_t* bytes) {
@@ -47,8 +48,8 @@ class CudnnPlan {
           });
     } else {
       choose<cudnnConvolutionBwdFilterAlgoPerf_t>(
-          [&](int most, int* count, auto* found) {
-            return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x(), y(), geometry(), weight(), most, count,
+          [&](int maximum, int* count, auto* found) {
+            return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x(), y(), geometry(), weight(), maximum, count,
                                                                  found);
           },
           [&](auto algorithm, std::size_t* bytes) {
@@ -77,8 +78,12 @@ class CudnnPlan {
   /// on.
   /// @throws CudaError, which names the shape, if it fails otherwise
   [[nodiscard]] bool runs(cudnnStatus_t status, char const* call) {
-    if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return algorithm_ = -1, false;
-    return check(status, call), true;
+    if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) {
+      algorithm_ = -1;
+      return false;
+    }
+    check(status, call);
+    return true;
   }
   /// @throws CudaError, which names the shape
   void check(cudnnStatus_t status, char const* call) const {
@@ -97,10 +102,10 @@ class CudnnPlan {
 
   /// Returns whether cuDNN can represent the shape: it counts in int, and pads both sides equally.
   [[nodiscard]] static bool fits(ConvolutionShape const& s) noexcept {
-    Index most = std::max({s.weight_size(), s.rows * s.input_size(), s.rows * s.output_size()});
+    Index maximum = std::max({s.weight_size(), s.rows * s.input_size(), s.rows * s.output_size()});
     for (std::size_t axis = 0; axis < 3; ++axis)
-      most = std::max({most, s.stride[axis], s.padding[axis], s.dilation[axis]});
-    return s.rows > 0 && s.padding == s.padding_after && most <= std::numeric_limits<int>::max();
+      maximum = std::max({maximum, s.stride[axis], s.padding[axis], s.dilation[axis]});
+    return s.rows > 0 && s.padding == s.padding_after && maximum <= std::numeric_limits<int>::max();
   }
   /// Returns the axes of space: cuDNN supports two or three, and has more algorithms for two.
   [[nodiscard]] std::size_t axes() const noexcept {
@@ -149,7 +154,7 @@ class CudnnPlan {
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC) continue;
       std::size_t bytes = 0;
-      if (measure(found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most_workspace) continue;
+      if (measure(found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > max_workspace) continue;
       algorithm_ = static_cast<int>(found[i].algo);
       workspace_ = bytes;
       return;

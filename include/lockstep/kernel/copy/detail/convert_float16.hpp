@@ -51,11 +51,13 @@ template <class From, class To>
 
 [[nodiscard]] inline bool convert_float16(float16 const* from, float* to, Index count) noexcept {
   if (best_instruction_set() == InstructionSet::baseline) return false;
-  return widen_float16(from, to, count), true;
+  widen_float16(from, to, count);
+  return true;
 }
 [[nodiscard]] inline bool convert_float16(float const* from, float16* to, Index count) noexcept {
   if (best_instruction_set() == InstructionSet::baseline) return false;
-  return round_to_float16(from, to, count), true;
+  round_to_float16(from, to, count);
+  return true;
 }
 
 #endif

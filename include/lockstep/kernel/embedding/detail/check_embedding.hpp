@@ -55,7 +55,7 @@ void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
     auto const& layout = assembly.segments[segment];
     for (Index row = 0; row < layout.rows; ++row) {
       auto const tokens = layout.tokens(row), slots = layout.end(row) - layout.start(row);
-      auto const counted = in.counted == Counted::steps ? tokens : assembly.layout.tokens(row);
+      auto const counted = in.position_unit == PositionUnit::steps ? tokens : assembly.layout.tokens(row);
       auto const positions = in.position.data ? in.position.extent[0] : counted;
       if (tokens < 0 || tokens > slots)
         throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has " + std::to_string(tokens) +

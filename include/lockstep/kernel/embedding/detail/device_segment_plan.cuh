@@ -37,8 +37,9 @@ LOCKSTEP_CUDA_KERNEL void list_ids(Assembly<CudaSpace> assembly, int segment, Id
     auto const row = assembly.layout.row_of(i), token = i - assembly.layout.start(row);
     auto key = padding;
     if (token < assembly.layout.tokens(row)) {
-      auto const place = assembly.place(row, token);
-      if (place.segment == segment) key = min(padding, static_cast<std::uint32_t>(ids[assembly.entry(row, place)]));
+      auto const location = assembly.locate(row, token);
+      if (location.segment == segment)
+        key = min(padding, static_cast<std::uint32_t>(ids[assembly.entry(row, location)]));
     }
     keys[i] = key;
     order[i] = static_cast<std::uint32_t>(i);
@@ -129,7 +130,7 @@ class DeviceSegmentPlan {
   /// Returns the largest possible number of chunks: the last chunk of each row may have a single slot.
   [[nodiscard]] Index chunks() const noexcept { return std::min(slots_, vocabulary_ + slots_ / chunk); }
   /// Returns the largest possible number of rows with several chunks.
-  [[nodiscard]] Index most_several() const noexcept { return slots_ / (chunk + 1); }
+  [[nodiscard]] Index max_several() const noexcept { return slots_ / (chunk + 1); }
 
   /// Plans the slots of an assembled sequence that come from `segment`, by the ids of its entries. Ignores ids outside
   /// [0, vocabulary).

@@ -5,7 +5,7 @@
 
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/thread_pool.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/apply_dropout.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/embedding/detail/embedding_row.hpp>
@@ -19,7 +19,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 template <class T>
 struct EmbeddingBackward {
   using Inputs = EmbeddingInputs<T, HostSpace>;
-  using Place = Assembly<HostSpace>::Place;
+  using Location = Assembly<HostSpace>::Location;
 
   Inputs const& in;
   EmbeddingGradients<T, HostSpace> const& to;
@@ -41,7 +41,7 @@ struct EmbeddingBackward {
       auto const first_row = task / blocks * rows_per_task, first_step = task % blocks * steps_per_task;
       auto const end_row = std::min(in.assembly.layout.rows, first_row + rows_per_task);
       with_best_instructions([=, this](auto vectors) {
-        for (auto row = first_row; row < end_row; ++row) this->pass(vectors, row, first_step, sums);
+        for (auto row = first_row; row < end_row; ++row) this->backward_row(vectors, row, first_step, sums);
       });
     });
     if (to.position.data) sum_positions(pool, at);
@@ -75,7 +75,7 @@ struct EmbeddingBackward {
   };
 
   [[nodiscard]] static Index steps(Inputs const& in) noexcept {
-    if (in.counted == Counted::tokens) return in.assembly.layout.length;
+    if (in.position_unit == PositionUnit::tokens) return in.assembly.layout.length;
     Index longest = 0;
     for (int segment = 0; segment < in.assembly.count; ++segment)
       longest = std::max(longest, in.assembly.segments[segment].length);
@@ -89,21 +89,21 @@ struct EmbeddingBackward {
   }
 
   /// Processes the tokens of a row whose position is in the block from `step` on.
-  [[gnu::always_inline]] void pass(auto vectors, Index row, Index step, T* sums) const noexcept {
+  [[gnu::always_inline]] void backward_row(auto vectors, Index row, Index step, T* sums) const noexcept {
     auto const& assembly = in.assembly;
-    bool const by_tokens = in.counted == Counted::tokens,
+    bool const by_tokens = in.position_unit == PositionUnit::tokens,
                interleaved = assembly.arrangement == Arrangement::interleaved;
     for (int segment = 0; segment < (by_tokens || interleaved ? 1 : assembly.count); ++segment) {
       auto const& steps = by_tokens ? assembly.layout : assembly.segments[segment];
       auto const last = std::min(step + steps_per_task, steps.tokens(row));
       auto const first_token = by_tokens ? step : assembly.token(row, {segment, step});
       Index const each = !by_tokens && interleaved ? assembly.count : 1;
-      pass_run(vectors, row, first_token, first_token + (last - step) * each, sums, step);
+      backward_run(vectors, row, first_token, first_token + (last - step) * each, sums, step);
     }
   }
   /// Processes consecutive tokens of a row.
-  [[gnu::always_inline]] void pass_run(auto vectors, Index row, Index token, Index end, T* sums,
-                                       Index first_step) const noexcept {
+  [[gnu::always_inline]] void backward_run(auto vectors, Index row, Index token, Index end, T* sums,
+                                           Index first_step) const noexcept {
     if (token >= end) return;
     Sums const at(in);
     auto const start = in.assembly.layout.start(row);
@@ -116,33 +116,33 @@ struct EmbeddingBackward {
     }
     for (; token < end; ++token) {
       auto const slot = (start + token) * width;
-      auto const place = in.assembly.place(row, token);
+      auto const location = in.assembly.locate(row, token);
       auto const* d = (in.mask.active() && !normed ? dx : dy) + slot;
       if (normed) {
         if (in.mask.active()) {
           drop(row, token, 1, d, sums + at.dropped * width);
           d = sums + at.dropped * width;
         }
-        differentiate(vectors, row, place, token, d, sums, at, dx + slot);
+        differentiate(vectors, row, location, token, d, sums, at, dx + slot);
         d = dx + slot;
       }
-      auto const step = (in.counted == Counted::tokens ? token : place.step) - first_step;
+      auto const step = (in.position_unit == PositionUnit::tokens ? token : location.step) - first_step;
       if (in.position.data) add(d, sums + (at.positions + step) * width, width);
-      if (in.type.data) add(d, sums + (at.types + place.segment) * width, width);
-      pass_on(row, place, d);
+      if (in.type.data) add(d, sums + (at.types + location.segment) * width, width);
+      write_dense_gradients(row, location, d);
       if (in.scale != T(1))
         for (Index c = 0; c < width; ++c) dx[slot + c] = in.scale * d[c];
     }
   }
   [[gnu::always_inline]] void drop(Index row, Index token, Index count, T const* from, T* target) const noexcept {
-    detail::drop(in.mask, static_cast<std::uint64_t>(in.assembly.layout.positions.data[row]),
-                 static_cast<std::uint64_t>(token * width), count * width, from, target);
+    detail::apply_dropout(in.mask, static_cast<std::uint64_t>(in.assembly.layout.positions.data[row]),
+                          static_cast<std::uint64_t>(token * width), count * width, from, target);
   }
   /// Computes the gradient through the norm, whose input is recomputed.
-  [[gnu::always_inline]] void differentiate(auto vectors, Index row, Place place, Index token, T const* d, T* sums,
-                                            Sums const& at, T* target) const noexcept {
+  [[gnu::always_inline]] void differentiate(auto vectors, Index row, Location location, Index token, T const* d,
+                                            T* sums, Sums const& at, T* target) const noexcept {
     auto* const x = sums + at.normalized * width;
-    TokenRows<T>(in, row, token, {place.segment, place.step, 0, 1, 1}, width).sum_any(vectors, x);
+    TokenRows<T>(in, row, token, {location.segment, location.step, 0, 1, 1}, width).sum_general(vectors, x);
     auto const reciprocal = normalize(vectors, in, x, width);
     auto means = add_row(vectors, d, x, in.weight.data, sums + at.weight * width, sums + at.bias * width, width);
     if (in.norm == Norm::rms) means.gradient = 0;  // no mean was subtracted
@@ -150,7 +150,8 @@ struct EmbeddingBackward {
   }
   /// Whether d is only the gradient of positions, which count tokens: a run of tokens is then one sum.
   [[nodiscard]] bool only_positions() const noexcept {
-    if (in.norm != Norm::none || in.scale != T(1) || in.type.data || !in.position.data || in.counted != Counted::tokens)
+    if (in.norm != Norm::none || in.scale != T(1) || in.type.data || !in.position.data ||
+        in.position_unit != PositionUnit::tokens)
       return false;
     return std::none_of(to.dense, to.dense + in.first_part[in.assembly.count], [](auto part) { return part.data; });
   }
@@ -158,11 +159,11 @@ struct EmbeddingBackward {
     for (Index c = 0; c < count; ++c) sum[c] += d[c];
   }
   /// Passes the gradient to the dense parts of the token.
-  [[gnu::always_inline]] void pass_on(Index row, Place place, T const* d) const noexcept {
-    for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
+  [[gnu::always_inline]] void write_dense_gradients(Index row, Location location, T const* d) const noexcept {
+    for (int p = in.first_part[location.segment]; p < in.first_part[location.segment + 1]; ++p) {
       auto const [data, write] = to.dense[p];
       if (!data) continue;
-      auto* const target = data + in.assembly.entry(row, place) * width;
+      auto* const target = data + in.assembly.entry(row, location) * width;
       if (write == Write::overwrite)
         for (Index c = 0; c < width; ++c) target[c] = in.scale * d[c];
       else

@@ -19,17 +19,17 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Channels that the lanes of a warp process at once.
-template <class Here>
-inline constexpr Index channels_per_warp = Index{warp} * Here::size;
+template <class Access>
+inline constexpr Index channels_per_warp = Index{warp} * Access::size;
 
 /// A slot for one thread: its token and the sources of its channels. A thread processes the channels that share a block
 /// of random bits, or, without dropout, those of one access. Finding the slot's token takes some divisions, so each
 /// lane of a warp does it for one slot and shares the result.
-template <class T, class Neighbouring>
+template <class T, class AccessType>
 struct EmbeddingSlot {
   using Inputs = EmbeddingInputs<T, CudaSpace>;
-  using Here = Neighbouring;
-  using Channels = typename Here::template Values<T>;
+  using Access = AccessType;
+  using Channels = typename Access::template Values<T>;
 
   Inputs const& in;
   Index width, slot;
@@ -47,10 +47,10 @@ struct EmbeddingSlot {
         token(at - inputs.assembly.layout.start(row)) {
     is_token = token < in.assembly.layout.tokens(row);
     if (!is_token) return;
-    auto const place = in.assembly.place(row, token);
-    segment = place.segment;
-    position = in.counted == Counted::tokens ? token : place.step;
-    entry = in.assembly.entry(row, place);
+    auto const location = in.assembly.locate(row, token);
+    segment = location.segment;
+    position = in.position_unit == PositionUnit::tokens ? token : location.step;
+    entry = in.assembly.entry(row, location);
   }
   /// Returns the slot `at`, which lane `source` of the warp found. All lanes must call it.
   [[nodiscard]] __device__ EmbeddingSlot of_lane(int source, Index at) const {
@@ -68,17 +68,17 @@ struct EmbeddingSlot {
   }
 
   /// Whether a lane of a warp has more channels than it keeps, and recomputes them for each pass.
-  [[nodiscard]] __device__ bool is_wide() const { return width > channels_per_warp<Here>; }
+  [[nodiscard]] __device__ bool is_wide() const { return width > channels_per_warp<Access>; }
 
   /// Computes the token before normalisation. An id outside its table gives NaN, because a check would have to wait for
   /// the device.
-  __device__ void sum_of_parts(Here const& here, Channels& x) const {
+  __device__ void sum_of_parts(Access const& access, Channels& x) const {
     bool valid = true;
     for (auto& value : x) value = T(-0.0);  // -0 is neutral: added zeros keep their signs
     auto const add = [&](T const* from) {
       Channels y;
-      here.load(from, y);
-      for (int j = 0; j < here.size; ++j) x[j] += y[j];
+      access.load(from, y);
+      for (int j = 0; j < access.size; ++j) x[j] += y[j];
     };
     for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p) {
       auto const& part = in.parts[p];
@@ -89,7 +89,7 @@ struct EmbeddingSlot {
         valid = false;
     }
     if (in.scale != T(1))
-      for (auto& value : x) value = product(value, in.scale);
+      for (auto& value : x) value = rounded_product(value, in.scale);
     if (in.position.data) {
       if (position < in.position.extent[0])
         add(in.position.data + position * width);
@@ -101,38 +101,38 @@ struct EmbeddingSlot {
       for (auto& value : x) value = std::numeric_limits<T>::quiet_NaN();
   }
   /// Applies dropout to x.
-  __device__ void drop(Here const& here, Channels& x) const {
+  __device__ void drop(Access const& access, Channels& x) const {
     if (!in.mask.active()) return;
     MaskBits bits(in.mask, in.assembly.layout.positions.data[row]);
     auto const scale = static_cast<T>(in.mask.scale());
-    auto const first = token * width + here.first();
-    for (int j = 0; j < here.size; ++j) x[j] = bits.keeps(first + j) ? product(x[j], scale) : T{0};
+    auto const first = token * width + access.first();
+    for (int j = 0; j < access.size; ++j) x[j] = bits.keeps(first + j) ? rounded_product(x[j], scale) : T{0};
   }
   /// Loads dy and applies dropout.
   template <class Stored>
-  __device__ void load_gradient(Stored const* dy, Here const& here, Channels& d) const {
-    here.load_as(dy + slot * width, d);
-    drop(here, d);
+  __device__ void load_gradient(Stored const* dy, Access const& access, Channels& d) const {
+    access.load_as(dy + slot * width, d);
+    drop(access, d);
   }
   /// Writes the gradient of the sum of parts: before scaling to dx, which may be null, and scaled to the dense parts.
-  __device__ void put_gradient(Here const& here, Channels const& d, T* dx,
+  __device__ void put_gradient(Access const& access, Channels const& d, T* dx,
                                EmbeddingGradients<T, CudaSpace> const& targets) const {
-    if (dx) here.store(d, dx + slot * width);
+    if (dx) access.store(d, dx + slot * width);
     for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p) {
       auto const target = targets.dense[p];
       if (!target.data) continue;
       Channels scaled;
-      for (int j = 0; j < here.size; ++j) scaled[j] = product(in.scale, d[j]);
-      here.put(scaled, target.data + entry * width, target.write);
+      for (int j = 0; j < access.size; ++j) scaled[j] = rounded_product(in.scale, d[j]);
+      access.put(scaled, target.data + entry * width, target.write);
     }
   }
 };
 
 /// Mean and reciprocal deviation of a token, computed by a whole warp. From the gradients times the weight, also the
 /// means that the norm's backward pass subtracts. Leaves a lane's channels in x if they are all of its channels.
-template <class T, class Here>
+template <class T, class Access>
 struct TokenMoments {
-  using Slot = EmbeddingSlot<T, Here>;
+  using Slot = EmbeddingSlot<T, Access>;
   using Channels = typename Slot::Channels;
 
   T mean = 0, reciprocal = 1, gradient = 0, projection = 0;
@@ -143,19 +143,19 @@ struct TokenMoments {
     bool const centred = slot.in.norm == Norm::layer;
     if (centred) {
       T sum = 0;
-      for (auto first = lane() * Here::size; first < slot.width; first += channels_per_warp<Here>) {
-        Here const here(first, slot.width);
-        slot.sum_of_parts(here, x);
-        for (int j = 0; j < here.size; ++j) sum += here.has(j) ? x[j] : T{0};
+      for (auto first = lane() * Access::size; first < slot.width; first += channels_per_warp<Access>) {
+        Access const access(first, slot.width);
+        slot.sum_of_parts(access, x);
+        for (int j = 0; j < access.size; ++j) sum += access.has(j) ? x[j] : T{0};
       }
       mean = warp_sum(sum) / count;
     }
     T squares = 0;
-    for (auto first = lane() * Here::size; first < slot.width; first += channels_per_warp<Here>) {
-      Here const here(first, slot.width);
-      if (!centred || slot.is_wide()) slot.sum_of_parts(here, x);
-      for (int j = 0; j < here.size; ++j)
-        if (here.has(j)) squares += (x[j] - mean) * (x[j] - mean);
+    for (auto first = lane() * Access::size; first < slot.width; first += channels_per_warp<Access>) {
+      Access const access(first, slot.width);
+      if (!centred || slot.is_wide()) slot.sum_of_parts(access, x);
+      for (int j = 0; j < access.size; ++j)
+        if (access.has(j)) squares += (x[j] - mean) * (x[j] - mean);
     }
     reciprocal = 1 / std::sqrt(warp_sum(squares) / count + slot.in.epsilon);
   }
@@ -163,13 +163,13 @@ struct TokenMoments {
   __device__ TokenMoments(Slot const& slot, Channels& x, Stored const* dy) : TokenMoments(slot, x) {
     auto const count = static_cast<T>(slot.width);
     Channels d, weight;
-    for (auto first = lane() * Here::size; first < slot.width; first += channels_per_warp<Here>) {
-      Here const here(first, slot.width);
-      slot.load_gradient(dy, here, d);
-      if (slot.is_wide()) slot.sum_of_parts(here, x);
-      here.load(slot.in.weight.data, weight);
-      for (int j = 0; j < here.size; ++j) {
-        if (!here.has(j)) continue;
+    for (auto first = lane() * Access::size; first < slot.width; first += channels_per_warp<Access>) {
+      Access const access(first, slot.width);
+      slot.load_gradient(dy, access, d);
+      if (slot.is_wide()) slot.sum_of_parts(access, x);
+      access.load(slot.in.weight.data, weight);
+      for (int j = 0; j < access.size; ++j) {
+        if (!access.has(j)) continue;
         gradient += d[j] * weight[j];
         projection += d[j] * weight[j] * normalized(x[j]);
       }
@@ -195,10 +195,10 @@ struct TokenMoments {
 struct SlotShares {
   int lanes, together;
 
-  template <class Here>
+  template <class Access>
   [[nodiscard]] static SlotShares of(Index slots, Index width, Norm norm) noexcept {
     constexpr Index busy = 8192;  // warps that a large device runs at once
-    auto const groups = std::clamp<Index>(groups_of<Here>(width), 1, warp);
+    auto const groups = std::clamp<Index>(groups_of<Access>(width), 1, warp);
     auto const lanes = norm == Norm::none ? std::bit_ceil(static_cast<unsigned>(groups)) : warp;
     auto const together = std::bit_floor(static_cast<unsigned>(std::clamp<Index>(slots / busy, 1, warp)));
     return {static_cast<int>(lanes), static_cast<int>(std::max(together, warp / lanes))};
@@ -207,14 +207,14 @@ struct SlotShares {
 };
 
 /// Calls f(slot, first of this lane's channels in it) for each slot of this lane.
-template <class Here, class T, class F>
+template <class Access, class T, class F>
 __device__ void for_slots(EmbeddingInputs<T, CudaSpace> const& in, Index width, SlotShares shares, F const& f) {
   auto const slots = in.assembly.layout.slots;
   auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
-  auto const first = static_cast<int>(lane()) % shares.lanes * Here::size;
+  auto const first = static_cast<int>(lane()) % shares.lanes * Access::size;
   for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
     auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
-    EmbeddingSlot<T, Here> const of_this_lane(in, width, min(begin + lane(), slots - 1));
+    EmbeddingSlot<T, Access> const of_this_lane(in, width, min(begin + lane(), slots - 1));
     for (int k = 0; k < count; k += at_once) {
       auto const slot = of_this_lane.of_lane(min(k + own, count - 1), begin + k + own);
       if (k + own < count) f(slot, first);
@@ -222,17 +222,17 @@ __device__ void for_slots(EmbeddingInputs<T, CudaSpace> const& in, Index width, 
   }
 }
 
-template <class Here, class Stored, class T>
+template <class Access, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, Stored* out) {
-  for_slots<Here>(in, width, shares, [&](EmbeddingSlot<T, Here> const& slot, Index begin) {
-    for (auto first = begin; first < width; first += channels_per_warp<Here>) {
-      Here const here(first, width);
-      typename EmbeddingSlot<T, Here>::Channels x = {};
+  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<T, Access> const& slot, Index begin) {
+    for (auto first = begin; first < width; first += channels_per_warp<Access>) {
+      Access const access(first, width);
+      typename EmbeddingSlot<T, Access>::Channels x = {};
       if (slot.is_token) {
-        slot.sum_of_parts(here, x);
-        slot.drop(here, x);
+        slot.sum_of_parts(access, x);
+        slot.drop(access, x);
       }
-      here.put(x, out + slot.slot * width);
+      access.put(x, out + slot.slot * width);
     }
   });
 }
@@ -240,14 +240,14 @@ LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index wi
 /// Returns whether all accesses of 16 bytes to rows that begin here, and whose lengths are multiples of it, are
 /// aligned.
 [[nodiscard]] inline bool begins_aligned(void const* at) noexcept {
-  return reinterpret_cast<std::uintptr_t>(at) % widest_access == 0;
+  return reinterpret_cast<std::uintptr_t>(at) % widest_access_bytes == 0;
 }
 
 /// Returns whether embed_rows computes these embeddings: without norm, with one part per segment, and with accesses of
-/// type `Here` that are whole and aligned in the tables and in the result.
-template <class Here, class T>
+/// type `Access` that are whole and aligned in the tables and in the result.
+template <class Access, class T>
 [[nodiscard]] bool rows_suffice(EmbeddingInputs<T, CudaSpace> const& in, Index width, void const* out) noexcept {
-  bool suffice = in.norm == Norm::none && width % Here::size == 0 && begins_aligned(in.position.data) &&
+  bool suffice = in.norm == Norm::none && width % Access::size == 0 && begins_aligned(in.position.data) &&
                  begins_aligned(in.type.data) && begins_aligned(out) &&
                  in.position.extent[0] < std::numeric_limits<int>::max();
   for (int segment = 0; segment < in.assembly.count; ++segment)
@@ -266,8 +266,8 @@ struct RowsOfSlot {
   std::intptr_t part = 0;  // bytes from the first part's rows: nvcc loads faster from offsets to a kernel's argument
 
   RowsOfSlot() noexcept = default;
-  template <class Here>
-  __device__ explicit RowsOfSlot(EmbeddingSlot<T, Here> const& slot) noexcept {
+  template <class Access>
+  __device__ explicit RowsOfSlot(EmbeddingSlot<T, Access> const& slot) noexcept {
     if (!slot.is_token) return;
     auto const& in = slot.in;
     auto const& source = in.parts[in.first_part[slot.segment]];
@@ -304,7 +304,7 @@ struct DroppedSlot {
     if constexpr (drops) {
       if (!slot.is_token) return;
       position = slot.in.assembly.layout.positions.data[slot.row];
-      first_block = slot.token * (slot.width / MaskedNeighbours::size);
+      first_block = slot.token * (slot.width / DropoutAccess::size);
     }
   }
   /// Returns the dropout that lane `source` found. All lanes must call it.
@@ -320,29 +320,29 @@ struct DroppedSlot {
   template <class T, std::size_t count>
   __device__ void apply(DropoutMask const& mask, T scale, Index channel, T (&x)[count]) const noexcept {
     if constexpr (drops) {
-      static_assert(count == MaskedNeighbours::size);
-      auto const block = static_cast<std::uint64_t>(first_block + channel / MaskedNeighbours::size);
+      static_assert(count == DropoutAccess::size);
+      auto const block = static_cast<std::uint64_t>(first_block + channel / DropoutAccess::size);
       auto const bits = Philox(mask.key)(static_cast<std::uint64_t>(position), block);
       for (int j = 0; j < static_cast<int>(count); ++j)
-        x[j] = mask.keeps(bits, static_cast<unsigned>(j)) ? product(x[j], scale) : T{0};
+        x[j] = mask.keeps(bits, static_cast<unsigned>(j)) ? rounded_product(x[j], scale) : T{0};
     }
   }
 };
 
 /// Computes embeddings if rows_suffice. A lane loads the channels of several slots before it waits for any of them.
 /// `scale` is the factor of elements that dropout keeps.
-template <class Here, bool drops, class Stored, class T>
+template <class Access, bool drops, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     embed_rows(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, T scale, Stored* out) {
-  using Channels = typename Here::template Values<T>;
-  constexpr int batch = 16 / Here::size;
+  using Channels = typename Access::template Values<T>;
+  constexpr int batch = 16 / Access::size;
   auto const slots = in.assembly.layout.slots;
   auto const mask = drops ? in.mask.resolved() : DropoutMask{};
   auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
-  auto const first = static_cast<int>(lane()) % shares.lanes * Here::size;
+  auto const first = static_cast<int>(lane()) % shares.lanes * Access::size;
   for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
     auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
-    EmbeddingSlot<T, Here> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    EmbeddingSlot<T, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
     RowsOfSlot<T> const of_this_lane(slot_of_this_lane);
     DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
     for (int k = own; k - own < count; k += batch * at_once) {
@@ -354,13 +354,13 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
         dropped[i] = dropped_of_this_lane.of_lane(source);
       });
       auto* const to = out + (begin + k) * width;
-      for (auto channel = first; channel < width; channel += static_cast<int>(channels_per_warp<Here>)) {
-        Here const here(channel, width);
+      for (auto channel = first; channel < width; channel += static_cast<int>(channels_per_warp<Access>)) {
+        Access const access(channel, width);
         Channels x[std::size_t{batch}] = {}, of_position[std::size_t{batch}] = {}, of_type;
         for_constants<batch>([&](auto i) {
           if (rows[i].segment < 0) return;
-          here.load_whole(rows[i].part_of(in), x[i]);
-          if (in.position.data) here.load_whole(in.position.data + rows[i].position * width, of_position[i]);
+          access.load_whole(rows[i].part_of(in), x[i]);
+          if (in.position.data) access.load_whole(in.position.data + rows[i].position * width, of_position[i]);
         });
         for_constants<batch>([&](auto i) {
           if (rows[i].segment < 0) {
@@ -368,16 +368,16 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
             for (auto& value : x[i]) value = rows[i].segment == RowsOfSlot<T>::padding ? T(0) : nan;
           } else {
             if (in.scale != T(1))
-              for (auto& value : x[i]) value = product(value, in.scale);
+              for (auto& value : x[i]) value = rounded_product(value, in.scale);
             if (in.position.data)
-              for (int j = 0; j < Here::size; ++j) x[i][j] += of_position[i][j];
+              for (int j = 0; j < Access::size; ++j) x[i][j] += of_position[i][j];
             if (in.type.data) {
-              here.load_whole(in.type.data + rows[i].segment * width, of_type);
-              for (int j = 0; j < Here::size; ++j) x[i][j] += of_type[j];
+              access.load_whole(in.type.data + rows[i].segment * width, of_type);
+              for (int j = 0; j < Access::size; ++j) x[i][j] += of_type[j];
             }
           }
           dropped[i].apply(mask, scale, Index{channel}, x[i]);
-          if (k + i * at_once < count) here.put_whole(x[i], to + Index{i * at_once} * width);
+          if (k + i * at_once < count) access.put_whole(x[i], to + Index{i * at_once} * width);
         });
       }
     }
@@ -385,50 +385,50 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
 }
 
 /// Computes embeddings with a norm, with all lanes of a warp per slot.
-template <class Here, class Stored, class T>
+template <class Access, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares,
                                                  Stored* out) {
-  for_slots<Here>(in, width, shares, [&](EmbeddingSlot<T, Here> const& slot, Index begin) {
-    typename EmbeddingSlot<T, Here>::Channels x = {}, factors;
-    auto const moments = slot.is_token ? TokenMoments<T, Here>(slot, x) : TokenMoments<T, Here>();
-    for (auto first = begin; first < width; first += channels_per_warp<Here>) {
-      Here const here(first, width);
+  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<T, Access> const& slot, Index begin) {
+    typename EmbeddingSlot<T, Access>::Channels x = {}, factors;
+    auto const moments = slot.is_token ? TokenMoments<T, Access>(slot, x) : TokenMoments<T, Access>();
+    for (auto first = begin; first < width; first += channels_per_warp<Access>) {
+      Access const access(first, width);
       if (slot.is_token) {
-        if (slot.is_wide()) slot.sum_of_parts(here, x);
-        here.load(in.weight.data, factors);
-        for (int j = 0; j < here.size; ++j) x[j] = factors[j] * moments.normalized(x[j]);
+        if (slot.is_wide()) slot.sum_of_parts(access, x);
+        access.load(in.weight.data, factors);
+        for (int j = 0; j < access.size; ++j) x[j] = factors[j] * moments.normalized(x[j]);
         if (in.bias.data) {
-          here.load(in.bias.data, factors);
-          for (int j = 0; j < here.size; ++j) x[j] += factors[j];
+          access.load(in.bias.data, factors);
+          for (int j = 0; j < access.size; ++j) x[j] += factors[j];
         }
-        slot.drop(here, x);
+        slot.drop(access, x);
       }
-      here.put(x, out + slot.slot * width);
+      access.put(x, out + slot.slot * width);
     }
   });
 }
 
 /// Computes gradients of the channels, for dx and dense parts.
-template <class Here, class Stored, class T>
+template <class Access, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
                                                EmbeddingGradients<T, CudaSpace> targets, Index width, SlotShares shares,
                                                Stored const* dy, T* dx) {
-  for_slots<Here>(in, width, shares, [&](EmbeddingSlot<T, Here> const& slot, Index begin) {
+  for_slots<Access>(in, width, shares, [&](EmbeddingSlot<T, Access> const& slot, Index begin) {
     if (!slot.is_token) return;
-    for (auto first = begin; first < width; first += channels_per_warp<Here>) {
-      Here const here(first, width);
-      typename EmbeddingSlot<T, Here>::Channels d;
-      slot.load_gradient(dy, here, d);
-      slot.put_gradient(here, d, dx, targets);
+    for (auto first = begin; first < width; first += channels_per_warp<Access>) {
+      Access const access(first, width);
+      typename EmbeddingSlot<T, Access>::Channels d;
+      slot.load_gradient(dy, access, d);
+      slot.put_gradient(access, d, dx, targets);
     }
   });
 }
 
-/// Stores 32 bytes of each lane at to[channel], if `there`, so that two adjacent lanes write 32 contiguous bytes at
+/// Stores 32 bytes of each lane at to[channel], if `valid`, so that two adjacent lanes write 32 contiguous bytes at
 /// once: a device writes half of such a sector as slowly as all of it. All lanes must call it. The lanes of a pair must
-/// have adjacent channels, and both or none of them must be `there`.
+/// have adjacent channels, and both or none of them must be `valid`.
 template <class T, std::size_t count>
-__device__ void put_by_pairs(T const (&x)[count], T* to, Index channel, bool there) noexcept {
+__device__ void put_by_pairs(T const (&x)[count], T* to, Index channel, bool valid) noexcept {
   uint4 halves[2];
   static_assert(sizeof halves == sizeof x);
   std::memcpy(static_cast<void*>(halves), x, sizeof x);
@@ -436,28 +436,29 @@ __device__ void put_by_pairs(T const (&x)[count], T* to, Index channel, bool the
   uint4 const send = odd ? halves[0] : halves[1];
   uint4 const received{__shfl_xor_sync(~0u, send.x, 1), __shfl_xor_sync(~0u, send.y, 1),
                        __shfl_xor_sync(~0u, send.z, 1), __shfl_xor_sync(~0u, send.w, 1)};
-  if (!there) return;
+  if (!valid) return;
   auto* const at = reinterpret_cast<uint4*>(to + (odd ? channel - Index{count} : channel)) + odd;
   __stwb(at, odd ? received : halves[0]);
   __stwb(at + 2, odd ? halves[1] : received);
 }
 
-/// Computes gradients of the channels for dx alone, if rows are whole and aligned accesses of type `Here`. A lane loads
-/// the channels of several slots before it waits for any of them. `scale` is the factor of elements that dropout keeps.
-template <class Here, bool drops, class Stored, class T>
+/// Computes gradients of the channels for dx alone, if rows are whole and aligned accesses of type `Access`. A lane
+/// loads the channels of several slots before it waits for any of them. `scale` is the factor of elements that dropout
+/// keeps.
+template <class Access, bool drops, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     embed_rows_backward(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, T scale, Stored const* dy,
                         T* dx) {
-  constexpr int batch = sizeof(Stored) * Here::size > widest_access ? 2 : 4;
-  constexpr bool has_halves = sizeof(T) * Here::size == 2 * widest_access;
-  bool const paired = has_halves && width % (2 * Here::size) == 0;
+  constexpr int batch = sizeof(Stored) * Access::size > widest_access_bytes ? 2 : 4;
+  constexpr bool has_halves = sizeof(T) * Access::size == 2 * widest_access_bytes;
+  bool const paired = has_halves && width % (2 * Access::size) == 0;
   auto const slots = in.assembly.layout.slots;
   auto const mask = drops ? in.mask.resolved() : DropoutMask{};
   auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
-  auto const first = static_cast<int>(lane()) % shares.lanes * Here::size;
+  auto const first = static_cast<int>(lane()) % shares.lanes * Access::size;
   for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
     auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
-    EmbeddingSlot<T, Here> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    EmbeddingSlot<T, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
     DroppedSlot<drops> const dropped_of_this_lane(slot_of_this_lane);
     for (int k = own; k - own < count; k += batch * at_once) {
       auto const lane_of = [&](int i) { return min(k + i * at_once, count - 1); };
@@ -466,21 +467,21 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
         token[i] = __shfl_sync(~0u, int{slot_of_this_lane.is_token}, lane_of(i)) != 0 && k + i * at_once < count;
       });
       auto const slot = begin + k;
-      for (auto tile = 0; tile < width; tile += static_cast<int>(channels_per_warp<Here>)) {
-        Here const here(tile + first, width);
-        bool const inside = here.first() < width;
-        typename Here::template Values<Stored> stored[std::size_t{batch}] = {};
+      for (auto tile = 0; tile < width; tile += static_cast<int>(channels_per_warp<Access>)) {
+        Access const access(tile + first, width);
+        bool const inside = access.first() < width;
+        typename Access::template Values<Stored> stored[std::size_t{batch}] = {};
         for_constants<batch>([&](auto i) {
-          if (token[i] && inside) here.load_whole(dy + (slot + i * at_once) * width, stored[i]);
+          if (token[i] && inside) access.load_whole(dy + (slot + i * at_once) * width, stored[i]);
         });
         for_constants<batch>([&](auto i) {
-          typename Here::template Values<T> d;
-          for (int j = 0; j < Here::size; ++j) d[j] = static_cast<T>(stored[i][j]);
-          dropped_of_this_lane.of_lane(lane_of(i)).apply(mask, scale, here.first(), d);
+          typename Access::template Values<T> d;
+          for (int j = 0; j < Access::size; ++j) d[j] = static_cast<T>(stored[i][j]);
+          dropped_of_this_lane.of_lane(lane_of(i)).apply(mask, scale, access.first(), d);
           auto* const to = dx + (slot + i * at_once) * width;
           if constexpr (has_halves)
-            if (paired) return put_by_pairs(d, to, here.first(), token[i] && inside);
-          if (token[i] && inside) here.put_whole(d, to);
+            if (paired) return put_by_pairs(d, to, access.first(), token[i] && inside);
+          if (token[i] && inside) access.put_whole(d, to);
         });
       }
     }
@@ -496,7 +497,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
 
 /// Computes the gradients with a norm. One warp processes a chunk of slots. It writes its sums for the weight, and
 /// after those of all chunks its sums for the bias.
-template <class Here, class Stored, class T>
+template <class Access, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks whose registers fit a multiprocessor
     embed_normalized_slots_backward(EmbeddingInputs<T, CudaSpace> in, EmbeddingGradients<T, CudaSpace> targets,
                                     Index width, Stored const* dy, T* dx, T* sums) {
@@ -504,34 +505,34 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks who
   for (auto chunk = grid_warp(); chunk < chunks; chunk += grid_warps()) {
     auto const begin = chunk * slots_per_warp(slots);
     auto const count = static_cast<int>(min(slots - begin, slots_per_warp(slots)));
-    EmbeddingSlot<T, Here> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
-    TokenMoments<T, Here> of_this_lane;
+    EmbeddingSlot<T, Access> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    TokenMoments<T, Access> of_this_lane;
     for (int k = 0; k < count; ++k) {
       auto const slot = slot_of_this_lane.of_lane(k, begin + k);
-      typename EmbeddingSlot<T, Here>::Channels x = {};
-      auto const moments = slot.is_token ? TokenMoments<T, Here>(slot, x, dy) : TokenMoments<T, Here>();
+      typename EmbeddingSlot<T, Access>::Channels x = {};
+      auto const moments = slot.is_token ? TokenMoments<T, Access>(slot, x, dy) : TokenMoments<T, Access>();
       if (k == static_cast<int>(lane())) of_this_lane = moments;
     }
-    for (Index group = 0; group < width; group += channels_per_warp<Here>) {
-      Here const here(group + lane() * Here::size, width);
-      typename EmbeddingSlot<T, Here>::Channels x = {}, d, weight, of_weight = {}, of_bias = {};
-      here.load(in.weight.data, weight);
+    for (Index group = 0; group < width; group += channels_per_warp<Access>) {
+      Access const access(group + lane() * Access::size, width);
+      typename EmbeddingSlot<T, Access>::Channels x = {}, d, weight, of_weight = {}, of_bias = {};
+      access.load(in.weight.data, weight);
       for (int k = 0; k < count; ++k) {
         auto const moments = of_this_lane.of_lane(k);
         auto const slot = slot_of_this_lane.of_lane(k, begin + k);
         if (!slot.is_token) continue;
-        slot.load_gradient(dy, here, d);
-        slot.sum_of_parts(here, x);
-        for (int j = 0; j < here.size; ++j) {
+        slot.load_gradient(dy, access, d);
+        slot.sum_of_parts(access, x);
+        for (int j = 0; j < access.size; ++j) {
           auto const normalized = moments.normalized(x[j]);
           of_weight[j] += d[j] * normalized;
           of_bias[j] += d[j];
           d[j] = moments.reciprocal * (d[j] * weight[j] - moments.gradient - normalized * moments.projection);
         }
-        slot.put_gradient(here, d, dx, targets);
+        slot.put_gradient(access, d, dx, targets);
       }
-      here.store(of_weight, sums + chunk * width);
-      here.store(of_bias, sums + (chunks + chunk) * width);
+      access.store(of_weight, sums + chunk * width);
+      access.store(of_bias, sums + (chunks + chunk) * width);
     }
   }
 }

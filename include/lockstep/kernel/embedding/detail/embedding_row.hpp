@@ -24,8 +24,8 @@ struct NextRows {
 /// Computes `vectors` lanes of to = the sum of `count` rows, from column c on. Reads all rows before it writes, so that
 /// no store delays a load. `count` is an int, or a constant that keeps the rows in registers.
 template <std::size_t vectors, std::size_t bytes, class T, class Count>
-[[gnu::always_inline]] inline void add_up_lanes(Vectors<bytes>, T const* const* rows, Count count, NextRows<T> next,
-                                                Index c, T* __restrict to) noexcept {
+[[gnu::always_inline]] inline void sum_row_lanes(Vectors<bytes>, T const* const* rows, Count count, NextRows<T> next,
+                                                 Index c, T* __restrict to) noexcept {
   constexpr auto lanes = static_cast<std::size_t>(LanesOf<T, bytes>::count);
   Lanes<T, bytes> sums[vectors], other;
 #pragma GCC unroll 8
@@ -50,13 +50,13 @@ template <std::size_t vectors, std::size_t bytes, class T, class Count>
 
 /// Computes to = the sum of `count` >= 1 rows, in order.
 template <std::size_t bytes, class T, class Count>
-[[gnu::always_inline]] inline void add_up(Vectors<bytes> vectors, T const* const* rows, Count count, NextRows<T> next,
-                                          T* __restrict to, Index width) noexcept {
-  constexpr Index lanes = LanesOf<T, bytes>::count, together = 8;
+[[gnu::always_inline]] inline void sum_row_list(Vectors<bytes> vectors, T const* const* rows, Count count,
+                                                NextRows<T> next, T* __restrict to, Index width) noexcept {
+  constexpr Index lanes = LanesOf<T, bytes>::count, vectors_per_pass = 8;
   Index c = 0;
-  for (; c + together * lanes <= width; c += together * lanes)
-    add_up_lanes<together>(vectors, rows, count, next, c, to);
-  for (; c + lanes <= width; c += lanes) add_up_lanes<1>(vectors, rows, count, next, c, to);
+  for (; c + vectors_per_pass * lanes <= width; c += vectors_per_pass * lanes)
+    sum_row_lanes<vectors_per_pass>(vectors, rows, count, next, c, to);
+  for (; c + lanes <= width; c += lanes) sum_row_lanes<1>(vectors, rows, count, next, c, to);
   for (; c < width; ++c) {
     T sum = rows[0][c];
     for (int k = 1; k < count; ++k) sum += rows[k][c];
@@ -65,7 +65,7 @@ template <std::size_t bytes, class T, class Count>
 }
 
 /// Tokens of one segment in one sequence: `count` tokens, whose steps within the segment are consecutive.
-struct Stretch {
+struct SegmentRun {
   int segment;
   Index step;    // of its first token
   Index first;   // token, counted from the beginning of the run
@@ -73,64 +73,64 @@ struct Stretch {
   Index count;
 };
 
-/// Calls each(stretch) for the parts of a run of `count` tokens of sequence `row`, from `token` on.
+/// Calls each(run) for the parts of a run of `count` tokens of sequence `row`, from `token` on.
 template <class Each>
-[[gnu::always_inline]] inline void for_stretches(Assembly<HostSpace> const& assembly, Index row, Index token,
-                                                 Index count, Each const& each) noexcept {
+[[gnu::always_inline]] inline void for_segment_runs(Assembly<HostSpace> const& assembly, Index row, Index token,
+                                                    Index count, Each const& each) noexcept {
   bool const interleaved = assembly.arrangement == Arrangement::interleaved;
   Index const stride = interleaved ? assembly.count : 1, end = interleaved ? std::min(stride, count) : count;
   for (Index first = 0, here; first < end; first += interleaved ? 1 : here) {
-    auto const [segment, step] = assembly.place(row, token + first);
+    auto const [segment, step] = assembly.locate(row, token + first);
     here = (count - first + stride - 1) / stride;
     if (!interleaved && segment + 1 < assembly.count)
       here = std::min(here, assembly.segments[segment].tokens(row) - step);
-    each(Stretch{segment, step, first, stride, here});
+    each(SegmentRun{segment, step, first, stride, here});
   }
 }
 
-/// The rows whose sum is a stretch's tokens. Finds once what the tokens have in common, because a token is little work.
+/// The rows whose sum is a token of a run. Finds once what the tokens have in common, because a token is little work.
 template <class T>
 class TokenRows {
  public:
   [[gnu::always_inline]] TokenRows(EmbeddingInputs<T, HostSpace> const& in, Index row, Index token,
-                                   Stretch const& stretch, Index width) noexcept
-      : tokens_(stretch.count), width_(width), scale_(in.scale), stride_(stretch.stride * width) {
-    auto const entry = in.assembly.entry(row, {stretch.segment, stretch.step});
-    auto const first_part = in.first_part[stretch.segment];
-    for (int p = first_part; p < in.first_part[stretch.segment + 1]; ++p) {
+                                   SegmentRun const& run, Index width) noexcept
+      : tokens_(run.count), width_(width), scale_(in.scale), stride_(run.stride * width) {
+    auto const entry = in.assembly.entry(row, {run.segment, run.step});
+    auto const first_part = in.first_part[run.segment];
+    for (int p = first_part; p < in.first_part[run.segment + 1]; ++p) {
       auto const& part = in.parts[p];
       if (part.is_table) {
         add(part.rows.data, width, part.ids + entry);
         if (p != first_part) continue;
-        foreseen_ = in.assembly.segments[stretch.segment].slots - entry;
+        lookahead_ids_ = in.assembly.segments[run.segment].slots - entry;
         vocabulary_ = static_cast<std::uint64_t>(part.rows.extent[0]);
       } else {
         add(part.rows.data + entry * width, width);
       }
     }
     scaled_ = in.scale != T(1) ? count_ : 0;
-    if (in.position.data && in.counted == Counted::tokens)
-      add(in.position.data + (token + stretch.first) * width, stretch.stride * width);
+    if (in.position.data && in.position_unit == PositionUnit::tokens)
+      add(in.position.data + (token + run.first) * width, run.stride * width);
     else if (in.position.data)
-      add(in.position.data + stretch.step * width, width);
-    if (in.type.data) add(in.type.data + stretch.segment * width, 0);
+      add(in.position.data + run.step * width, width);
+    if (in.type.data) add(in.type.data + run.segment * width, 0);
   }
 
-  /// Computes the tokens before normalisation, each at its place in the run; `to` is the place of the first one.
+  /// Computes the tokens before normalisation, each at its position in the run; `to` is the position of the first one.
   template <std::size_t bytes>
   [[gnu::always_inline]] void sum(Vectors<bytes> vectors, T* to) const noexcept {
     if (scaled_ == 0 && count_ == 2) return sum_few<2>(vectors, to);
     if (scaled_ == 0 && count_ == 3) return sum_few<3>(vectors, to);
-    sum_any(vectors, to);
+    sum_general(vectors, to);
   }
   /// Version of `sum` with less code, and more time per token.
   template <std::size_t bytes>
-  [[gnu::always_inline]] void sum_any(Vectors<bytes> vectors, T* to) const noexcept {
-    T const* rows[most];
+  [[gnu::always_inline]] void sum_general(Vectors<bytes> vectors, T* to) const noexcept {
+    T const* rows[capacity];
     rows[0] = nullptr;  // there is a part, a position or a type, but the compiler cannot know
     for (Index k = 0; k < tokens_; ++k, to += stride_) {
       for (int s = 0; s < count_; ++s) rows[s] = sources_[s].row(k);
-      add_up(vectors, rows, scaled_ > 0 ? scaled_ : count_, {next_of_table(k, to), to + stride_}, to, width_);
+      sum_row_list(vectors, rows, scaled_ > 0 ? scaled_ : count_, {next_table_row(k, to), to + stride_}, to, width_);
       if (scaled_ == 0) continue;
       for (Index i = 0; i < width_; ++i) to[i] *= scale_;
       for (int s = scaled_; s < count_; ++s)
@@ -139,7 +139,7 @@ class TokenRows {
   }
 
  private:
-  static constexpr std::size_t most = EmbeddingInputs<T, HostSpace>::most_parts + 2;
+  static constexpr std::size_t capacity = EmbeddingInputs<T, HostSpace>::max_parts + 2;
 
   struct Source {
     T const* rows;
@@ -161,26 +161,26 @@ class TokenRows {
     for (Index k = 0; k < tokens_; ++k, to += stride_) {
       T const* rows[count];
       for (std::size_t s = 0; s < count; ++s) rows[s] = sources[s].row(k);
-      add_up(vectors, rows, std::integral_constant<int, static_cast<int>(count)>{},
-             {next_of_table(k, to), to + stride_}, to, width_);
+      sum_row_list(vectors, rows, std::integral_constant<int, static_cast<int>(count)>{},
+                   {next_table_row(k, to), to + stride_}, to, width_);
     }
   }
   /// Returns the row of the segment's first table for the id two entries later, if the segment's first part is a table.
   /// Ids in padding may be arbitrary.
-  [[gnu::always_inline]] T const* next_of_table(Index k, T const* otherwise) const noexcept {
-    constexpr Index ahead = 2;  // with a larger distance, the reads only wait for each other
-    if (k + ahead >= foreseen_) return otherwise;
-    auto const id = static_cast<Index>(sources_[0].ids[k + ahead]);
+  [[gnu::always_inline]] T const* next_table_row(Index k, T const* otherwise) const noexcept {
+    constexpr Index distance = 2;  // with a larger distance, the reads only wait for each other
+    if (k + distance >= lookahead_ids_) return otherwise;
+    auto const id = static_cast<Index>(sources_[0].ids[k + distance]);
     return static_cast<std::uint64_t>(id) < vocabulary_ ? sources_[0].rows + id * width_ : otherwise;
   }
 
   Index tokens_, width_;
   T scale_;
-  Index stride_;        // elements from one token to the next
-  Index foreseen_ = 0;  // ids of the first part that may be read
+  Index stride_;             // elements from one token to the next
+  Index lookahead_ids_ = 0;  // ids of the first part that may be read
   std::uint64_t vocabulary_ = 0;
   int count_ = 0, scaled_ = 0;  // sources, and the number of them that are scaled
-  Source sources_[most];
+  Source sources_[capacity];
 };
 
 /// Normalises x without weight and bias; returns the factor.
@@ -198,13 +198,13 @@ template <std::size_t bytes, class T>
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, Index row,
                                          Index token, Index count, T* to, Index width) noexcept {
-  Index const together = in.norm == Norm::none ? count : 8;
+  Index const vectors_per_pass = in.norm == Norm::none ? count : 8;
   for (Index here; count > 0; token += here, count -= here, to += here * width) {
-    here = std::min(together, count);
-    for_stretches(
-        in.assembly, row, token, here, [ =, &in ](Stretch const& stretch) __attribute__((always_inline)) {
-          TokenRows<T> const rows(in, row, token, stretch, width);
-          rows.sum(vectors, to + stretch.first * width);
+    here = std::min(vectors_per_pass, count);
+    for_segment_runs(
+        in.assembly, row, token, here, [ =, &in ](SegmentRun const& run) __attribute__((always_inline)) {
+          TokenRows<T> const rows(in, row, token, run, width);
+          rows.sum(vectors, to + run.first * width);
         });
     for (Index k = 0; in.norm != Norm::none && k < here; ++k) {
       auto* const x = to + k * width;

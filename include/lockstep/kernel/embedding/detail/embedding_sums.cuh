@@ -13,14 +13,14 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail { 
 
 /// Term of the sum over slots for the gradients of types, [segments, width] as one row.
 template <class Stored, class T>
-struct OfType {
+struct TypeTerm {
   Assembly<CudaSpace> assembly;
   Index width;
   Stored const* d;
 
   __device__ void operator()(Index slot, Index column, T (&sums)[1]) const {
     auto const row = assembly.layout.row_of(slot), token = slot - assembly.layout.start(row);
-    if (token >= assembly.layout.tokens(row) || assembly.place(row, token).segment != column / width) return;
+    if (token >= assembly.layout.tokens(row) || assembly.locate(row, token).segment != column / width) return;
     sums[0] += static_cast<T>(d[slot * width + column % width]);
   }
 };
@@ -57,7 +57,7 @@ struct TokensOfRow {
 };
 /// Term of the sum over sequences for the gradients of positions that count steps, [positions, width] as one row.
 template <class Stored, class T>
-struct OfStep {
+struct StepTerm {
   Assembly<CudaSpace> assembly;
   Index width;
   Stored const* d;
@@ -79,7 +79,7 @@ LOCKSTEP_CUDA_KERNEL void zero_padding(SequenceLayout<CudaSpace> layout, Index w
 /// Returns the number of warps that share a chunk's channels.
 template <class Stored>
 [[nodiscard]] constexpr Index tiles_of_chunk(Index width) noexcept {
-  constexpr Index channels = Index{warp} * most_neighbours<Stored>;
+  constexpr Index channels = Index{warp} * elements_per_access<Stored>;
   return (width + channels - 1) / channels;
 }
 
@@ -91,38 +91,38 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, wide ? 3 : 1)
     sum_chunks(std::uint32_t const* order, std::uint32_t const* begin, std::uint32_t const* chunk_row,
                std::uint32_t const* first, std::int32_t const* rows, SegmentCount const* total, Index width,
                Stored const* dx, T* partial, T* gradient, Write write) {
-  using Here = NeighboursOf<Stored>;
+  using Access = WidestAccess<Stored>;
   constexpr int at_once = 8;
   static_assert(SegmentPlan::chunk <= warp);
   auto const tiles = static_cast<unsigned>(tiles_of_chunk<Stored>(width));
   for (auto unit = grid_warp(); unit < Index{total->chunks} * tiles; unit += grid_warps()) {
     auto const c = unit / tiles;
-    auto const channel = (unit % tiles * warp + lane()) * Here::size;
+    auto const channel = (unit % tiles * warp + lane()) * Access::size;
     auto const from = begin[c];
     auto const count = static_cast<int>(begin[c + 1] - from), own = static_cast<int>(lane());
     auto const row = chunk_row[c];
     auto const slot_of_this_lane = order[from + static_cast<unsigned>(min(own, count - 1))];
     bool const whole = first[row + 1] - first[row] == 1;
-    Here const here(channel, width);
-    typename Here::template Values<T> sums = {};
+    Access const access(channel, width);
+    typename Access::template Values<T> sums = {};
     for (int i = 0; i < count; i += at_once) {
-      typename Here::template Values<Stored> x[at_once];
+      typename Access::template Values<Stored> x[at_once];
       Stored const* slots[at_once];
       for_constants<at_once>(
           [&](auto k) { slots[k] = dx + __shfl_sync(~0u, slot_of_this_lane, min(i + k, count - 1)) * width; });
       if (channel >= width) continue;
       for_constants<at_once>([&](auto k) {
         if constexpr (wide)
-          here.load_whole(slots[k], x[k]);
+          access.load_whole(slots[k], x[k]);
         else
-          here.load(slots[k], x[k]);
+          access.load(slots[k], x[k]);
       });
       for_constants<at_once>([&](auto k) {
-        for (int j = 0; j < here.size; ++j) sums[j] += i + k < count ? static_cast<T>(x[k][j]) : T{0};
+        for (int j = 0; j < access.size; ++j) sums[j] += i + k < count ? static_cast<T>(x[k][j]) : T{0};
       });
     }
     if (channel < width)
-      here.put(sums, whole ? gradient + rows[row] * width : partial + c * width, whole ? write : Write::overwrite);
+      access.put(sums, whole ? gradient + rows[row] * width : partial + c * width, whole ? write : Write::overwrite);
   }
 }
 /// Sums the chunks of rows with several chunks. One block processes 32 channels of a row, 8 threads per channel, whose

@@ -34,7 +34,7 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
   auto const* const order = plan.order.data();
   // The first chunk of a row is written to the gradient. Later chunks start a whole chunk after the previous one of
   // their row. No two of them thus begin within the same `chunk` entries of the order.
-  auto const place = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
+  auto const partial_row = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
   pool.for_ranges(plan.chunks(), chunks_per_task, [=](Index from, Index end) {
     auto row = std::upper_bound(first, first + rows, static_cast<std::uint32_t>(from)) - first - 1;
     with_best_instructions([=](auto vectors) mutable {
@@ -44,7 +44,7 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
         auto const* const entries = order + begin[c];
         sum_rows_inline(
             vectors, dy, width, width, [=](Index i) { return slot(entries[i]); }, begin[c + 1] - begin[c],
-            is_first ? gradient.data + ids[row] * width : partial + place(c) * width,
+            is_first ? gradient.data + ids[row] * width : partial + partial_row(c) * width,
             is_first ? row_write(static_cast<Index>(ids[row])) : Write::overwrite);
       }
     });
@@ -54,7 +54,7 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
       auto const second = static_cast<Index>(first[row]) + 1, later = static_cast<Index>(first[row + 1]) - second;
       if (later > 0)
         sum_rows(partial, width, width, later, gradient.data + ids[row] * width, Write::add,
-                 [=](Index i) { return place(second + i); });
+                 [=](Index i) { return partial_row(second + i); });
     }
   });
 }

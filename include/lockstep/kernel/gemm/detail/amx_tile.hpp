@@ -91,7 +91,7 @@ struct AmxTile {
     auto const all = steps(depth);
     if (a.column != 1) return pack_columns_as_rows({a.data, a.column, a.row}, depth, count, out, all);
     for (Index i = 0; i < count; ++i, out += all) {
-      pair_neighbours(a.data + i * a.row, depth, out);
+      pair_adjacent(a.data + i * a.row, depth, out);
       for (auto p = (depth + 1) / 2; p < all; ++p) out[p] = 0;
     }
   }
@@ -103,10 +103,10 @@ struct AmxTile {
     constexpr Index bytes = sizeof(Factor);
     auto const a_stride = tile.a_row * bytes, b_stride = tile.b_step * bytes;
     auto const *a = tile.a, *b = tile.b;
-    auto ahead = tile.ahead ? *tile.ahead : Ahead{};
+    auto prefetch = tile.prefetch ? *tile.prefetch : Prefetch{};
     asm volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
     for (Index p = 0; p < tile.k; p += steps_at_once, a += steps_at_once, b += steps_at_once * tile.b_step) {
-      ahead.fetch();
+      prefetch.fetch();
       asm volatile(
           "tileloadd (%0,%1,1), %%tmm4\n\t"
           "tileloadd (%2,%3,1), %%tmm6\n\t"
@@ -125,7 +125,7 @@ struct AmxTile {
             : "r"(a + 16 * tile.a_row), "r"(a_stride)
             : "memory");
     }
-    if (tile.ahead) *tile.ahead = ahead;
+    if (tile.prefetch) *tile.prefetch = prefetch;
     constexpr Index stride = columns * sizeof(float);
     asm volatile(
         "tilestored %%tmm0, (%0,%1,1)\n\t"

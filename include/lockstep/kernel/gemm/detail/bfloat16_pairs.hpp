@@ -34,7 +34,7 @@ template <class Sums>
 }
 
 /// Packs adjacent elements into pairs: to[p] holds from[2 p] and from[2 p + 1], or zero after the end.
-[[gnu::always_inline]] inline void pair_neighbours(float const* from, Index count, Bfloat16Pair* to) noexcept {
+[[gnu::always_inline]] inline void pair_adjacent(float const* from, Index count, Bfloat16Pair* to) noexcept {
   typedef float Floats __attribute__((vector_size(64)));
   Index i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -86,8 +86,7 @@ template <Index width>
       Index const columns = valid - x < lanes ? valid - x : lanes;
       for (Index p = 0; p < steps; p += lanes) {
         Index const here = depth - 2 * p < 2 * lanes ? depth - 2 * p : 2 * lanes;
-        for (Index c = 0; c < columns; ++c)
-          pair_neighbours(b.data + (x + c) * b.column + 2 * p, here, rows + c * lanes);
+        for (Index c = 0; c < columns; ++c) pair_adjacent(b.data + (x + c) * b.column + 2 * p, here, rows + c * lanes);
         if (columns == lanes && here == 2 * lanes) {
           transpose_square<Bfloat16Pair, 64>(rows, lanes, out + p * width + x, width);
         } else {

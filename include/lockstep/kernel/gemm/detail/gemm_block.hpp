@@ -3,14 +3,35 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <lockstep/core/index.hpp>
 #include <lockstep/kernel/gemm/detail/gemm_pack.hpp>
 #include <lockstep/kernel/gemm/detail/gemm_tile.hpp>
-#include <lockstep/kernel/gemm/detail/part_done.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 struct RoundedProducts;
+
+/// Callback for each completed part of a matrix product: `f(row, rows, column, columns)` with its position in C, or
+/// none. Refers to f. Type-erased because products call it rarely, and would otherwise be compiled again for each f.
+class GemmEpilogue {
+ public:
+  constexpr GemmEpilogue() noexcept = default;
+  template <class F>
+  requires(!std::is_same_v<F, GemmEpilogue>) GemmEpilogue(F const& f)
+  noexcept
+      : f_(&f), call_([](void const* any, Index row, Index rows, Index column, Index columns) {
+          (*static_cast<F const*>(any))(row, rows, column, columns);
+        }) {}
+
+  void operator()(Index row, Index rows, Index column, Index columns) const {
+    if (call_) call_(f_, row, rows, column, columns);
+  }
+
+ private:
+  void const* f_ = nullptr;
+  void (*call_)(void const*, Index, Index, Index, Index) = nullptr;
+};
 
 /// C = alpha * A B + beta * C + bias for one thread. C's columns are contiguous.
 template <class T>
@@ -23,13 +44,13 @@ struct GemmBlock {
   T* c;  ///< [m, n]
   Index c_row;
   T const* bias;                             ///< [n], or null
-  Ahead* ahead = nullptr;                    ///< prefetch of the data that is read after this product
+  Prefetch* prefetch = nullptr;              ///< prefetch of the data that is read after this product
   RoundedProducts const* rounded = nullptr;  ///< how, if a and b may be rounded
 };
 
 /// Matrix products of floats whose factors may be rounded, for processors with instructions for it.
 struct RoundedProducts : memory::MatrixProductSetting {
-  using Multiply = bool(InstructionSet set, GemmBlock<float> const& block, PartDone done);
+  using Multiply = bool(InstructionSet set, GemmBlock<float> const& block, GemmEpilogue epilogue);
 
   constexpr explicit RoundedProducts(Multiply* function) noexcept : multiply(function) {}
   /// Returns the setting of a host stream, or null.
@@ -101,7 +122,7 @@ struct GemmPass {
   Factor const* packed;     ///< null if B is read in place
   Strided<Factor const> a;  ///< its steps of A from row `first`: in place or copied
   Index first;
-  Ahead* ahead;  ///< prefetch of the data that is read next, or null
+  Prefetch* prefetch;  ///< prefetch of the data that is read next, or null
 };
 
 /// Computes C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most one tile.
@@ -113,7 +134,7 @@ void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> con
   auto const* b = pass.packed ? pass.packed + jj * pass.steps : nullptr;
   if constexpr (!takes_pairs<T, Tile>)
     if (!b) b = block.b.at(pass.p, j).data;
-  if (pass.ahead) pass.ahead->advance();
+  if (pass.prefetch) pass.prefetch->advance();
   Tile::multiply({.rows = rows,
                   .columns = columns,
                   .k = pass.steps,
@@ -127,7 +148,7 @@ void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> con
                   .bias = pass.p == 0 && block.bias ? block.bias + j : nullptr,
                   .c = block.c + i * block.c_row + j,
                   .c_row = block.c_row,
-                  .ahead = pass.ahead});
+                  .prefetch = pass.prefetch});
 }
 
 /// Returns how many of `columns` go into panels of the wide tile. The others fit the narrow tile.
@@ -175,25 +196,25 @@ void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> co
     multiply_one<T, Narrow>(block, pass, i, std::min(Narrow::rows, end - i), wide, pass.columns - wide);
 }
 
-/// Blocked matrix product with one tile. Calls `done(row, rows, column, columns)` for each part of C when it is
+/// Blocked matrix product with one tile. Calls `epilogue(row, rows, column, columns)` for each part of C when it is
 /// complete.
 template <class T, class Tile>
-void multiply_blocks(GemmBlock<T> const& block, PartDone done) {
+void multiply_blocks(GemmBlock<T> const& block, GemmEpilogue epilogue) {
   using Factor = typename Tile::Factor;
   constexpr Index capacity = packed_bytes / Index{sizeof(Factor)};
   alignas(64) Factor packed[static_cast<std::size_t>(capacity)];
   bool const in_rows = block.a.column == 1 || takes_steps_at_once<Tile>;
-  auto const most = std::max<Index>(1, std::min(block.k, in_rows ? row_steps : column_steps));
-  auto const most_steps = steps_of<T, Tile>(most);
-  auto const columns_together = std::max(Tile::columns, capacity / most_steps / Tile::columns * Tile::columns);
+  auto const max_depth = std::max<Index>(1, std::min(block.k, in_rows ? row_steps : column_steps));
+  auto const max_steps = steps_of<T, Tile>(max_depth);
+  auto const columns_together = std::max(Tile::columns, capacity / max_steps / Tile::columns * Tile::columns);
   bool const in_place = reads_in_place<T, Tile>(block);
   bool const copied = !takes_one_line<T, Tile> && copies_rows<T, Tile>(block);
-  constexpr Index most_copied = takes_one_line<T, Tile> ? 1 : rows_together * column_steps;
+  constexpr Index max_copied = takes_one_line<T, Tile> ? 1 : row_block * column_steps;
   static_assert(!takes_pairs<T, Tile> || steps_of<T, Tile>(row_steps) <= column_steps);
-  alignas(64) Factor copy[static_cast<std::size_t>(most_copied)];
+  alignas(64) Factor copy[static_cast<std::size_t>(max_copied)];
   for (Index j = 0; j < block.n; j += columns_together) {
-    for (Index p = 0; p == 0 || p < block.k; p += most) {
-      Index const depth = std::min(most, block.k - p), steps = steps_of<T, Tile>(depth);
+    for (Index p = 0; p == 0 || p < block.k; p += max_depth) {
+      Index const depth = std::min(max_depth, block.k - p), steps = steps_of<T, Tile>(depth);
       GemmPass<Factor> pass{.p = p,
                             .steps = steps,
                             .j = j,
@@ -201,29 +222,29 @@ void multiply_blocks(GemmBlock<T> const& block, PartDone done) {
                             .packed = in_place ? nullptr : packed,
                             .a = {nullptr, 0, 0},
                             .first = 0,
-                            .ahead = block.ahead};
+                            .prefetch = block.prefetch};
       if constexpr (!takes_pairs<T, Tile>) pass.a = block.a.at(0, p);
       auto const wide = wide_columns<Tile>(pass.columns);
       if (!in_place) {
         Tile::pack(block.b.at(p, j), depth, wide, packed);
         Tile::Narrow::pack(block.b.at(p, j + wide), depth, pass.columns - wide, packed + wide * steps);
       }
-      for (Index i = 0; i < block.m; i += rows_together) {
-        Index const rows = std::min(rows_together, block.m - i);
-        Ahead next;
+      for (Index i = 0; i < block.m; i += row_block) {
+        Index const rows = std::min(row_block, block.m - i);
+        Prefetch next;
         if (copied) {
           Tile::pack_rows(block.a.at(i, p), depth, rows, copy);
           bool const last = i + rows == block.m;
-          pass.a = {copy, in_rows ? steps : 1, in_rows ? 1 : rows_together};
+          pass.a = {copy, in_rows ? steps : 1, in_rows ? 1 : row_block};
           pass.first = i;
           if (block.a.column != 1) {
-            next = Ahead::of_rows(block.a.at(last ? 0 : i + rows, last ? p + most : p).data,
-                                  last ? std::min(most, block.k - p - depth) : depth, block.a.column);
-            pass.ahead = last && p + most >= block.k ? block.ahead : &next;
+            next = Prefetch::of_rows(block.a.at(last ? 0 : i + rows, last ? p + max_depth : p).data,
+                                     last ? std::min(max_depth, block.k - p - depth) : depth, block.a.column);
+            pass.prefetch = last && p + max_depth >= block.k ? block.prefetch : &next;
           }
         }
         multiply_pass<T, Tile>(block, pass, i, i + rows);
-        if (p + most >= block.k) done(i, rows, j, pass.columns);
+        if (p + max_depth >= block.k) epilogue(i, rows, j, pass.columns);
       }
     }
   }
@@ -232,10 +253,10 @@ void multiply_blocks(GemmBlock<T> const& block, PartDone done) {
 /// Blocked matrix product with the given instructions, which this processor must have, or with the bfloat16
 /// instructions if its factors may be rounded. For k = 0, computes beta * C + bias.
 template <class T>
-void multiply_block(InstructionSet set, GemmBlock<T> const& block, PartDone done) {
+void multiply_block(InstructionSet set, GemmBlock<T> const& block, GemmEpilogue epilogue) {
   if constexpr (std::is_same_v<T, float>)
-    if (block.rounded && block.rounded->multiply(set, block, done)) return;
-  with_compiled_set(set, [&](auto compiled) { multiply_blocks<T, TileOf<T, compiled()>>(block, done); });
+    if (block.rounded && block.rounded->multiply(set, block, epilogue)) return;
+  with_compiled_set(set, [&](auto compiled) { multiply_blocks<T, TileOf<T, compiled()>>(block, epilogue); });
 }
 
 /// Returns the widest instructions that a tile exists for. The tiles for avx2 also need fused multiply-adds.

@@ -25,7 +25,7 @@ struct GemmTile {
   T const* bias;  ///< one per column, or null
   T* c;
   Index c_row;
-  Ahead* ahead;  ///< prefetch of the data that is read after this tile, or null
+  Prefetch* prefetch;  ///< prefetch of the data that is read after this tile, or null
 };
 
 /// Writes C from the sums of a tile with fewer columns than its `width`. Neither reads nor writes C beyond those
@@ -66,7 +66,7 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
   typedef Factor UnalignedFactors __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
   static_assert(sizeof(Factor) == sizeof(T));
   constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T);
-  constexpr Index steps_ahead = 8, several = 4;
+  constexpr Index prefetch_steps = 8, several = 4;
   // A narrow tile finishes one line of steps so fast that the work between two lines matters.
   constexpr Index chunk = width <= line ? 4 * line : line;
   Vector sum[sizeof...(at)] = {};
@@ -74,7 +74,7 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
   FactorLanes y[std::size_t{vectors}];
   auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, c_row = tile.c_row, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
-  auto ahead = tile.ahead ? *tile.ahead : Ahead{};
+  auto prefetch = tile.prefetch ? *tile.prefetch : Prefetch{};
   auto const fetch_c = [&](Index i) {
     if (i < tile.rows)
       for (Index j = 0; j < width; j += line) __builtin_prefetch(tile.c + i * c_row + j, 1);
@@ -85,7 +85,7 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
   }
   for (Index p = 0; p < k;) {
     if (p / chunk < rows) fetch_c(p / chunk);
-    ahead.fetch();
+    prefetch.fetch();
     // If rows are contiguous, prefetch the next tile's rows; if columns are, the next steps.
     if (step == 1)
       for (Index i = 0; i < rows; ++i)
@@ -113,12 +113,12 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
       }
     }
     for (; p < end; ++p, b += b_step) {
-      if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
+      if (step != 1) __builtin_prefetch(row[0] + (p + prefetch_steps) * step);
       for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<UnalignedFactors const*>(b + v * lanes);
       (add_products(sum[at], row[at / vectors][p * step], y[at % vectors]), ...);
     }
   }
-  if (tile.ahead) *tile.ahead = ahead;
+  if (tile.prefetch) *tile.prefetch = prefetch;
   auto const valid = tile.rows;
   auto const alpha = tile.alpha, beta = tile.beta;
   auto const* const bias = tile.bias;
@@ -150,12 +150,12 @@ template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, I
 #define LOCKSTEP_COMPILED_FOR(...) [[ gnu::optimize("O3", "fp-contract=fast"), __VA_ARGS__ gnu::noinline ]]
 #endif
 
-/// Rows that are passed to `done` while they are in cache: a multiple of each tile's rows.
-inline constexpr Index rows_together = 48;
+/// Rows that are passed to `epilogue` while they are in cache: a multiple of each tile's rows.
+inline constexpr Index row_block = 48;
 
 /// Tiles in the build's own instructions: vectors of 16 bytes, in 32 registers on aarch64 and 16 elsewhere. `pack`
 /// packs columns of B and `pack_rows` rows of A, step by step. For tiles whose columns take one cache line, rows are
-/// packed for one tile, and for others up to rows_together. `Narrow` is for few columns. `Low` has one row less, for
+/// packed for one tile, and for others up to row_block. `Narrow` is for few columns. `Low` has one row less, for
 /// numbers of rows that are not a multiple.
 #if defined(__aarch64__)
 template <class T, Index rows_ = 6, Index vectors_ = 4>
@@ -216,7 +216,7 @@ struct Avx512Tile {
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
   static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
-    pack_panels<T, 64, rows_together>({a.data, a.column, a.row}, depth, count, out);
+    pack_panels<T, 64, row_block>({a.data, a.column, a.row}, depth, count, out);
   }
 };
 #endif
@@ -241,8 +241,8 @@ struct Bfloat16Tile {
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
   static void pack_rows(Strided<float const> a, Index depth, Index count, Factor* out) {
-    if (a.column != 1) return pack_panel_of_pairs<rows_together>({a.data, a.column, a.row}, depth, count, out);
-    for (Index i = 0; i < count; ++i, out += (depth + 1) / 2) pair_neighbours(a.data + i * a.row, depth, out);
+    if (a.column != 1) return pack_panel_of_pairs<row_block>({a.data, a.column, a.row}, depth, count, out);
+    for (Index i = 0; i < count; ++i, out += (depth + 1) / 2) pair_adjacent(a.data + i * a.row, depth, out);
   }
 };
 #endif

@@ -79,7 +79,8 @@ struct LtChoices {
       std::string algorithm;
       words >> type >> c_type >> kind.a_transposed >> kind.b_transposed >> kind.with_bias >> kind.m >> kind.n >>
           kind.k >> kind.alignment >> algorithm;
-      kind.type = static_cast<cudaDataType_t>(type), kind.c_type = static_cast<cudaDataType_t>(c_type);
+      kind.type = static_cast<cudaDataType_t>(type);
+      kind.c_type = static_cast<cudaDataType_t>(c_type);
       unsigned char bytes[sizeof(LtAlgorithm)];
       if (!words || !read(algorithm, bytes) || !read_rest(words, kind))
         throw DataError("Gemm: line " + std::to_string(number) + " of the file of chosen GEMM algorithms is '" + line +

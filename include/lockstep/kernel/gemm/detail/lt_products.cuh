@@ -65,7 +65,7 @@ class LtProducts {
     kind.tf32 = tf32_ && kind.type == CUDA_R_32F;
     auto found = plans_.find(kind);
     if (found == plans_.end()) {
-      if (plans_.size() == most_plans) plans_.clear();  // ragged batches each have products of their own
+      if (plans_.size() == max_plans) plans_.clear();  // ragged batches each have products of their own
       found = plans_.emplace(kind, planned(kind, bias)).first;
     }
     auto& plan = found->second;
@@ -105,8 +105,8 @@ class LtProducts {
 
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-  static constexpr int most_offers = 8;
-  static constexpr std::size_t most_plans = 4096;
+  static constexpr int max_candidates = 8;
+  static constexpr std::size_t max_plans = 4096;
 
   struct Plan {
     cublasLtMatmulDescOpaque_t operation{};
@@ -117,8 +117,8 @@ class LtProducts {
   /// Gives the plan the fastest algorithm.
   void time(memory::Stream<CudaSpace> stream, LtTrial const& trial, LtProduct const& kind, Plan& plan) const {
     if (kind.with_bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(trial.bias()));
-    auto least = std::numeric_limits<double>::infinity();
-    for (auto const& offer : offers(plan, kind, most_offers)) {
+    auto minimum = std::numeric_limits<double>::infinity();
+    for (auto const& candidate : candidates(plan, kind, max_candidates)) {
       auto const took = trial.milliseconds([&] {
         double const one = 1, none = 0;
         float const float_one = 1, float_none = 0;
@@ -126,10 +126,13 @@ class LtProducts {
         void const *const alpha = wide ? static_cast<void const*>(&one) : &float_one,
                           *const beta = wide ? static_cast<void const*>(&none) : &float_none;
         return cublasLtMatmul(handle_, &plan.operation, alpha, trial.b(), &plan.b, trial.a(), &plan.a, beta, trial.c(),
-                              &plan.c, trial.c(), &plan.c, &offer.value, workspace_.data(), workspace_.bytes(),
+                              &plan.c, trial.c(), &plan.c, &candidate.value, workspace_.data(), workspace_.bytes(),
                               stream.get()) == CUBLAS_STATUS_SUCCESS;
       });
-      if (took < least) least = took, plan.algorithm = offer;
+      if (took < minimum) {
+        minimum = took;
+        plan.algorithm = candidate;
+      }
     }
   }
 
@@ -195,12 +198,12 @@ class LtProducts {
       plan.algorithm = chosen->second;
       return plan;
     }
-    if (auto const all = offers(plan, kind, 1); !all.empty()) plan.algorithm = all.front();
+    if (auto const all = candidates(plan, kind, 1); !all.empty()) plan.algorithm = all.front();
     return plan;
   }
 
-  /// Returns at most `most` algorithms that cuBLASLt's heuristics offer, in order of expected speed; or none.
-  [[nodiscard]] std::vector<LtAlgorithm> offers(Plan& plan, LtProduct const& kind, int most) const {
+  /// Returns at most `maximum` algorithms that cuBLASLt's heuristics offer, in order of expected speed; or none.
+  [[nodiscard]] std::vector<LtAlgorithm> candidates(Plan& plan, LtProduct const& kind, int maximum) const {
     cublasLtMatmulPreferenceOpaque_t preference{};
     check_cublas(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_.bytes());
@@ -210,14 +213,14 @@ class LtProducts {
     for (auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       set(preference, matrix, kind.alignment);
-    cublasLtMatmulHeuristicResult_t results[most_offers];
+    cublasLtMatmulHeuristicResult_t results[max_candidates];
     int found = 0;
     auto const status = cublasLtMatmulAlgoGetHeuristic(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c,
-                                                       &preference, std::min(most, most_offers), results, &found);
-    std::vector<LtAlgorithm> offers;
+                                                       &preference, std::min(maximum, max_candidates), results, &found);
+    std::vector<LtAlgorithm> found_algorithms;
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i)
-      if (results[i].state == CUBLAS_STATUS_SUCCESS) offers.push_back({results[i].algo});
-    return offers;
+      if (results[i].state == CUBLAS_STATUS_SUCCESS) found_algorithms.push_back({results[i].algo});
+    return found_algorithms;
   }
 
   [[nodiscard]] static std::string machine() {

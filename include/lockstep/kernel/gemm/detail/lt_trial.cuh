@@ -61,7 +61,7 @@ class LtTrial {
     constexpr auto never = std::numeric_limits<double>::infinity();
     constexpr int rounds = 3, in_a_round = 8;
     if (!queue()) return never;  // the first call may load code
-    auto least = never;
+    auto minimum = never;
     for (int round = 0; round < rounds; ++round) {
       memory::check_cuda(cudaEventRecord(events_[0], stream_.get()), "cudaEventRecord");
       for (int i = 0; i < in_a_round; ++i)
@@ -70,9 +70,9 @@ class LtTrial {
       memory::check_cuda(cudaEventSynchronize(events_[1]), "cudaEventSynchronize");
       float took = 0;
       memory::check_cuda(cudaEventElapsedTime(&took, events_[0], events_[1]), "cudaEventElapsedTime");
-      least = std::min(least, static_cast<double>(took));
+      minimum = std::min(minimum, static_cast<double>(took));
     }
-    return least;
+    return minimum;
   }
 
  private:

@@ -6,28 +6,28 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Prefetches up to two ranges of memory that are read next, a few lines at a time during other computation. The
 /// third-level cache is too slow to wait for and too slow to read in one go.
-struct Ahead {
+struct Prefetch {
   static constexpr Index line = 64, at_once = 4 * line;
 
   char const *at = nullptr, *end = nullptr;
-  char const *then = nullptr, *then_end = nullptr;
+  char const *next = nullptr, *next_end = nullptr;
   Index step = at_once;  ///< bytes from the lines of one request to those of the next
 
   template <class T>
-  [[nodiscard]] static Ahead of(T const* first, Index count, T const* second = nullptr, Index second_count = 0) {
+  [[nodiscard]] static Prefetch of(T const* first, Index count, T const* second = nullptr, Index second_count = 0) {
     return {bytes(first), bytes(first + count), bytes(second), bytes(second + second_count)};
   }
   /// Returns a prefetch of the beginnings of `rows` rows, `stride` elements apart.
   template <class T>
-  [[nodiscard]] static Ahead of_rows(T const* first, Index rows, Index stride) {
+  [[nodiscard]] static Prefetch of_rows(T const* first, Index rows, Index stride) {
     return {bytes(first), bytes(first + rows * stride), nullptr, nullptr, stride * Index{sizeof(T)}};
   }
   /// Continues with the second range once the first is finished. Call it from time to time.
   void advance() noexcept {
     if (at < end) return;
-    at = then;
-    end = then_end;
-    then = then_end;
+    at = next;
+    end = next_end;
+    next = next_end;
     step = at_once;
   }
   /// Prefetches the next lines into the second-level cache. May prefetch some lines beyond the end, which is harmless.

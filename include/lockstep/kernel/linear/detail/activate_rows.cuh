@@ -21,7 +21,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 /// Number of adjacent channels that a thread of `activate_rows` processes together: with dropout those of one block of
 /// random bits, without it those of one access.
 template <class T, bool drops>
-inline constexpr int activated_together = drops ? 8 : most_neighbours<T>;
+inline constexpr int activated_together = drops ? 8 : elements_per_access<T>;
 
 /// Number of such groups that a thread loads before it computes the first one.
 inline constexpr int activated_in_flight = 2;
@@ -35,7 +35,7 @@ __device__ void activate(Sum (&values)[count], Sum (&slopes)[count], Sum scale, 
   for (int j = 0; j < static_cast<int>(count); ++j) {
     Sum const h = values[j];
     if constexpr (activation == Activation::gelu) {
-      auto const [value, derivative] = GeluOnDevice{}.at(h);
+      auto const [value, derivative] = DeviceGelu{}.at(h);
       values[j] = value;
       slopes[j] = derivative;
     } else if constexpr (activation == Activation::relu) {
@@ -43,8 +43,8 @@ __device__ void activate(Sum (&values)[count], Sum (&slopes)[count], Sum scale, 
     }
     if constexpr (drops) {
       Sum const factor = keeps(j) ? scale : Sum{0};
-      values[j] = product(values[j], factor);
-      if constexpr (activation == Activation::gelu) slopes[j] = product(slopes[j], factor);
+      values[j] = rounded_product(values[j], factor);
+      if constexpr (activation == Activation::gelu) slopes[j] = rounded_product(slopes[j], factor);
     }
   }
 }
@@ -56,9 +56,9 @@ __device__ void put_whole(Sum const (&values)[count], T* to) noexcept {
   LOCKSTEP_UNROLL
   for (int j = 0; j < static_cast<int>(count); ++j) elements[j] = static_cast<T>(values[j]);
   LOCKSTEP_UNROLL
-  for (int part = 0; part < static_cast<int>(sizeof elements / widest_access); ++part) {
+  for (int part = 0; part < static_cast<int>(sizeof elements / widest_access_bytes); ++part) {
     uint4 piece;
-    std::memcpy(&piece, elements + part * most_neighbours<T>, sizeof piece);
+    std::memcpy(&piece, elements + part * elements_per_access<T>, sizeof piece);
     __stwb(reinterpret_cast<uint4*>(to) + part, piece);
   }
 }
@@ -72,10 +72,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     activate_rows(RowDropout<CudaSpace> dropout, Accumulate<T> scale, Index rows, Index width, T* y, T* slope) {
   using Sum = Accumulate<T>;
   constexpr int count = activated_together<T, drops>, in_flight = activated_in_flight;
-  using Here = Neighbours<count>;
+  using Access = VectorizedAccess<count>;
   T const* const h = slope ? slope : y;
-  bool const whole = width % count == 0 && reinterpret_cast<std::uintptr_t>(y) % widest_access == 0 &&
-                     reinterpret_cast<std::uintptr_t>(h) % widest_access == 0;
+  bool const whole = width % count == 0 && reinterpret_cast<std::uintptr_t>(y) % widest_access_bytes == 0 &&
+                     reinterpret_cast<std::uintptr_t>(h) % widest_access_bytes == 0;
   auto const mask = drops ? dropout.mask.resolved() : DropoutMask{};
   auto const first = (Index{blockIdx.x} * in_flight * warp + lane()) * count;
   for (auto row = Index{blockIdx.y} * warps_per_block + Index{threadIdx.x / warp}; row < rows;
@@ -88,7 +88,7 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
     }
     auto const* const from = h + row * width;
     if (whole) {
-      constexpr int parts = static_cast<int>(sizeof(T) * count / widest_access);
+      constexpr int parts = static_cast<int>(sizeof(T) * count / widest_access_bytes);
       uint4 stored[std::size_t{in_flight}][std::size_t{parts}];
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
@@ -99,9 +99,9 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
         if (auto const at = first + Index{i} * warp * count; at < width) {
-          typename Here::template Values<T> elements;
+          typename Access::template Values<T> elements;
           std::memcpy(static_cast<void*>(elements), stored[i], sizeof elements);
-          typename Here::template Values<Sum> values, slopes;
+          typename Access::template Values<Sum> values, slopes;
           LOCKSTEP_UNROLL
           for (int j = 0; j < count; ++j) values[j] = static_cast<Sum>(elements[j]);
           Philox::Block bits{};
@@ -117,12 +117,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 3)
       LOCKSTEP_UNROLL
       for (int i = 0; i < in_flight; ++i)
         if (auto const at = first + Index{i} * warp * count; at < width) {
-          Here const here(at, width);
-          typename Here::template Values<Sum> values, slopes;
-          here.load_as(from, values);
+          Access const access(at, width);
+          typename Access::template Values<Sum> values, slopes;
+          access.load_as(from, values);
           activate<activation, drops>(values, slopes, scale, [&](int j) { return bits.keeps(element + at + j); });
-          here.put(values, y + row * width);
-          if (activation == Activation::gelu && slope) here.put(slopes, slope + row * width);
+          access.put(values, y + row * width);
+          if (activation == Activation::gelu && slope) access.put(slopes, slope + row * width);
         }
     }
   }
@@ -136,9 +136,9 @@ void queue_activation(memory::Stream<CudaSpace> stream, Activation activation, R
                       Index rows, Index width, T* y, T* slope) {
   auto const queue = [&]<bool drops>(std::bool_constant<drops>) {
     constexpr Index together = Index{warp} * activated_in_flight * activated_together<T, drops>;
-    constexpr Index most_blocks = 65535;
+    constexpr Index max_blocks = 65535;
     dim3 const blocks(static_cast<unsigned>((width + together - 1) / together),
-                      static_cast<unsigned>(std::min(most_blocks, (rows + warps_per_block - 1) / warps_per_block)));
+                      static_cast<unsigned>(std::min(max_blocks, (rows + warps_per_block - 1) / warps_per_block)));
     launch_grid("kernel::Linear::forward", stream, blocks, threads_per_block,
                 activation == Activation::gelu   ? activate_rows<T, Activation::gelu, drops>
                 : activation == Activation::relu ? activate_rows<T, Activation::relu, drops>

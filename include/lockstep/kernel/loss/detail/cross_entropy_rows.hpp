@@ -28,14 +28,14 @@ struct CrossEntropyRows {
   template <std::size_t bytes>
   [[gnu::always_inline]] void run(Vectors<bytes> vectors, Index begin, Index end) const noexcept {
     if (terms.classes < LanesOf<T>::count) {
-      for (; begin < end; begin += turned) turn(begin, std::min(turned, end - begin));
+      for (; begin < end; begin += transposed_count) transposed_rows(begin, std::min(transposed_count, end - begin));
     } else {
       for (; begin < end; ++begin) row(vectors, begin);
     }
   }
 
  private:
-  static constexpr Index block = 256, turned = 64, line = 64 / Index{sizeof(T)};
+  static constexpr Index block = 256, transposed_count = 64, line = 64 / Index{sizeof(T)};
 
   [[gnu::always_inline]] bool counts(Index r) const noexcept { return layout.is_token(r) && label(r) != terms.ignored; }
   [[gnu::always_inline]] Index label(Index r) const noexcept { return static_cast<Index>(labels[r]); }
@@ -58,13 +58,13 @@ struct CrossEntropyRows {
     auto const y = label(r), classes = terms.classes;
     auto const* const x = logits + r * classes;
     auto* const dx = gradient ? gradient + r * classes : nullptr;
-    T const at_label = x[y], most = largest(vectors, x, classes);
+    T const at_label = x[y], maximum = largest(vectors, x, classes);
     T exponentials[block];
     double total = 0, spread = 0;
     for (Index c = 0; c < classes; c += block) {
       Index const here = std::min(block, classes - c);
       if (terms.each != 0) {
-        for (Index i = 0; i < here; ++i) exponentials[i] = class_weight(c + i) * (x[c + i] - most);
+        for (Index i = 0; i < here; ++i) exponentials[i] = class_weight(c + i) * (x[c + i] - maximum);
         spread += static_cast<double>(sum(vectors, exponentials, here));
       }
       T* const to = dx && write == Write::overwrite ? dx + c : exponentials;
@@ -74,18 +74,19 @@ struct CrossEntropyRows {
           __builtin_prefetch(x + classes + c + i, 0, 2);
           if (dx) __builtin_prefetch(dx + classes + c + i, 1, 2);
         }
-      for (Index i = 0; i < here; ++i) to[i] = exp(x[c + i] - most);
+      for (Index i = 0; i < here; ++i) to[i] = exp(x[c + i] - maximum);
       total += static_cast<double>(sum(vectors, to, here));
     }
     auto const by = factor(r);
     weights[r] = terms.weight(y);
-    losses[r] = by * terms.loss(y, std::log(total), static_cast<double>(at_label) - static_cast<double>(most), spread);
+    losses[r] =
+        by * terms.loss(y, std::log(total), static_cast<double>(at_label) - static_cast<double>(maximum), spread);
     if (!dx) return;
     auto const scale = static_cast<T>(by * terms.total(y) / total);
     if (write == Write::overwrite) {
       for (Index c = 0; c < classes; ++c) dx[c] *= scale;
     } else {
-      for (Index c = 0; c < classes; ++c) dx[c] += exp(x[c] - most) * scale;
+      for (Index c = 0; c < classes; ++c) dx[c] += exp(x[c] - maximum) * scale;
     }
     if (terms.each != 0)
       for (Index c = 0; c < classes; ++c) dx[c] -= static_cast<T>(by) * terms.template share<T>(c);
@@ -93,27 +94,29 @@ struct CrossEntropyRows {
   }
 
   /// Computes a block of rows with fewer classes than lanes. Transposes the block, so that a lane holds a row.
-  [[gnu::always_inline]] void turn(Index first, Index rows) const noexcept {
+  [[gnu::always_inline]] void transposed_rows(Index first, Index rows) const noexcept {
     auto const classes = terms.classes;
-    T z[(LanesOf<T>::count - 1) * turned];  // [classes, turned]
-    T most[turned], at_label[turned], total[turned], logs[turned], spread[turned];
+    T z[(LanesOf<T>::count - 1) * transposed_count];  // [classes, transposed_count]
+    T maximum[transposed_count], at_label[transposed_count], total[transposed_count], logs[transposed_count],
+        spread[transposed_count];
     for (Index c = 0; c < classes; ++c)
-      for (Index i = 0; i < rows; ++i) z[c * turned + i] = logits[(first + i) * classes + c];
-    for (Index i = 0; i < rows; ++i) most[i] = z[i];
+      for (Index i = 0; i < rows; ++i) z[c * transposed_count + i] = logits[(first + i) * classes + c];
+    for (Index i = 0; i < rows; ++i) maximum[i] = z[i];
     for (Index c = 1; c < classes; ++c)
-      for (Index i = 0; i < rows; ++i) most[i] = z[c * turned + i] > most[i] ? z[c * turned + i] : most[i];
-    Index own[turned];  // label, or -1 for none
+      for (Index i = 0; i < rows; ++i)
+        maximum[i] = z[c * transposed_count + i] > maximum[i] ? z[c * transposed_count + i] : maximum[i];
+    Index own[transposed_count];  // label, or -1 for none
     for (Index i = 0; i < rows; ++i) {
       own[i] = counts(first + i) ? label(first + i) : -1;
-      at_label[i] = own[i] >= 0 ? z[own[i] * turned + i] - most[i] : T{0};
+      at_label[i] = own[i] >= 0 ? z[own[i] * transposed_count + i] - maximum[i] : T{0};
       total[i] = spread[i] = 0;
     }
     for (Index c = 0; c < classes; ++c)
       for (Index i = 0; i < rows; ++i) {
-        T const less = z[c * turned + i] - most[i];
+        T const less = z[c * transposed_count + i] - maximum[i];
         if (terms.each != 0) spread[i] += class_weight(c) * less;
-        z[c * turned + i] = exp(less);
-        total[i] += z[c * turned + i];
+        z[c * transposed_count + i] = exp(less);
+        total[i] += z[c * transposed_count + i];
       }
     for (Index i = 0; i < rows; ++i) logs[i] = log(total[i]);
     for (Index i = 0; i < rows; ++i) {
@@ -130,25 +133,25 @@ struct CrossEntropyRows {
     }
     if (!gradient) return;
     for (Index c = 0; c < classes; ++c)
-      for (Index i = 0; i < rows; ++i) z[c * turned + i] *= total[i];
+      for (Index i = 0; i < rows; ++i) z[c * transposed_count + i] *= total[i];
     for (Index c = 0; terms.each != 0 && c < classes; ++c)
-      for (Index i = 0; i < rows; ++i) z[c * turned + i] -= spread[i] * class_weight(c);
+      for (Index i = 0; i < rows; ++i) z[c * transposed_count + i] -= spread[i] * class_weight(c);
     for (Index i = 0; i < rows; ++i)
-      if (own[i] >= 0) z[own[i] * turned + i] -= at_label[i];
-    turn_back(z, own, first, rows);
+      if (own[i] >= 0) z[own[i] * transposed_count + i] -= at_label[i];
+    write_transposed(z, own, first, rows);
   }
 
   /// Writes the gradient of a block of rows. One version for all instruction sets: rows are too short for vectors.
-  [[gnu::noinline]] void turn_back(T const* z, Index const* own, Index first, Index rows) const noexcept {
+  [[gnu::noinline]] void write_transposed(T const* z, Index const* own, Index first, Index rows) const noexcept {
     auto const classes = terms.classes;
     auto* dx = gradient + first * classes;
     for (Index i = 0; i < rows; ++i, dx += classes) {
       if (own[i] < 0) {
         if (write == Write::overwrite) std::fill_n(dx, classes, T{0});
       } else if (write == Write::overwrite) {
-        for (Index c = 0; c < classes; ++c) dx[c] = z[c * turned + i];
+        for (Index c = 0; c < classes; ++c) dx[c] = z[c * transposed_count + i];
       } else {
-        for (Index c = 0; c < classes; ++c) dx[c] += z[c * turned + i];
+        for (Index c = 0; c < classes; ++c) dx[c] += z[c * transposed_count + i];
       }
     }
   }

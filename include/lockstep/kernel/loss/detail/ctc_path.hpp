@@ -23,38 +23,38 @@ struct CtcPath {
     return state % 2 == 1 && state > 1 && labels[state / 2] != labels[state / 2 - 1];
   }
   /// Returns the smallest number of tokens for these labels.
-  [[nodiscard]] constexpr Index least() const noexcept {
-    auto least = count;
-    for (Index i = 1; i < count; ++i) least += labels[i] == labels[i - 1] ? 1 : 0;
-    return least;
+  [[nodiscard]] constexpr Index min_tokens() const noexcept {
+    auto min_tokens = count;
+    for (Index i = 1; i < count; ++i) min_tokens += labels[i] == labels[i - 1] ? 1 : 0;
+    return min_tokens;
   }
 };
 
 /// Logarithm of a probability of zero, which can be added to others: possible alignments are far above it.
 template <class T>
-inline constexpr T ctc_never = T(-1e30);
+inline constexpr T ctc_log_zero = T(-1e30);
 
 /// Returns log(e^a + e^b + e^c).
 template <class T>
 [[nodiscard, gnu::always_inline]] constexpr T log_sum(T a, T b, T c) noexcept {
-  T const ab = a > b ? a : b, most = ab > c ? ab : c;
-  return most + log(exp(a - most) + exp(b - most) + exp(c - most));
+  T const ab = a > b ? a : b, maximum = ab > c ? ab : c;
+  return maximum + log(exp(a - maximum) + exp(b - maximum) + exp(c - maximum));
 }
 
 /// Layout of the kernel's memory.
 template <class T>
 struct CtcMemory {
-  T* of_tokens;    ///< [slots, states]: the forward pass's logarithms, shifted so that each token's largest is 0
-  T* normalizers;  ///< [slots]: log sum of e^logits
-  T* of_rows;      ///< [rows, of_row]
+  T* token_states;  ///< [slots, states]: the forward pass's logarithms, shifted so that each token's largest is 0
+  T* normalizers;   ///< [slots]: log sum of e^logits
+  T* row_memory;    ///< [rows, row_elements]
 
   [[nodiscard]] static constexpr Index states(Index longest_labels) noexcept { return 2 * longest_labels + 1; }
   /// Returns the elements of a row: three for each state, and one for each class.
-  [[nodiscard]] static constexpr Index of_row(Index longest_labels, Index classes) noexcept {
+  [[nodiscard]] static constexpr Index row_elements(Index longest_labels, Index classes) noexcept {
     return 3 * states(longest_labels) + classes;
   }
   [[nodiscard]] static constexpr Index elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
-    return slots * (states(longest_labels) + 1) + rows * of_row(longest_labels, classes);
+    return slots * (states(longest_labels) + 1) + rows * row_elements(longest_labels, classes);
   }
   [[nodiscard]] static constexpr CtcMemory of(T* memory, Index slots, Index longest_labels) noexcept {
     auto* const normalizers = memory + slots * states(longest_labels);

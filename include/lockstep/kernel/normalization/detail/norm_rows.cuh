@@ -15,9 +15,9 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
-enum class Centre {
+enum class Centering {
   mean,  ///< LayerNorm: subtracts the mean
-  zero,  ///< RMSNorm: does not
+  none,  ///< RMSNorm: does not
 };
 
 /// Statistics of each row for the backward pass: row r has element r * stride. A null mean means zero, and is not
@@ -28,13 +28,14 @@ struct RowStatistics {
   Index stride;
 };
 
-/// Inputs of a norm's backward pass, and the gradients of the rows. `beside` is a further gradient of the sum, or null.
+/// Inputs of a norm's backward pass, and the gradients of the rows. `other_gradient` is a further gradient of the sum,
+/// or null.
 template <class T>
 struct NormGradients {
   Index rows, width;
-  T const *dy, *joined;
+  T const *dy, *norm_input;
   RowStatistics<Accumulate<T> const> statistics;
-  T const* beside;
+  T const* other_gradient;
   RowDropout<CudaSpace> dropout;
   Accumulate<T> const* weight;
   T* dx;
@@ -51,8 +52,8 @@ struct NormGradients {
 };
 
 /// Number of parameter gradients of a norm: weight and, with a mean, bias.
-template <Centre centre>
-inline constexpr std::size_t norm_parameters = centre == Centre::mean ? 2 : 1;
+template <Centering centre>
+inline constexpr std::size_t norm_parameters = centre == Centering::mean ? 2 : 1;
 
 /// Groups of 16 bytes that a thread holds of a row. The backward pass also holds the sums of its columns: 128 registers
 /// suffice for all of them.
@@ -64,18 +65,18 @@ inline constexpr int differentiated_groups = held_groups<T>(sizeof(T) == 2 ? 24 
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Normalises rows. A team processes one row, which it reads once and keeps in registers.
-template <class T, Centre centre, bool wide>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? sizeof(T) == 2 ? 3 : 2 : 1)
+template <class T, Centering centre, bool wide>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? sizeof(T) == 2 ? 3 : 2 : 1)
     normalize_rows(RowTeams teams, Index rows, T const* x, Residual<T, CudaSpace> residual, Accumulate<T> const* weight,
-                   Accumulate<T> const* bias, Accumulate<T> epsilon, T* joined, RowStatistics<Accumulate<T>> statistics,
-                   T* y) {
+                   Accumulate<T> const* bias, Accumulate<T> epsilon, T* norm_input,
+                   RowStatistics<Accumulate<T>> statistics, T* y) {
   using Sum = Accumulate<T>;
   using Part = RowPart<T, normalized_groups<T>, wide>;
   Index const width = teams.width;
   auto const count = static_cast<Sum>(teams.width);
   auto const team = static_cast<int>(threadIdx.x) / teams.lanes;
   auto const before = teams.lanes < static_cast<int>(warp) ? team % (static_cast<int>(warp) / teams.lanes) : 0;
-  // All teams of a warp make equally many turns.
+  // All teams of a warp iterate equally often.
   for (auto row = Index{blockIdx.x} * teams.rows_per_block() + team; row - before < rows;
        row += Index{gridDim.x} * teams.rows_per_block()) {
     Part const part(teams, row < rows);
@@ -94,12 +95,13 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? sizeo
         Part::numbers(held.group[g], values);
         Part::numbers(added.group[g], others);
         Part::drop(g, kept, dropout.scale(), others);
-        for (int j = 0; j < Part::size; ++j) values[j] = sum_apart(values[j], others[j]);
-        part.hold(g, values, held.group[g], joined ? joined + at : nullptr);  // normalise the value that is stored
+        for (int j = 0; j < Part::size; ++j) values[j] = rounded_sum(values[j], others[j]);
+        part.hold(g, values, held.group[g],
+                  norm_input ? norm_input + at : nullptr);  // normalise the value that is stored
       });
     }
     Sum mean = 0;
-    if constexpr (centre == Centre::mean) {
+    if constexpr (centre == Centering::mean) {
       for_constants<Part::groups>([&](auto g) {
         Part::numbers(held.group[g], values);
         for (auto const value : values) sums[0] += value;
@@ -137,10 +139,10 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? sizeo
 /// Writes the sums of columns over a block's chunk of rows. Adds the teams of a warp in a fixed tree, then the warps in
 /// order. Sums of chunk c for target t go to row t * chunks + c of `partial`, or to the targets if it is null.
 template <class T, std::size_t groups, std::size_t targets, class Sum>
-__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][most_neighbours<T>][targets], Index chunk,
-                                  Index chunks, Sum* partial, ColumnTarget<Sum> first,
+__device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][elements_per_access<T>][targets],
+                                  Index chunk, Index chunks, Sum* partial, ColumnTarget<Sum> first,
                                   ColumnTarget<Sum> second) noexcept {
-  constexpr int size = most_neighbours<T>,
+  constexpr int size = elements_per_access<T>,
                 of_warp = static_cast<int>(warp) * size;  // columns of a warp's group at most
   __shared__ Sum shared[targets][warps_per_block][static_cast<std::size_t>(of_warp)];
   auto const columns = teams.lanes * size;
@@ -172,8 +174,8 @@ __device__ void put_sums_of_teams(RowTeams const& teams, Sum (&sums)[groups][mos
 
 /// Computes dx and dresidual, and the parameters' gradients over each block's chunk of rows. A team processes one row,
 /// which it reads once and keeps in registers.
-template <class T, Centre centre, bool wide>
-LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? 2 : 1)
+template <class T, Centering centre, bool wide>
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::max_threads, wide ? 2 : 1)
     differentiate_rows(RowTeams teams, NormGradients<T> in, Index chunk_rows, Accumulate<T>* partial,
                        ColumnTarget<Accumulate<T>> dweight, ColumnTarget<Accumulate<T>> dbias) {
   using Sum = Accumulate<T>;
@@ -188,16 +190,16 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? 2 : 1
     bool const active = row < end;
     Part const part(teams, active);
     auto const at = row * width;
-    typename Part::Held dy, joined;
+    typename Part::Held dy, norm_input;
     typename Part::Numbers gradients, inputs, others;
     part.load(in.dy + at, dy);
-    part.load(in.joined + at, joined);
+    part.load(in.norm_input + at, norm_input);
     auto const mean = active ? in.mean(row) : Sum{0}, reciprocal = active ? in.reciprocal(row) : Sum{0};
     DroppedRow<T> const dropout(in.dropout, min(row, in.rows - 1), width);
     auto const kept = in.dresidual ? part.kept(dropout) : 0u;
     auto const unpack = [&](auto g) {  // dy, the weight, and the normalised values
       Part::numbers(dy.group[g], gradients);
-      Part::numbers(joined.group[g], inputs);
+      Part::numbers(norm_input.group[g], inputs);
       part.factors(g, in.weight, others);
       for (auto& input : inputs) input = (input - mean) * reciprocal;
     };
@@ -207,21 +209,21 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? 2 : 1
       unpack(g);
       for (int j = 0; j < Part::size; ++j) {
         of_columns[g][j][0] += gradients[j] * inputs[j];
-        if constexpr (centre == Centre::mean) of_columns[g][j][1] += gradients[j];
+        if constexpr (centre == Centering::mean) of_columns[g][j][1] += gradients[j];
         gradients[j] *= others[j];
         sums[0] += gradients[j];
         sums[1] += gradients[j] * inputs[j];
       }
     });
     sum_over_team(teams.lanes, sums);
-    auto const gradient = centre == Centre::mean ? sums[0] / count : Sum{0}, projection = sums[1] / count;
+    auto const gradient = centre == Centering::mean ? sums[0] / count : Sum{0}, projection = sums[1] / count;
     for_constants<Part::groups>([&](auto g) {
       if (!part.has(g)) return;
       unpack(g);
       for (int j = 0; j < Part::size; ++j)
         gradients[j] = reciprocal * (gradients[j] * others[j] - gradient - inputs[j] * projection);
-      if (in.beside) {
-        part.load_numbers(g, in.beside + at, others);
+      if (in.other_gradient) {
+        part.load_numbers(g, in.other_gradient + at, others);
         for (int j = 0; j < Part::size; ++j) gradients[j] += others[j];
       }
       if (in.dx) part.put(g, gradients, in.dx + at, in.dx_write);
@@ -235,127 +237,127 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(RowTeams::most_threads, wide ? 2 : 1
 
 /// Computes dx and dresidual of rows that are too long for registers. One warp processes one row, a lane some adjacent
 /// elements at a time.
-template <class T, Centre centre>
+template <class T, Centering centre>
 LOCKSTEP_CUDA_KERNEL void differentiate_long_rows(NormGradients<T> in) {
   using Sum = Accumulate<T>;
-  using Here = NeighboursOf<T>;
-  constexpr Index step = Index{warp} * Here::size;
+  using Access = WidestAccess<T>;
+  constexpr Index step = Index{warp} * Access::size;
   auto const width = in.width;
   auto const count = static_cast<Sum>(width);
-  NumbersOf<T> gradients, inputs, others;
+  AccessNumbers<T> gradients, inputs, others;
   for (auto row = grid_warp(); row < in.rows; row += grid_warps()) {
     auto const at = row * width;
     DroppedRow<T> of_row(in.dropout, row, width);
     auto const mean = in.mean(row), reciprocal = in.reciprocal(row);
-    auto const load = [&](Here const& here) {  // dy, the weight, and the normalised values
-      here.load_as(in.dy + at, gradients);
-      here.load(in.weight, others);
-      here.load_as(in.joined + at, inputs);
+    auto const load = [&](Access const& access) {  // dy, the weight, and the normalised values
+      access.load_as(in.dy + at, gradients);
+      access.load(in.weight, others);
+      access.load_as(in.norm_input + at, inputs);
       for (auto& input : inputs) input = (input - mean) * reciprocal;
     };
     Sum gradient = 0, projection = 0;
-    for (auto first = lane() * Here::size; first < width; first += step) {
-      load(Here(first, width));
-      for (int j = 0; j < Here::size; ++j) {
+    for (auto first = lane() * Access::size; first < width; first += step) {
+      load(Access(first, width));
+      for (int j = 0; j < Access::size; ++j) {
         gradients[j] *= others[j];
         gradient += gradients[j];
         projection += gradients[j] * inputs[j];
       }
     }
-    gradient = centre == Centre::mean ? warp_sum(gradient) / count : Sum{0};
+    gradient = centre == Centering::mean ? warp_sum(gradient) / count : Sum{0};
     projection = warp_sum(projection) / count;
-    for (auto first = lane() * Here::size; first < width; first += step) {
-      Here const here(first, width);
-      load(here);
-      for (int j = 0; j < here.size; ++j)
+    for (auto first = lane() * Access::size; first < width; first += step) {
+      Access const access(first, width);
+      load(access);
+      for (int j = 0; j < access.size; ++j)
         gradients[j] = reciprocal * (gradients[j] * others[j] - gradient - inputs[j] * projection);
-      if (in.beside) {
-        here.load_as(in.beside + at, others);
-        for (int j = 0; j < here.size; ++j) gradients[j] += others[j];
+      if (in.other_gradient) {
+        access.load_as(in.other_gradient + at, others);
+        for (int j = 0; j < access.size; ++j) gradients[j] += others[j];
       }
-      if (in.dx) here.put(gradients, in.dx + at, in.dx_write);
+      if (in.dx) access.put(gradients, in.dx + at, in.dx_write);
       if (!in.dresidual) continue;
-      for (int j = 0; j < here.size; ++j) gradients[j] = product(gradients[j], of_row.factor(first + j));
-      here.put(gradients, in.dresidual + at, in.dresidual_write);
+      for (int j = 0; j < access.size; ++j) gradients[j] = rounded_product(gradients[j], of_row.factor(first + j));
+      access.put(gradients, in.dresidual + at, in.dresidual_write);
     }
   }
 }
 
 /// Normalises rows that are too long for registers. One warp processes one row, a lane some adjacent elements at a
 /// time. A lane processes the same columns in each pass, so it reads only its own writes.
-template <class T, Centre centre>
+template <class T, Centering centre>
 LOCKSTEP_CUDA_KERNEL void normalize_long_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
                                               Accumulate<T> const* weight, Accumulate<T> const* bias,
-                                              Accumulate<T> epsilon, T* joined, RowStatistics<Accumulate<T>> statistics,
-                                              T* y) {
+                                              Accumulate<T> epsilon, T* norm_input,
+                                              RowStatistics<Accumulate<T>> statistics, T* y) {
   using Sum = Accumulate<T>;
-  using Here = NeighboursOf<T>;
-  constexpr Index step = Index{warp} * Here::size;
+  using Access = WidestAccess<T>;
+  constexpr Index step = Index{warp} * Access::size;
   auto const count = static_cast<Sum>(width);
-  NumbersOf<T> values, others;
+  AccessNumbers<T> values, others;
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
     auto const at = row * width;
     T const* from = x + at;
     Sum sum = 0;
     if (residual.value.data) {
-      auto* const to = (joined ? joined : y) + at;
+      auto* const to = (norm_input ? norm_input : y) + at;
       DroppedRow<T> dropout(residual.dropout, row, width);
-      for (auto first = lane() * Here::size; first < width; first += step) {
-        Here const here(first, width);
-        here.load_as(from, values);
-        here.load_as(residual.value.data + at, others);
-        for (int j = 0; j < here.size; ++j) {
-          auto const rounded = static_cast<T>(values[j] + product(others[j], dropout.factor(first + j)));
+      for (auto first = lane() * Access::size; first < width; first += step) {
+        Access const access(first, width);
+        access.load_as(from, values);
+        access.load_as(residual.value.data + at, others);
+        for (int j = 0; j < access.size; ++j) {
+          auto const rounded = static_cast<T>(values[j] + rounded_product(others[j], dropout.factor(first + j)));
           values[j] = static_cast<Sum>(rounded);  // normalise the value that is stored
           sum += values[j];
         }
-        here.put(values, to);
+        access.put(values, to);
       }
       from = to;
-    } else if (centre == Centre::mean) {
-      for (auto first = lane() * Here::size; first < width; first += step) {
-        Here(first, width).load_as(from, values);
+    } else if (centre == Centering::mean) {
+      for (auto first = lane() * Access::size; first < width; first += step) {
+        Access(first, width).load_as(from, values);
         for (auto const value : values) sum += value;
       }
     }
-    Sum const mean = centre == Centre::mean ? warp_sum(sum) / count : Sum{0};
+    Sum const mean = centre == Centering::mean ? warp_sum(sum) / count : Sum{0};
     Sum squares = 0;
-    for (auto first = lane() * Here::size; first < width; first += step) {
-      Here const here(first, width);
-      here.load_as(from, values);
-      for (int j = 0; j < here.size; ++j)
-        if (here.has(j)) squares += (values[j] - mean) * (values[j] - mean);
+    for (auto first = lane() * Access::size; first < width; first += step) {
+      Access const access(first, width);
+      access.load_as(from, values);
+      for (int j = 0; j < access.size; ++j)
+        if (access.has(j)) squares += (values[j] - mean) * (values[j] - mean);
     }
     Sum const reciprocal = 1 / std::sqrt(warp_sum(squares) / count + epsilon);
     if (lane() == 0) {
       if (statistics.mean) statistics.mean[row * statistics.stride] = mean;
       if (statistics.reciprocal) statistics.reciprocal[row * statistics.stride] = reciprocal;
     }
-    for (auto first = lane() * Here::size; first < width; first += step) {
-      Here const here(first, width);
-      here.load_as(from, values);
-      here.load(weight, others);
-      for (int j = 0; j < here.size; ++j) values[j] = others[j] * ((values[j] - mean) * reciprocal);
+    for (auto first = lane() * Access::size; first < width; first += step) {
+      Access const access(first, width);
+      access.load_as(from, values);
+      access.load(weight, others);
+      for (int j = 0; j < access.size; ++j) values[j] = others[j] * ((values[j] - mean) * reciprocal);
       if (bias) {
-        here.load(bias, others);
-        for (int j = 0; j < here.size; ++j) values[j] += others[j];
+        access.load(bias, others);
+        for (int j = 0; j < access.size; ++j) values[j] += others[j];
       }
-      here.put(values, y + at);
+      access.put(values, y + at);
     }
   }
 }
 
 /// Term of the parameters' sums over rows.
-template <class T, Centre centre>
-struct OfNormalized {
+template <class T, Centering centre>
+struct NormParameterTerm {
   NormGradients<T> in;
 
   __device__ void operator()(Index row, Index column, Accumulate<T> (&sums)[norm_parameters<centre>]) const {
     using Sum = Accumulate<T>;
     auto const at = row * in.width + column;
     auto const d = static_cast<Sum>(in.dy[at]);
-    sums[0] += d * ((static_cast<Sum>(in.joined[at]) - in.mean(row)) * in.reciprocal(row));
-    if constexpr (centre == Centre::mean) sums[1] += d;
+    sums[0] += d * ((static_cast<Sum>(in.norm_input[at]) - in.mean(row)) * in.reciprocal(row));
+    if constexpr (centre == Centering::mean) sums[1] += d;
   }
 };
 
@@ -376,26 +378,26 @@ struct OfNormalized {
 }
 
 /// Normalises rows: see LayerNorm::forward and RMSNorm::forward. A null bias is zero.
-template <Centre centre, class T>
+template <Centering centre, class T>
 void normalize(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, T const* x,
                Residual<T, CudaSpace> residual, Accumulate<T> const* weight, Accumulate<T> const* bias,
-               Accumulate<T> epsilon, T* joined, RowStatistics<Accumulate<T>> statistics, T* y) {
+               Accumulate<T> epsilon, T* norm_input, RowStatistics<Accumulate<T>> statistics, T* y) {
   if (!RowTeams::fit<T, normalized_groups<T>>(width))
     return launch(name, stream, rows * warp, normalize_long_rows<T, centre>, rows, width, x, residual, weight, bias,
-                  epsilon, joined, statistics, y);
+                  epsilon, norm_input, statistics, y);
   auto const teams = RowTeams::of<T, normalized_groups<T>>(
-      width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(joined) && is_aligned(y),
+      width, is_aligned(x) && is_aligned(residual.value.data) && is_aligned(norm_input) && is_aligned(y),
       is_aligned(weight) && is_aligned(bias));
   auto const blocks = std::min<Index>((rows + teams.rows_per_block() - 1) / teams.rows_per_block(), Index{1} << 20);
   launch_grid(name, stream, static_cast<unsigned>(blocks), teams.block(),
               teams.wide ? normalize_rows<T, centre, true> : normalize_rows<T, centre, false>, teams, rows, x, residual,
-              weight, bias, epsilon, joined, statistics, y);
+              weight, bias, epsilon, norm_input, statistics, y);
 }
 
 /// Computes all gradients of a norm. If a team's registers hold a row, one kernel computes the gradients of the rows
 /// and the parameters' sums over chunks of rows, and each row is read once.
 /// @shape partial [norm_parameters<centre> * row_partials(rows, width)], overwritten
-template <Centre centre, class T>
+template <Centering centre, class T>
 void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<T> const& in,
                         Accumulate<T>* partial, ColumnTarget<Accumulate<T>> dweight,
                         ColumnTarget<Accumulate<T>> dbias = {}) {
@@ -403,14 +405,15 @@ void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, Norm
   constexpr auto parameters = norm_parameters<centre>;
   if (!RowTeams::fit<T, differentiated_groups<T>>(in.width)) {
     // Parameters first: dx may overwrite dy.
-    sum_columns<Sum, parameters>(name, stream, in.rows, in.width, OfNormalized<T, centre>{in}, partial, dweight, dbias);
+    sum_columns<Sum, parameters>(name, stream, in.rows, in.width, NormParameterTerm<T, centre>{in}, partial, dweight,
+                                 dbias);
     return launch(name, stream, in.rows * warp, differentiate_long_rows<T, centre>, in);
   }
-  auto const teams =
-      RowTeams::of<T, differentiated_groups<T>>(in.width,
-                                                is_aligned(in.dy) && is_aligned(in.joined) && is_aligned(in.beside) &&
-                                                    is_aligned(in.dx) && is_aligned(in.dresidual),
-                                                is_aligned(in.weight));
+  auto const teams = RowTeams::of<T, differentiated_groups<T>>(in.width,
+                                                               is_aligned(in.dy) && is_aligned(in.norm_input) &&
+                                                                   is_aligned(in.other_gradient) && is_aligned(in.dx) &&
+                                                                   is_aligned(in.dresidual),
+                                                               is_aligned(in.weight));
   auto const chunks = row_chunks(in.rows);
   launch_grid(name, stream, static_cast<unsigned>(chunks), teams.block(),
               teams.wide ? differentiate_rows<T, centre, true> : differentiate_rows<T, centre, false>, teams, in,

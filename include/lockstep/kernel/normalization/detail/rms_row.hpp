@@ -39,7 +39,7 @@ template <std::size_t bytes, class T>
       store(dweight + c + p, sum);
     }
   }
-  T projection = folded<T, Fold::sum>(projections);
+  T projection = reduced<T, Reduction::sum>(projections);
   for (; c < width; ++c) {
     T const dn = dy[c] * (x[c] * reciprocal);
     projection += dn * weight[c];
@@ -48,16 +48,16 @@ template <std::size_t bytes, class T>
   return projection / static_cast<T>(width);
 }
 
-/// Computes `to = reciprocal * (dy * weight - n * projection) + beside` for `count` elements of a row. `beside` is a
-/// further gradient of x, or null.
+/// Computes `to = reciprocal * (dy * weight - n * projection) + other_gradient` for `count` elements of a row.
+/// `other_gradient` is a further gradient of x, or null.
 template <class T>
 [[gnu::always_inline]] inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T reciprocal,
-                                                         T projection, T const* beside, T* __restrict to,
+                                                         T projection, T const* other_gradient, T* __restrict to,
                                                          Index count) noexcept {
   T const slope = reciprocal * projection;
   for (Index c = 0; c < count; ++c) to[c] = reciprocal * (dy[c] * weight[c] - x[c] * slope);
-  if (beside)
-    for (Index c = 0; c < count; ++c) to[c] += beside[c];
+  if (other_gradient)
+    for (Index c = 0; c < count; ++c) to[c] += other_gradient[c];
 }
 
 /// Computes to = x, or adds x to it.

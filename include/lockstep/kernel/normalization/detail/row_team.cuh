@@ -19,19 +19,19 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 /// in double.
 template <class T>
 [[nodiscard]] constexpr int held_groups(int elements) noexcept {
-  return (sizeof(T) == sizeof(double) ? elements / 4 : elements) / most_neighbours<T>;
+  return (sizeof(T) == sizeof(double) ? elements / 4 : elements) / elements_per_access<T>;
 }
 
 /// Returns whether accesses of 16 bytes are possible at this address. True for null, which is not accessed.
 [[nodiscard]] inline bool is_aligned(void const* at) noexcept {
-  return reinterpret_cast<std::uintptr_t>(at) % widest_access == 0;
+  return reinterpret_cast<std::uintptr_t>(at) % widest_access_bytes == 0;
 }
 
 /// Division of a matrix's rows among threads. `lanes` threads form a team and process one row: a part of a warp, a
 /// warp, or a block of several warps. The size depends only on the width and the element type, so a row's sums do not
 /// depend on the number of rows.
 struct RowTeams {
-  static constexpr unsigned most_threads = 256;  ///< of a block
+  static constexpr unsigned max_threads = 256;  ///< of a block
 
   int width;
   int lanes;          ///< a power of two
@@ -41,13 +41,13 @@ struct RowTeams {
   /// Returns whether a team's registers hold a row, if each thread has up to `groups` groups.
   template <class T, int groups>
   [[nodiscard]] static constexpr bool fit(Index width) noexcept {
-    return width <= Index{most_threads} * groups * most_neighbours<T>;
+    return width <= Index{max_threads} * groups * elements_per_access<T>;
   }
   /// Teams for rows that fit.
   template <class T, int groups>
   [[nodiscard]] static RowTeams of(Index width, bool aligned, bool factors_aligned) noexcept {
-    constexpr int held = groups * most_neighbours<T>;
-    auto const whole = width % most_neighbours<T> == 0;
+    constexpr int held = groups * elements_per_access<T>;
+    auto const whole = width % elements_per_access<T> == 0;
     auto const lanes = std::bit_ceil(static_cast<unsigned>((width + held - 1) / held));
     return {static_cast<int>(width), static_cast<int>(std::max(lanes, 4u)), whole && aligned, whole && factors_aligned};
   }
@@ -69,7 +69,7 @@ __device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
   for (int distance = min(lanes, static_cast<int>(warp)) / 2; distance > 0; distance /= 2)
     for (auto& value : values) value += __shfl_xor_sync(~0u, value, static_cast<unsigned>(distance));
   if (lanes <= static_cast<int>(warp)) return;
-  __shared__ Sum shared[count][RowTeams::most_threads / warp];
+  __shared__ Sum shared[count][RowTeams::max_threads / warp];
   __syncthreads();  // wait until the last call's values were read
   if (lane() == 0)
     for (std::size_t k = 0; k < count; ++k) shared[k][threadIdx.x / warp] = values[k];
@@ -82,12 +82,12 @@ __device__ void sum_over_team(int lanes, Sum (&values)[count]) noexcept {
 
 /// One thread's part of a row: groups of adjacent elements, `lanes` groups apart. An inactive thread has no elements.
 /// Matrices are accessed 16 bytes at a time if they are `wide`, otherwise element by element, with equal results.
-template <class T, int most_groups, bool wide>
+template <class T, int max_groups, bool wide>
 class RowPart {
  public:
-  static constexpr int groups = most_groups, size = most_neighbours<T>;
+  static constexpr int groups = max_groups, size = elements_per_access<T>;
   using Number = Accumulate<T>;
-  using Numbers = NumbersOf<T>;
+  using Numbers = AccessNumbers<T>;
   /// Stored elements, in registers.
   struct Held {
     uint4 group[static_cast<std::size_t>(RowPart::groups)];
@@ -115,7 +115,8 @@ class RowPart {
   }
   /// Multiplies a group's numbers by the dropout factors.
   __device__ static void drop(int group, unsigned kept, Number scale, Numbers& x) noexcept {
-    for (int j = 0; j < size; ++j) x[j] = product(x[j], (kept >> (group * size + j) & 1) != 0 ? scale : Number{0});
+    for (int j = 0; j < size; ++j)
+      x[j] = rounded_product(x[j], (kept >> (group * size + j) & 1) != 0 ? scale : Number{0});
   }
 
   /// Loads all groups at once. Absent elements are zero.
@@ -144,7 +145,7 @@ class RowPart {
     T elements[static_cast<std::size_t>(size)];
     if (write == Write::add) load_elements(group, to, elements);
     for (int j = 0; j < size; ++j)
-      elements[j] = static_cast<T>(write == Write::add ? sum_apart(static_cast<Number>(elements[j]), x[j]) : x[j]);
+      elements[j] = static_cast<T>(write == Write::add ? rounded_sum(static_cast<Number>(elements[j]), x[j]) : x[j]);
     store(group, elements, row);
   }
   /// Returns the held group as numbers.
@@ -165,7 +166,7 @@ class RowPart {
   }
   /// Loads a group of a vector of parameters. Absent elements are zero.
   __device__ void factors(int group, Number const* vector, Numbers& x) const noexcept {
-    constexpr int step = most_neighbours<Number>;
+    constexpr int step = elements_per_access<Number>;
     if (factors_wide_ && has(group)) {
       for (int j = 0; j < size; j += step) {
         uint4 const piece = *reinterpret_cast<uint4 const*>(vector + first(group) + j);

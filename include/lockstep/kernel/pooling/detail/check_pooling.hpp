@@ -13,7 +13,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 /// Checks the shape of a pooling. A batch without rows may have no positions.
 /// @throws ShapeError unless the window fits, and x and y have as many elements as the shape requires
 inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
-  bool fits = s.rows == 0 || s.output_places() > 0;
+  bool fits = s.rows == 0 || s.output_positions() > 0;
   for (std::size_t axis = 0; axis < 3; ++axis)
     fits = fits && 2 * s.padding[axis] <= s.kernel[axis] && (s.rows == 0 || s.extent[axis] > 0);
   expect<ShapeError>(fits, [&] {
@@ -22,7 +22,7 @@ inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
            "; the output must not be empty, the window must fit into the padded input, and padding must be at most "
            "half the window";
   });
-  auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_places() * s.inputs;
+  auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_positions() * s.inputs;
   expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {
     return "pooling: x and y have " + std::to_string(x) + " and " + std::to_string(y) + " elements; the shape needs " +
            std::to_string(wanted_x) + " and " + std::to_string(wanted_y);

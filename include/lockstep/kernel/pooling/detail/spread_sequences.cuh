@@ -17,33 +17,33 @@ inline namespace LOCKSTEP_CUDA_ABI {
 template <class T, class Divisor>
 LOCKSTEP_CUDA_KERNEL void spread(SequenceLayout<CudaSpace> layout, Index width, int lanes, int together,
                                  Divisor divisor, T const* dy, T* dx, Write write) {
-  using Here = NeighboursOf<T>;
+  using Access = WidestAccess<T>;
   using Sum = Accumulate<T>;
   auto const at_once = static_cast<int>(warp) / lanes, own = static_cast<int>(lane()) / lanes;
-  auto const first = static_cast<int>(lane()) % lanes * Here::size;
+  auto const first = static_cast<int>(lane()) % lanes * Access::size;
   for (auto begin = grid_warp() * together; begin < layout.slots; begin += grid_warps() * together) {
     auto const count = static_cast<int>(min(Index{together}, layout.slots - begin));
     auto const slot_of_this_lane = min(begin + lane(), layout.slots - 1), row = layout.row_of(slot_of_this_lane);
     auto const divisor_of_this_lane = divisor(row, slot_of_this_lane);
-    for (Index tile = 0; tile < width; tile += Index{warp} * Here::size) {
-      Here const here(tile + first, width);
-      NumbersOf<T> values = {};
+    for (Index tile = 0; tile < width; tile += Index{warp} * Access::size) {
+      Access const access(tile + first, width);
+      AccessNumbers<T> values = {};
       Index row_of_values = -1;
       for (int k = own; k - own < count; k += at_once) {
         auto const source = min(k, count - 1);
         auto const from = __shfl_sync(~0u, row, source), parts = __shfl_sync(~0u, divisor_of_this_lane, source);
-        if (k >= count || here.first() >= width) continue;
+        if (k >= count || access.first() >= width) continue;
         auto* const to = dx + (begin + k) * width;
         if (parts == 0) {
-          if (write == Write::overwrite) here.put(NumbersOf<T>{}, to);
+          if (write == Write::overwrite) access.put(AccessNumbers<T>{}, to);
           continue;
         }
         if (from != row_of_values) {
-          here.load_as(dy + from * width, values);
+          access.load_as(dy + from * width, values);
           for (auto& value : values) value /= static_cast<Sum>(parts);
           row_of_values = from;
         }
-        here.put(values, to, write);
+        access.put(values, to, write);
       }
     }
   }
@@ -58,7 +58,7 @@ template <class T, class Divisor>
 void spread_sequences(char const* name, memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Index width,
                       Divisor const& divisor, T const* dy, T* dx, Write write) {
   constexpr Index busy = 8192;  // warps that a large device runs at once
-  auto const groups = std::clamp<Index>((width + most_neighbours<T> - 1) / most_neighbours<T>, 1, warp);
+  auto const groups = std::clamp<Index>((width + elements_per_access<T> - 1) / elements_per_access<T>, 1, warp);
   auto const lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(groups)));
   auto const share =
       static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp<Index>(layout.slots / busy, 1, warp))));

@@ -28,8 +28,8 @@ class BinaryOperation {
   void backward(Context& context) const {
     Staging back(context);
     auto const dz = back.read(z_.gradient()).reshape(flat());
-    if (auto const dx = back.gradient(x_)) backward_of<typename Rule::TowardsX>(context, back, dz, y_, dx);
-    if (auto const dy = back.gradient(y_)) backward_of<typename Rule::TowardsY>(context, back, dz, x_, dy);
+    if (auto const dx = back.gradient(x_)) backward_of<typename Rule::GradientX>(context, back, dz, y_, dx);
+    if (auto const dy = back.gradient(y_)) backward_of<typename Rule::GradientY>(context, back, dz, x_, dy);
   }
   [[nodiscard]] Variable output() const noexcept { return z_; }
 

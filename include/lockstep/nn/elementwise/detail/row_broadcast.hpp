@@ -34,9 +34,9 @@ class RowBroadcast {
     if (auto const dx = back.gradient(x_.tokens)) backward_of_x(context, back, dz, dx);
     if (auto const drow = back.gradient(row_)) {
       TensorView<Operand const, 2, Space> x{};
-      if constexpr (Rule::TowardsY::reads_second) x = back.read(context.saved_value(x_.tokens));
-      Kernel::template backward<typename Rule::TowardsY, Operand>(context.stream(), x_.layout, dz, x,
-                                                                  {drow.data, row_.value.extent}, drow.write);
+      if constexpr (Rule::GradientY::reads_second) x = back.read(context.saved_value(x_.tokens));
+      Kernel::template backward<typename Rule::GradientY, Operand>(context.stream(), x_.layout, dz, x,
+                                                                   {drow.data, row_.value.extent}, drow.write);
     }
   }
   [[nodiscard]] Sequence output() const noexcept { return x_.with(z_); }
@@ -57,7 +57,7 @@ class RowBroadcast {
   }
   void backward_of_x(Context& context, Staging<Context>& back, TensorView<Operand const, 2, Space> dz,
                      GradientTarget<Operand> const& dx) const {
-    using Gradient = typename Rule::TowardsX;
+    using Gradient = typename Rule::GradientX;
     if constexpr (Gradient::reads_second) {
       Kernel::template run<Gradient, Operand>(context.stream(), x_.layout, dz, back.read(context.saved_value(row_)),
                                               {dx.data, z_.value.extent}, dx.write);

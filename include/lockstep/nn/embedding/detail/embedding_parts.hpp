@@ -61,7 +61,7 @@ class EmbeddingParts {
   };
 
   Inputs inputs{};
-  Source sources[Inputs::most_parts];
+  Source sources[Inputs::max_parts];
 
   /// @param own table of the columns that name none
   /// @param named a parameter of the layer, for messages
@@ -97,7 +97,7 @@ class EmbeddingParts {
 
   template <kernel::Arrangement arrangement, class... Segment>
   void take(Segments<arrangement, Segment...> const& segments) {
-    static_assert(sizeof...(Segment) >= 1 && sizeof...(Segment) <= kernel::Assembly<Space>::most_segments,
+    static_assert(sizeof...(Segment) >= 1 && sizeof...(Segment) <= kernel::Assembly<Space>::max_segments,
                   "Lockstep: FusedEmbedding assembles sequences from 1 to 8 segments");
     inputs.assembly.arrangement = arrangement;
     std::apply([&](auto const&... segment) { (take_segment(segment), ...); }, segments.all);
@@ -164,8 +164,8 @@ class EmbeddingParts {
   void take(SequenceLayout<Space> const& layout, typename Inputs::Part part, Source const& source) {
     auto const segment = inputs.assembly.count;
     auto& known = inputs.assembly.segments[segment];
-    expect<ShapeError>(parts_ < Inputs::most_parts, [&] {
-      return named_->layer("FusedEmbedding") + ": more than " + std::to_string(Inputs::most_parts) +
+    expect<ShapeError>(parts_ < Inputs::max_parts, [&] {
+      return named_->layer("FusedEmbedding") + ": more than " + std::to_string(Inputs::max_parts) +
              " parts in all segments together";
     });
     expect<ShapeError>(part.rows.extent[1] == width_, [&] {

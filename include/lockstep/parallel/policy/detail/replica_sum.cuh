@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/core/tree_sum.hpp>
-#include <lockstep/kernel/reduction/sum_into_first.cuh>
+#include <lockstep/kernel/reduction/sum_buffers.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/policy/detail/replica_sum.hpp>
 
@@ -111,8 +111,8 @@ class ReplicaSum<Replica, CudaSpace> {
       gradients_.push_back(readable_copy(begin, from, from.gradient_data(), size));
       losses_.push_back(readable_copy(begin, from, from.device().summed().totals, 2));
     }
-    kernel::sum_into_first<float>(to.stream(), gradients_, size);
-    kernel::sum_into_first<double>(to.stream(), losses_, 2);
+    kernel::sum_buffers<float>(to.stream(), gradients_, size);
+    kernel::sum_buffers<double>(to.stream(), losses_, 2);
   }
   /// Returns another replica's numbers in memory that this replica's GPU can read.
   template <class T>

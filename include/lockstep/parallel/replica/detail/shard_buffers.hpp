@@ -21,9 +21,9 @@ class ShardBuffers {
   /// Makes a shard's buffers current.
   void select(Device<Space> const& device, int shard, float* current) {
     if (shard == shard_ || size_ == 0) return;
-    kernel::Move<Space>::template run<float>(device.stream(), current, of(shard_), size_);
+    kernel::Copy<Space>::template run<float>(device.stream(), current, of(shard_), size_);
     shard_ = shard;
-    kernel::Move<Space>::template run<float>(device.stream(), of(shard), current, size_);
+    kernel::Copy<Space>::template run<float>(device.stream(), of(shard), current, size_);
   }
   /// Sets the buffers of all shards.
   void set(Device<Space> const& device, std::span<float const> buffers) {

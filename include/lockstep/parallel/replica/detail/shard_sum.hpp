@@ -48,7 +48,7 @@ class ShardSum {
     copy_rows(tables_, saved.tables);
     saved.written.assign(written.begin(), written.end());
     copy(stream, gradients, saved.gradients.data());
-    kernel::Move<Space>::template run<double>(stream, totals, saved.totals.data(), 2);
+    kernel::Copy<Space>::template run<double>(stream, totals, saved.totals.data(), 2);
   }
   /// Restores a shard's gradients.   @returns flags of the parameters that have some
   [[nodiscard]] std::span<std::uint8_t const> restore(Stream stream, int shard, float* gradients,
@@ -56,7 +56,7 @@ class ShardSum {
     auto const& saved = saved_[static_cast<std::size_t>(shard)];
     copy_rows(saved.tables, tables_);
     copy(stream, saved.gradients.data(), gradients);
-    kernel::Move<Space>::template run<double>(stream, saved.totals.data(), totals, 2);
+    kernel::Copy<Space>::template run<double>(stream, saved.totals.data(), totals, 2);
     return saved.written;
   }
 
@@ -114,7 +114,7 @@ class ShardSum {
   }
   void copy(Stream stream, float const* from, float* to) const {
     kernel::for_written(tables_, 0, size_, [&](Index begin, Index end) {
-      kernel::Move<Space>::template run<float>(stream, from + begin, to + begin, end - begin);
+      kernel::Copy<Space>::template run<float>(stream, from + begin, to + begin, end - begin);
     });
   }
   template <class T, class Of>
@@ -124,7 +124,7 @@ class ShardSum {
     for (auto* term : terms_)
       kernel::BinaryOperation<Space>::template forward<kernel::Plus, T>(stream, {of(*term) + begin, count},
                                                                         {own, count}, {own, count});
-    if (destination_) kernel::Move<Space>::template run<T>(stream, own, of(*destination_) + begin, end - begin);
+    if (destination_) kernel::Copy<Space>::template run<T>(stream, own, of(*destination_) + begin, end - begin);
   }
 
   static void copy_rows(std::vector<kernel::TouchedRows> const& from, std::vector<kernel::TouchedRows> const& to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/pooling/space_pooling.cuh>
+#include <lockstep/kernel/pooling/spatial_pooling.cuh>
 
 #include <doctest/doctest.h>
 
@@ -30,9 +30,9 @@ std::vector<ConvolutionShape> shapes() {
 }  // namespace
 
 TEST_CASE_TEMPLATE("spatial pooling on CUDA has the host's bits", T, float, double) {
-  if (!lockstep_test::has_gpu("kernel::SpacePooling<CudaSpace>")) return;
-  using Host = kernel::SpacePooling<HostSpace>;
-  using Cuda = kernel::SpacePooling<CudaSpace>;
+  if (!lockstep_test::has_gpu("kernel::SpatialPooling<CudaSpace>")) return;
+  using Host = kernel::SpatialPooling<HostSpace>;
+  using Cuda = kernel::SpatialPooling<CudaSpace>;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
   memory::CudaStream const stream;
@@ -40,22 +40,21 @@ TEST_CASE_TEMPLATE("spatial pooling on CUDA has the host's bits", T, float, doub
     for (auto write : {Write::overwrite, Write::add}) {
       CAPTURE(s.rows);
       CAPTURE(s.inputs);
-      auto const in = s.rows * s.input_size(), out = s.rows * s.output_places() * s.inputs;
+      auto const in = s.rows * s.input_size(), out = s.rows * s.output_positions() * s.inputs;
       auto x = values<T>(in, 1);
       if (in > 40) x[37] = std::numeric_limits<T>::quiet_NaN();  // wins in every window
       auto const dy = values<T>(out, 2);
       auto dx = values<T>(in, 3), average_dx = dx;
       std::vector<T> y(static_cast<std::size_t>(out)), average(y);
-      std::vector<std::int32_t> winner(y.size());
+      std::vector<std::int32_t> argmax(y.size());
       OnDevice<T> const device_x(x), device_dy(dy), device_dx(dx), device_average_dx(dx), device_y(y),
           device_average(y);
-      OnDevice<std::int32_t> const device_winner(winner);
-      Host::largest<T>(host, s, view(x, in), view(y, out), view(winner, out));
-      Host::largest_backward<T>(host, s, view(dy, out), view(winner, out), view(dx, in), write);
-      Cuda::largest<T>(stream.view(), s, device_x.view(in), device_y.view(out), device_winner.view(out));
-      Cuda::largest_backward<T>(stream.view(), s, device_dy.view(out), device_winner.view(out), device_dx.view(in),
-                                write);
-      CHECK(device_winner.values() == winner);
+      OnDevice<std::int32_t> const device_argmax(argmax);
+      Host::max<T>(host, s, view(x, in), view(y, out), view(argmax, out));
+      Host::max_backward<T>(host, s, view(dy, out), view(argmax, out), view(dx, in), write);
+      Cuda::max<T>(stream.view(), s, device_x.view(in), device_y.view(out), device_argmax.view(out));
+      Cuda::max_backward<T>(stream.view(), s, device_dy.view(out), device_argmax.view(out), device_dx.view(in), write);
+      CHECK(device_argmax.values() == argmax);
       CHECK(device_dx.values() == dx);
       auto const got = device_y.values();
       for (std::size_t i = 0; i < y.size(); ++i) CHECK((got[i] == y[i] || (got[i] != got[i] && y[i] != y[i])));
@@ -71,10 +70,10 @@ TEST_CASE_TEMPLATE("spatial pooling on CUDA has the host's bits", T, float, doub
 }
 
 TEST_CASE("a window that does not fit is refused on CUDA, too") {
-  if (!lockstep_test::has_gpu("kernel::SpacePooling<CudaSpace>")) return;
+  if (!lockstep_test::has_gpu("kernel::SpatialPooling<CudaSpace>")) return;
   memory::CudaStream const stream;
   ConvolutionShape const shape{.rows = 1, .inputs = 1, .extent = {1, 1, 2}, .kernel = {1, 1, 3}};
   CHECK_THROWS_WITH_AS(
-      kernel::SpacePooling<CudaSpace>::average<float>(stream.view(), shape, {nullptr, {2}}, {nullptr, {0}}),
+      kernel::SpatialPooling<CudaSpace>::average<float>(stream.view(), shape, {nullptr, {2}}, {nullptr, {0}}),
       doctest::Contains("the window [1, 1, 3]"), ShapeError);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/pooling/space_pooling.hpp>
+#include <lockstep/kernel/pooling/spatial_pooling.hpp>
 
 #include <doctest/doctest.h>
 
@@ -14,32 +14,32 @@
 using namespace lockstep;
 using kernel::ConvolutionShape;
 using lockstep_test::view;
-using Kernel = kernel::SpacePooling<HostSpace>;
+using Kernel = kernel::SpatialPooling<HostSpace>;
 
 namespace {
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Pooled {
   std::vector<double> y, dx;
-  std::vector<std::int32_t> winner;
+  std::vector<std::int32_t> argmax;
 };
 Pooled largest(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
-  auto const size = static_cast<std::size_t>(s.rows * s.output_places() * s.inputs);
+  auto const size = static_cast<std::size_t>(s.rows * s.output_positions() * s.inputs);
   Pooled p{std::vector<double>(size, not_a_number), std::vector<double>(x.size(), before),
            std::vector<std::int32_t>(size, -1)};
   std::vector<double> dy;
   for (std::size_t i = 0; i < size; ++i) dy.push_back(static_cast<double>(i + 1));
-  Kernel::largest<double>(stream, s, view(x, x.size()), view(p.y, size), view(p.winner, size));
-  Kernel::largest_backward<double>(stream, s, view(std::as_const(dy), size), view(std::as_const(p.winner), size),
-                                   view(p.dx, x.size()), write);
+  Kernel::max<double>(stream, s, view(x, x.size()), view(p.y, size), view(p.argmax, size));
+  Kernel::max_backward<double>(stream, s, view(std::as_const(dy), size), view(std::as_const(p.argmax), size),
+                               view(p.dx, x.size()), write);
   return p;
 }
 Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double before, Write write) {
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
-  auto const size = static_cast<std::size_t>(s.rows * s.output_places() * s.inputs);
+  auto const size = static_cast<std::size_t>(s.rows * s.output_positions() * s.inputs);
   Pooled p{std::vector<double>(size, not_a_number), std::vector<double>(x.size(), before), {}};
   std::vector<double> dy;
   for (std::size_t i = 0; i < size; ++i) dy.push_back(static_cast<double>(i + 1));
@@ -51,13 +51,13 @@ using Numbers = std::vector<double>;
 }  // namespace
 
 TEST_CASE("the maximum of each window: ties go to the first, padding never wins, overlaps add up") {
-  // two channels over five places: 3 1 4 4 2 and -1 -5 -9 -2 -6
+  // two channels over five positions: 3 1 4 4 2 and -1 -5 -9 -2 -6
   Numbers const x{3, -1, 1, -5, 4, -9, 4, -2, 2, -6};
   ConvolutionShape const s{
       .rows = 1, .inputs = 2, .extent = {1, 1, 5}, .kernel = {1, 1, 3}, .stride = {1, 1, 2}, .padding = {0, 0, 1}};
   auto const p = largest(s, x, not_a_number, Write::overwrite);
   CHECK(p.y == Numbers{3, -1, 4, -2, 4, -2});
-  CHECK(p.winner == std::vector<std::int32_t>{0, 0, 2, 3, 3, 3});
+  CHECK(p.argmax == std::vector<std::int32_t>{0, 0, 2, 3, 3, 3});
   CHECK(p.dx == Numbers{1, 2, 0, 0, 3, 0, 5, 4 + 6, 0, 0});
   CHECK(largest(s, x, 10, Write::add).dx == Numbers{11, 12, 10, 10, 13, 10, 15, 20, 10, 10});
 }
@@ -65,22 +65,22 @@ TEST_CASE("the maximum of each window: ties go to the first, padding never wins,
 TEST_CASE("windows in three dimensions, of several samples and channels, follow the definition") {
   ConvolutionShape const s{
       .rows = 2, .inputs = 3, .extent = {3, 4, 5}, .kernel = {2, 3, 2}, .stride = {1, 2, 3}, .padding = {1, 1, 0}};
-  Index const places = 3 * 4 * 5, out_places = 4 * 2 * 2;
-  REQUIRE(s.output_places() == out_places);
-  Numbers x, expected_dx(2 * places * 3), expected_mean_dx = expected_dx;
-  for (int i = 0; i < 2 * places * 3; ++i) x.push_back(i * 37 % 101);
-  for (Index i = places * 3 + 1; i < 2 * places * 3; i += 3)  // the second sample's second channel
+  Index const positions = 3 * 4 * 5, out_positions = 4 * 2 * 2;
+  REQUIRE(s.output_positions() == out_positions);
+  Numbers x, expected_dx(2 * positions * 3), expected_mean_dx = expected_dx;
+  for (int i = 0; i < 2 * positions * 3; ++i) x.push_back(i * 37 % 101);
+  for (Index i = positions * 3 + 1; i < 2 * positions * 3; i += 3)  // the second sample's second channel
     x[static_cast<std::size_t>(i)] = -std::numeric_limits<double>::infinity();
   auto const p = largest(s, x, not_a_number, Write::overwrite), mean = average(s, x, not_a_number, Write::overwrite);
-  for (Index i = 0; i < 2 * out_places * 3; ++i) {
+  for (Index i = 0; i < 2 * out_positions * 3; ++i) {
     CAPTURE(i);
-    Index const row = i / (out_places * 3), place = i / 3 % out_places, channel = i % 3;
-    std::vector<Index> window;  // places of the sample
-    for (Index d = place / 4 - 1; d < place / 4 + 1; ++d)
-      for (Index h = place / 2 % 2 * 2 - 1; h < place / 2 % 2 * 2 + 2; ++h)
-        for (Index w = place % 2 * 3; w < place % 2 * 3 + 2; ++w)
+    Index const row = i / (out_positions * 3), position = i / 3 % out_positions, channel = i % 3;
+    std::vector<Index> window;  // positions of the sample
+    for (Index d = position / 4 - 1; d < position / 4 + 1; ++d)
+      for (Index h = position / 2 % 2 * 2 - 1; h < position / 2 % 2 * 2 + 2; ++h)
+        for (Index w = position % 2 * 3; w < position % 2 * 3 + 2; ++w)
           if (d >= 0 && d < 3 && h >= 0 && h < 4) window.push_back((d * 4 + h) * 5 + w);
-    auto const at = [&](Index from) { return static_cast<std::size_t>((row * places + from) * 3 + channel); };
+    auto const at = [&](Index from) { return static_cast<std::size_t>((row * positions + from) * 3 + channel); };
     Index won = window.front();
     double sum = 0;
     for (auto from : window) {
@@ -89,7 +89,7 @@ TEST_CASE("windows in three dimensions, of several samples and channels, follow 
       expected_mean_dx[at(from)] += static_cast<double>(i + 1) / 12;
     }
     expected_dx[at(won)] += static_cast<double>(i + 1);
-    CHECK(p.winner[static_cast<std::size_t>(i)] == won);
+    CHECK(p.argmax[static_cast<std::size_t>(i)] == won);
     CHECK(p.y[static_cast<std::size_t>(i)] == x[at(won)]);
     CHECK(mean.y[static_cast<std::size_t>(i)] == sum / 12);
   }
@@ -102,13 +102,13 @@ TEST_CASE("NaN is propagated, and a window of only minus infinity has that value
   auto const p =
       largest(s, {not_a_number, 7, -std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()},
               0, Write::overwrite);
-  CHECK(p.winner == std::vector<std::int32_t>{0, 2});
+  CHECK(p.argmax == std::vector<std::int32_t>{0, 2});
   CHECK(std::isnan(p.y[0]));
   CHECK(p.y[1] == -std::numeric_limits<double>::infinity());
   CHECK(std::isnan(largest(s, {7, not_a_number, 0, 0}, 0, Write::overwrite).y[0]));
 }
 
-TEST_CASE("two samples in three dimensions, place by place") {
+TEST_CASE("two samples in three dimensions, position by position") {
   ConvolutionShape const s{.rows = 2, .inputs = 1, .extent = {2, 2, 2}, .kernel = {2, 1, 2}, .stride = {1, 1, 1}};
   Numbers x;
   for (int i = 0; i < 16; ++i) x.push_back(i);
@@ -136,7 +136,7 @@ TEST_CASE("sizes that disagree are refused") {
                        "pooling: x and y have 4 and 2 elements; the shape needs 3 and 2", ShapeError);
 }
 
-TEST_CASE("the mean of many places is as exact as the mean of a few") {
+TEST_CASE("the mean of many positions is as exact as the mean of a few") {
   ThreadPool pool(2);
   for (auto const& shape :
        {ConvolutionShape{.rows = 2, .inputs = 3, .extent = {64, 64, 64}, .kernel = {64, 64, 64}},

@@ -5,9 +5,9 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/space_range.cuh>
+#include <lockstep/kernel/detail/spatial_range.cuh>
 #include <lockstep/kernel/pooling/detail/check_pooling.hpp>
-#include <lockstep/kernel/pooling/space_pooling.hpp>
+#include <lockstep/kernel/pooling/spatial_pooling.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
@@ -17,13 +17,14 @@ namespace detail {
 template <class T, class Term>
 void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, TensorView<T, 1, CudaSpace> dx,
                          Write write, Term const& term) {
-  auto const places = s.output_places(), channels = s.inputs, inputs = s.input_places();
-  for_elements("kernel::SpacePooling::backward", stream, dx.size(), [=] __device__(Index i) {
-    auto const row = i / channels / inputs, place = i / channels % inputs;
+  auto const positions = s.output_positions(), channels = s.inputs, inputs = s.input_positions();
+  for_elements("kernel::SpatialPooling::backward", stream, dx.size(), [=] __device__(Index i) {
+    auto const row = i / channels / inputs, position = i / channels % inputs;
     using Sum = Accumulate<T>;
     Sum sum = write == Write::add ? static_cast<Sum>(dx.data[i]) : Sum{0};
-    lookers_at(s, place).for_places(
-        s.result(), [&](Index output) { sum += term((row * places + output) * channels + i % channels, place); });
+    output_range(s, position).for_positions(s.result(), [&](Index output) {
+      sum += term((row * positions + output) * channels + i % channels, position);
+    });
     dx.data[i] = static_cast<T>(sum);
   });
 }
@@ -34,34 +35,34 @@ void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape cons
 /// position. In the backward pass, it sums over the windows that contain its position of x, so each element has one
 /// writer.
 template <>
-struct SpacePooling<CudaSpace> : detail::OfSpace<CudaSpace> {
+struct SpatialPooling<CudaSpace> : detail::KernelTypes<CudaSpace> {
   template <class T>
-  static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
-                      Vector<std::int32_t> winner) {
+  static void max(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
+                  Vector<std::int32_t> argmax) {
     detail::check_pooling(s, x.size(), y.size());
-    auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
-    detail::for_elements("kernel::SpacePooling::largest", stream, y.size(), [=] __device__(Index i) {
-      auto const* const sample = x.data + i / channels / places * size + i % channels;
-      auto const window = detail::window_of(s, i / channels % places);
+    auto const positions = s.output_positions(), channels = s.inputs, size = s.input_size();
+    detail::for_elements("kernel::SpatialPooling::max", stream, y.size(), [=] __device__(Index i) {
+      auto const* const sample = x.data + i / channels / positions * size + i % channels;
+      auto const window = detail::input_range(s, i / channels % positions);
       Accumulate<T> best = -std::numeric_limits<Accumulate<T>>::infinity();
       auto at = (window.begin[0] * s.extent[1] + window.begin[1]) * s.extent[2] + window.begin[2];
-      window.for_places(s.extent, [&](Index from) {
+      window.for_positions(s.extent, [&](Index from) {
         Accumulate<T> const here = sample[from * channels];
         if (!(here > best || here != here)) return;
         best = here;
         at = from;
       });
       y.data[i] = static_cast<T>(best);
-      if (winner.data) winner.data[i] = static_cast<std::int32_t>(at);
+      if (argmax.data) argmax.data[i] = static_cast<std::int32_t>(at);
     });
   }
 
   template <class T>
-  static void largest_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
-                               Vector<std::int32_t const> winner, Vector<T> dx, Write write) {
+  static void max_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
+                           Vector<std::int32_t const> argmax, Vector<T> dx, Write write) {
     detail::check_pooling(s, dx.size(), dy.size());
-    detail::gather_from_windows<T>(stream, s, dx, write, [=] __device__(Index output, Index place) {
-      return static_cast<Index>(winner.data[output]) == place ? dy.data[output] : T{0};
+    detail::gather_from_windows<T>(stream, s, dx, write, [=] __device__(Index output, Index position) {
+      return static_cast<Index>(argmax.data[output]) == position ? dy.data[output] : T{0};
     });
   }
 
@@ -84,12 +85,12 @@ struct SpacePooling<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// Implementation of `average`; public because nvcc requires it.
   template <class Sum, class T>
   static void average_by(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
-    auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
+    auto const positions = s.output_positions(), channels = s.inputs, size = s.input_size();
     auto const taps = static_cast<Sum>(s.taps());
-    detail::for_elements("kernel::SpacePooling::average", stream, y.size(), [=] __device__(Index i) {
-      auto const* const sample = x.data + i / channels / places * size + i % channels;
+    detail::for_elements("kernel::SpatialPooling::average", stream, y.size(), [=] __device__(Index i) {
+      auto const* const sample = x.data + i / channels / positions * size + i % channels;
       Sum sum = 0;
-      detail::window_of(s, i / channels % places).for_places(s.extent, [&](Index from) {
+      detail::input_range(s, i / channels % positions).for_positions(s.extent, [&](Index from) {
         sum += static_cast<Sum>(sample[from * channels]);
       });
       y.data[i] = static_cast<T>(static_cast<Accumulate<T>>(sum / taps));

@@ -24,13 +24,13 @@ template <class T>
 template <class F>
 [[gnu::always_inline]] inline void for_dropout_bits(DropoutMask mask, std::uint64_t position, std::uint64_t first,
                                                     Index count, F const& f) noexcept {
-  constexpr Index elements_per_block = 8, most_blocks = 32;
+  constexpr Index elements_per_block = 8, max_blocks = 32;
   auto const set = best_instruction_set();
-  std::uint16_t bits[elements_per_block * most_blocks];
+  std::uint16_t bits[elements_per_block * max_blocks];
   for (Index done = 0; done < count;) {
     auto const element = first + static_cast<std::uint64_t>(done);
     auto const skip = static_cast<Index>(element % elements_per_block);
-    Index const here = std::min(count - done, elements_per_block * most_blocks - skip);
+    Index const here = std::min(count - done, elements_per_block * max_blocks - skip);
     Index const blocks = (skip + here + elements_per_block - 1) / elements_per_block;
     philox_bits(set, mask.key, position, element / elements_per_block, blocks, bits);
     f(done, here, static_cast<std::uint16_t const*>(bits + skip));
@@ -41,8 +41,9 @@ template <class F>
 /// Computes y[i] = x[i] * scale if the mask keeps element first + i of the sample at `position`, else 0; or adds it to
 /// y[i]. x and y may be equal. Call it inside with_best_instructions.
 template <class T>
-[[gnu::always_inline]] inline void drop(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count,
-                                        T const* x, T* y, Write write = Write::overwrite) noexcept {
+[[gnu::always_inline]] inline void apply_dropout(DropoutMask mask, std::uint64_t position, std::uint64_t first,
+                                                 Index count, T const* x, T* y,
+                                                 Write write = Write::overwrite) noexcept {
   auto const scale = static_cast<T>(mask.scale());
   auto const dropped = static_cast<std::uint16_t>(mask.dropped);
   for_dropout_bits(mask, position, first, count, [=](Index done, Index here, std::uint16_t const* bits) {

@@ -16,29 +16,29 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 /// Reduces each window of positions to one value, channel by channel. The shape is that of a convolution, whose inputs
 /// are the channels; its `outputs` are not used.
 template <class Space>
-struct SpacePooling : detail::NotIncluded<Space> {};
+struct SpatialPooling : detail::NotIncluded<Space> {};
 
 template <>
-struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
+struct SpatialPooling<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes y = the largest x of each window, without padding. NaN is larger than any number. The first of several
   /// equal values wins.
   /// @shape x [rows, extent…, channels]   @shape y [rows, result…, channels], overwritten
-  /// @shape winner as y, or null: the position in x of each
+  /// @shape argmax as y, or null: the position in x of each
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError if a size does not match the shape, the result has no positions, or a window consists of
   /// padding
   /// @source direct from the definition
   template <class T>
-  static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
-                      Vector<std::int32_t> winner) {
+  static void max(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
+                  Vector<std::int32_t> argmax) {
     detail::check_pooling(s, x.size(), y.size());
-    for_windows(stream, s, [=, channels = s.inputs](Index row, Index place, Window const& window) {
-      auto* const best = y.data + (row * s.output_places() + place) * channels;
-      auto* const at = winner.data ? winner.data + (row * s.output_places() + place) * channels : nullptr;
+    for_windows(stream, s, [=, channels = s.inputs](Index row, Index position, Window const& window) {
+      auto* const best = y.data + (row * s.output_positions() + position) * channels;
+      auto* const at = argmax.data ? argmax.data + (row * s.output_positions() + position) * channels : nullptr;
       auto const* const sample = x.data + row * s.input_size();
       std::fill_n(best, channels, -std::numeric_limits<T>::infinity());
-      if (at) std::fill_n(at, channels, static_cast<std::int32_t>(window.first_place(s)));
-      window.for_places(s, [=](Index from) {
+      if (at) std::fill_n(at, channels, static_cast<std::int32_t>(window.first_position(s)));
+      window.for_positions(s, [=](Index from) {
         auto const* const here = sample + from * channels;
         if (at) {
           for (Index c = 0; c < channels; ++c) at[c] = wins(here[c], best[c]) ? static_cast<std::int32_t>(from) : at[c];
@@ -50,16 +50,17 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
 
   /// Computes dx = dy at the positions that won, summed over windows, and zero elsewhere, or adds it to dx.
   template <class T>
-  static void largest_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
-                               Vector<std::int32_t const> winner, Vector<T> dx, Write write) {
+  static void max_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
+                           Vector<std::int32_t const> argmax, Vector<T> dx, Write write) {
     detail::check_pooling(s, dx.size(), dy.size());
-    stream.pool().run(s.rows, [=, channels = s.inputs, places = s.output_places(), size = s.input_size()](Index row) {
-      auto* const to = dx.data + row * size;
-      if (write == Write::overwrite) std::fill_n(to, size, T{0});
-      for (Index place = row * places; place < (row + 1) * places; ++place)
-        for (Index c = 0; c < channels; ++c)
-          to[winner.data[place * channels + c] * channels + c] += dy.data[place * channels + c];
-    });
+    stream.pool().run(s.rows,
+                      [=, channels = s.inputs, positions = s.output_positions(), size = s.input_size()](Index row) {
+                        auto* const to = dx.data + row * size;
+                        if (write == Write::overwrite) std::fill_n(to, size, T{0});
+                        for (Index position = row * positions; position < (row + 1) * positions; ++position)
+                          for (Index c = 0; c < channels; ++c)
+                            to[argmax.data[position * channels + c] * channels + c] += dy.data[position * channels + c];
+                      });
   }
 
   /// Computes y = 1 / taps * the sum of each window, in order. As in PyTorch, counts the zeros of padding.
@@ -67,10 +68,10 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     detail::check_pooling(s, x.size(), y.size());
     if (s.kernel == s.extent && s.padding == Extents<3>{}) return average_of_all(stream, s, x, y);
-    for_windows(stream, s, [=, channels = s.inputs](Index row, Index place, Window const& window) {
-      auto* const sum = y.data + (row * s.output_places() + place) * channels;
+    for_windows(stream, s, [=, channels = s.inputs](Index row, Index position, Window const& window) {
+      auto* const sum = y.data + (row * s.output_positions() + position) * channels;
       std::fill_n(sum, channels, T{0});
-      window.for_places(s, [=](Index from) {
+      window.for_positions(s, [=](Index from) {
         auto const* const here = x.data + row * s.input_size() + from * channels;
         for (Index c = 0; c < channels; ++c) sum[c] += here[c];
       });
@@ -88,9 +89,9 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
         Index const channels = s.inputs;
         auto* const to = dx.data + row * s.input_size();
         if (write == Write::overwrite) std::fill_n(to, s.input_size(), T{0});
-        for (Index place = 0; place < s.output_places(); ++place) {
-          auto const* const from = dy.data + (row * s.output_places() + place) * channels;
-          Window(s, place).for_places(s, [=](Index at) {
+        for (Index position = 0; position < s.output_positions(); ++position) {
+          auto const* const from = dy.data + (row * s.output_positions() + position) * channels;
+          Window(s, position).for_positions(s, [=](Index at) {
             for (Index c = 0; c < channels; ++c) to[at * channels + c] += from[c] / static_cast<T>(s.taps());
           });
         }
@@ -119,20 +120,20 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
   /// Positions of x, along each axis, that one output position reads.
   struct Window {
     Extents<3> begin, end;
-    Window(ConvolutionShape const& s, Index place) noexcept {
+    Window(ConvolutionShape const& s, Index position) noexcept {
       auto const height = s.result(1), width = s.result(2);
-      Extents<3> const at{place / (height * width), place / width % height, place % width};
+      Extents<3> const at{position / (height * width), position / width % height, position % width};
       for (std::size_t axis = 0; axis < 3; ++axis) {
         Index const first = at[axis] * s.stride[axis] - s.padding[axis];
         begin[axis] = std::max<Index>(0, first);
         end[axis] = std::min(s.extent[axis], first + s.kernel[axis]);
       }
     }
-    [[nodiscard]] Index first_place(ConvolutionShape const& s) const noexcept {
+    [[nodiscard]] Index first_position(ConvolutionShape const& s) const noexcept {
       return (begin[0] * s.extent[1] + begin[1]) * s.extent[2] + begin[2];
     }
     template <class F>
-    [[gnu::always_inline]] void for_places(ConvolutionShape const& s, F&& f) const noexcept {
+    [[gnu::always_inline]] void for_positions(ConvolutionShape const& s, F&& f) const noexcept {
       for (Index d = begin[0]; d < end[0]; ++d)
         for (Index h = begin[1]; h < end[1]; ++h)
           for (Index w = begin[2]; w < end[2]; ++w) f((d * s.extent[1] + h) * s.extent[2] + w);
@@ -142,11 +143,11 @@ struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
   /// Calls f(row, position, window) for each output position, on the threads of the pool.
   template <class F>
   static void for_windows(Stream stream, ConvolutionShape const& s, F const& f) {
-    auto const places = s.output_places();
+    auto const positions = s.output_positions();
     Index const each = std::max<Index>(1, 8192 / std::max<Index>(1, s.inputs * s.taps()));
-    stream.pool().for_ranges(s.rows * places, each, [&f, s, places](Index begin, Index end) {
-      with_best_instructions([f, s, places, begin, end] {
-        for (Index i = begin; i < end; ++i) f(i / places, i % places, Window(s, i % places));
+    stream.pool().for_ranges(s.rows * positions, each, [&f, s, positions](Index begin, Index end) {
+      with_best_instructions([f, s, positions, begin, end] {
+        for (Index i = begin; i < end; ++i) f(i / positions, i % positions, Window(s, i % positions));
       });
     });
   }

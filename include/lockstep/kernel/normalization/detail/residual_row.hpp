@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/apply_dropout.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/normalization/residual.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
@@ -15,28 +15,29 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel::detail {
 
 /// Computes y = dropout(x), or adds it to y, for `count` elements from column `first` of a row.
 template <class T>
-[[gnu::always_inline]] inline void drop_row(RowDropout<HostSpace> const& dropout, Index row, Index width, Index first,
-                                            Index count, T const* x, T* y, Write write) noexcept {
-  drop(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
+[[gnu::always_inline]] inline void dropout_row(RowDropout<HostSpace> const& dropout, Index row, Index width,
+                                               Index first, Index count, T const* x, T* y, Write write) noexcept {
+  apply_dropout(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
 }
 
 /// Computes to += x.
 template <class T>
-[[gnu::always_inline]] inline void add_row_to(T const* x, T* __restrict to, Index width) noexcept {
+[[gnu::always_inline]] inline void add_to_row(T const* x, T* __restrict to, Index width) noexcept {
   for (Index c = 0; c < width; ++c) to[c] += x[c];
 }
 
 /// Computes to = x + dropout(the row of a residual, which must not be null). The row may be `to`.
 template <class T>
-[[gnu::always_inline]] inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width,
-                                            T* to) noexcept {
+[[gnu::always_inline]] inline void add_residual(T const* x, Residual<T, HostSpace> const& residual, Index row,
+                                                Index width, T* to) noexcept {
   auto const* const value = residual.value.data + row * width;
   if (value == to) {
-    if (residual.dropout.mask.active()) drop_row(residual.dropout, row, width, 0, width, value, to, Write::overwrite);
-    add_row_to(x, to, width);
+    if (residual.dropout.mask.active())
+      dropout_row(residual.dropout, row, width, 0, width, value, to, Write::overwrite);
+    add_to_row(x, to, width);
   } else if (residual.dropout.mask.active()) {
     std::copy_n(x, width, to);
-    drop_row(residual.dropout, row, width, 0, width, value, to, Write::add);
+    dropout_row(residual.dropout, row, width, 0, width, value, to, Write::add);
   } else {
     add_rows(x, value, to, width);
   }

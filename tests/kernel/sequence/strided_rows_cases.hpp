@@ -14,7 +14,7 @@
 namespace lockstep_test {
 
 template <class T, class Backend>
-void every_row_cases(Backend& backend) {
+void strided_rows_cases(Backend& backend) {
   using lockstep::Index;
   for (Index rows : {0, 1, 63, 64, 65})
     for (Index width : {1, 33})

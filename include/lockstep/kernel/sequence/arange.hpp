@@ -9,10 +9,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 
 /// Consecutive numbers.
 template <class Space>
-struct RowNumbers : detail::NotIncluded<Space> {};
+struct Arange : detail::NotIncluded<Space> {};
 
 template <>
-struct RowNumbers<HostSpace> : detail::OfSpace<HostSpace> {
+struct Arange<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Computes to[i] = first + i.
   /// @shape to [n]   @determinism bitwise
   static void fill(Stream, std::int32_t first, Vector<std::int32_t> to) noexcept {

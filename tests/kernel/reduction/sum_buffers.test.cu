@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/reduction/sum_into_first.cuh>
+#include <lockstep/kernel/reduction/sum_buffers.cuh>
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ using lockstep_test::OnDevice;
 
 TEST_CASE_TEMPLATE("several arrays are summed with the host's bits, and all but the first are unchanged", T, float,
                    double) {
-  if (!lockstep_test::has_gpu("kernel::sum_into_first")) return;
+  if (!lockstep_test::has_gpu("kernel::sum_buffers")) return;
   memory::CudaStream const stream;
   for (int count : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 33})
     for (Index n : {0, 1, 31, 32, 33, 257}) {
@@ -30,7 +30,7 @@ TEST_CASE_TEMPLATE("several arrays are summed with the host's bits, and all but 
       for (auto& h : host) on_host.push_back(h.data());
       for (auto& d : device) on_device.push_back(d.view(n).data);
       tree_sum_into_first<T>(on_host, 0, n);
-      kernel::sum_into_first<T>(stream.view(), on_device, n);
+      kernel::sum_buffers<T>(stream.view(), on_device, n);
       CHECK(device[0].values() == host[0]);
       for (std::size_t k = 1; k < device.size(); ++k)
         if (count <= 16) CHECK(device[k].values() == before[k]);

@@ -10,12 +10,12 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Largest number of terms that a thread sums in its registers.
-inline constexpr int most_terms = 16;
+inline constexpr int max_terms = 16;
 
 /// Pointers to the terms, as a kernel argument: at most some kilobytes, and without functions that only the host has.
 template <class T>
 struct Terms {
-  T* data[most_terms];
+  T* data[max_terms];
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
@@ -24,36 +24,43 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// term has a register.
 template <class T>
 __device__ inline T tree_of_terms(Terms<T> const& terms, int count, Index i) noexcept {
-  T sums[most_terms];
-  for (int k = 0; k < most_terms; ++k)
+  T sums[max_terms];
+  for (int k = 0; k < max_terms; ++k)
     if (k < count) sums[k] = terms.data[k][i];
-  for (int apart = 1; apart < most_terms; apart *= 2)
-    for (int k = 0; k + apart < most_terms; k += 2 * apart)
-      if (k + apart < count) sums[k] += sums[k + apart];
+  for (int distance = 1; distance < max_terms; distance *= 2)
+    for (int k = 0; k + distance < max_terms; k += 2 * distance)
+      if (k + distance < count) sums[k] += sums[k + distance];
   return sums[0];
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// CUDA version of core's tree_sum_into_first, queued on the stream: sources[0][i] = the tree's sum of element i over
-/// all sources, for i < size. One kernel, which reads each source once, for up to 16 sources.
+/// Sums buffers into the first one, queued on the stream: sources[0][i] = the tree's sum of element i over all sources,
+/// for i < size. One kernel, which reads each source once, for up to 16 sources. The CUDA version of core's
+/// tree_sum_into_first.
 /// @determinism bitwise, and equal to the host's
 template <class T>
-void sum_into_first(memory::Stream<CudaSpace> stream, std::span<T* const> sources, Index size) {
+void sum_buffers(memory::Stream<CudaSpace> stream, std::span<T* const> sources, Index size) {
   auto const count = static_cast<int>(sources.size());
   if (count < 2) return;
   detail::Terms<T> terms{};
-  if (count > detail::most_terms) {
+  if (count > detail::max_terms) {
     auto const left = static_cast<std::size_t>(tree_split(count));
-    sum_into_first(stream, sources.first(left), size);
-    sum_into_first(stream, sources.subspan(left), size);
+    sum_buffers(stream, sources.first(left), size);
+    sum_buffers(stream, sources.subspan(left), size);
     T* const both[] = {sources[0], sources[left]};
-    return sum_into_first(stream, std::span<T* const>(both), size);
+    return sum_buffers(stream, std::span<T* const>(both), size);
   }
   for (int k = 0; k < count; ++k) terms.data[k] = sources[static_cast<std::size_t>(k)];
-  detail::for_elements("kernel::sum_into_first", stream, size,
+  detail::for_elements("kernel::sum_buffers", stream, size,
                        [=] __device__(Index i) { terms.data[0][i] = detail::tree_of_terms(terms, count, i); });
+}
+
+template <class T>
+[[deprecated("kernel::sum_buffers")]] void sum_into_first(memory::Stream<CudaSpace> stream, std::span<T* const> sources,
+                                                          Index size) {
+  sum_buffers(stream, sources, size);
 }
 
 }}}  // namespace lockstep::kernel
