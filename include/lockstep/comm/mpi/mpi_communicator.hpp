@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <lockstep/comm/communicator.hpp>
-#include <lockstep/comm/mpi/detail/mpi_rank.hpp>
+#include <lockstep/comm/mpi/detail/rank_mpi.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
@@ -24,7 +24,7 @@ class MpiCommunicator {
   /// @collective   @throws ConfigError before MPI_Init or after MPI_Finalize
   explicit MpiCommunicator(MPI_Comm group = MPI_COMM_WORLD, launch::WaitLimits limits = {},
                            std::function<void(std::string const&)> warn = {})
-      : self_(std::make_unique<detail::MpiRank>(copy(group), limits, std::move(warn))) {}
+      : self_(std::make_unique<detail::RankMpi>(copy(group), limits, std::move(warn))) {}
 
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
@@ -40,11 +40,11 @@ class MpiCommunicator {
   /// Returns the communicator of the ranks with this rank's color, ordered by key and then by rank.
   /// @param color 0 or more   @collective
   [[nodiscard]] MpiCommunicator split(int color, int key) {
-    return MpiCommunicator(std::make_unique<detail::MpiRank>(self_->split(color, key), self_->limits(), self_->warn()));
+    return MpiCommunicator(std::make_unique<detail::RankMpi>(self_->split(color, key), self_->limits(), self_->warn()));
   }
 
  private:
-  explicit MpiCommunicator(std::unique_ptr<detail::MpiRank> self) : self_(std::move(self)) {}
+  explicit MpiCommunicator(std::unique_ptr<detail::RankMpi> self) : self_(std::move(self)) {}
   /// Duplicates the communicator, so that this engine's messages do not match the program's own MPI calls.
   static MPI_Comm copy(MPI_Comm group) {
     int begun = 0, ended = 0;
@@ -57,7 +57,7 @@ class MpiCommunicator {
     return out;
   }
 
-  std::unique_ptr<detail::MpiRank> self_;
+  std::unique_ptr<detail::RankMpi> self_;
 };
 static_assert(Communicator<MpiCommunicator>);
 

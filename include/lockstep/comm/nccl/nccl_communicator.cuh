@@ -10,7 +10,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/engine/connect.hpp>
-#include <lockstep/comm/nccl/detail/nccl_rank.cuh>
+#include <lockstep/comm/nccl/detail/rank_nccl.cuh>
 #include <lockstep/comm/store/store_communicator.hpp>
 #endif
 
@@ -39,7 +39,7 @@ class NcclCommunicator {
   NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(world, host_engine(world), gpu) {}
   /// Uses the current GPU, and the caller's engine that connects the same ranks, for example MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
-      : self_(std::make_shared<detail::NcclRank>(world, std::move(host))) {}
+      : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
 
   /// Uses GPU `gpu` and the caller's host engine.
   NcclCommunicator(launch::World const& world, AnyCommunicator host, int gpu)
@@ -101,10 +101,10 @@ class NcclCommunicator {
 
  private:
   struct Owner {
-    std::shared_ptr<detail::NcclRank> self;
+    std::shared_ptr<detail::RankNccl> self;
     void* registration;
   };
-  explicit NcclCommunicator(std::shared_ptr<detail::NcclRank> self) : self_(std::move(self)) {}
+  explicit NcclCommunicator(std::shared_ptr<detail::RankNccl> self) : self_(std::move(self)) {}
   static int default_gpu(launch::World const& world) {
     int gpus = 0;
     memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
@@ -119,7 +119,7 @@ class NcclCommunicator {
     mine->self->free(data, mine->registration);
   }
 
-  std::shared_ptr<detail::NcclRank> self_;
+  std::shared_ptr<detail::RankNccl> self_;
 };
 static_assert(Communicator<NcclCommunicator>);
 

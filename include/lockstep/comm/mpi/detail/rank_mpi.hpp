@@ -32,9 +32,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 /// Every operation begins with a header of fixed size from each rank to all: its descriptor, piggybacked doubles and
 /// small inputs. Ranks detect mismatched operations by these headers. Larger sums are then exchanged in slices: each
 /// rank reduces its slice and sends it to all. Chunks limit the scratch memory.
-class MpiRank {
+class RankMpi {
  public:
-  MpiRank(MPI_Comm group, launch::WaitLimits limits, std::function<void(std::string const&)> warn)
+  RankMpi(MPI_Comm group, launch::WaitLimits limits, std::function<void(std::string const&)> warn)
       : group_(group), limits_(limits), warn_(std::move(warn)) {
     must(MPI_Comm_set_errhandler(group_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     must(MPI_Comm_rank(group_, &rank_), "MPI_Comm_rank");
@@ -44,9 +44,9 @@ class MpiRank {
     inputs_.resize(ranks);
     for (auto* numbers : {&lengths_, &offsets_, &receive_lengths_, &receive_offsets_}) numbers->resize(ranks);
   }
-  MpiRank(MpiRank const&) = delete;
-  MpiRank& operator=(MpiRank const&) = delete;
-  ~MpiRank() {
+  RankMpi(RankMpi const&) = delete;
+  RankMpi& operator=(RankMpi const&) = delete;
+  ~RankMpi() {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized == 0 && mpi_request_ == MPI_REQUEST_NULL) MPI_Comm_free(&group_);

@@ -22,18 +22,18 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 
 /// Owns a nonblocking NCCL communicator. After a call it is busy for a while, and takes no other call until then. Only
 /// a nonblocking communicator can be aborted while a peer does not answer.
-class NcclGroup {
+class GroupNccl {
  public:
-  NcclGroup() = default;
-  NcclGroup(NcclGroup&& other) noexcept
+  GroupNccl() = default;
+  GroupNccl(GroupNccl&& other) noexcept
       : group_(std::exchange(other.group_, nullptr)), aborted_(std::move(other.aborted_)) {}
-  NcclGroup& operator=(NcclGroup&& other) noexcept {
+  GroupNccl& operator=(GroupNccl&& other) noexcept {
     std::swap(group_, other.group_);
     std::swap(aborted_, other.aborted_);
     return *this;
   }
   /// Waits for peers that still read data of this rank, for at most finalize_seconds.
-  ~NcclGroup() {
+  ~GroupNccl() {
     wait_for_abort();
     if (!group_) return;
     auto const result = ncclCommFinalize(group_);
@@ -50,8 +50,8 @@ class NcclGroup {
   }
 
   /// Creates the communicator of all ranks.   @collective
-  static NcclGroup join(ncclUniqueId const& id, int rank, int ranks, PeerWatch const& watch) {
-    NcclGroup out;
+  static GroupNccl join(ncclUniqueId const& id, int rank, int ranks, PeerWatch const& watch) {
+    GroupNccl out;
     auto config = nonblocking_config();
     auto const result = ncclCommInitRankConfig(&out.group_, ranks, id, rank, &config);
     out.settle(result, "ncclCommInitRankConfig", watch);
@@ -59,8 +59,8 @@ class NcclGroup {
   }
   /// Splits the communicator. After an exception this communicator is aborted, too. NCCL continues the split until
   /// then, and writes to `out` when it is finished.   @collective
-  NcclGroup split(int color, int key, PeerWatch const& watch) {
-    NcclGroup out;
+  GroupNccl split(int color, int key, PeerWatch const& watch) {
+    GroupNccl out;
     auto config = nonblocking_config();
     try {
       settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);

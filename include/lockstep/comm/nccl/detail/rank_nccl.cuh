@@ -19,7 +19,7 @@
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/comm/engine/any_communicator.hpp>
 #include <lockstep/comm/nccl/detail/enqueue_nccl.cuh>
-#include <lockstep/comm/nccl/detail/nccl_group.cuh>
+#include <lockstep/comm/nccl/detail/group_nccl.cuh>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/memory/cuda.cuh>
@@ -32,20 +32,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 /// Every operation on device memory has a header from each rank to all, over the host: its descriptor and its
 /// piggybacked doubles. NCCL does not wait for the headers. Ranks detect mismatched operations and missing ranks by
 /// them. NCCL would wait for such ranks forever, so it is aborted.
-class NcclRank {
+class RankNccl {
  public:
   /// Connects the ranks of a world.   @collective
-  NcclRank(launch::World const& world, AnyCommunicator host) : NcclRank(world, std::move(host), NcclGroup()) {
+  RankNccl(launch::World const& world, AnyCommunicator host) : RankNccl(world, std::move(host), GroupNccl()) {
     ::prctl(PR_SET_TIMERSLACK, 1000UL);  // the default timer slack adds 50 us to short waits
     ncclUniqueId id{};
     if (rank() == 0) group_.must(ncclGetUniqueId(&id), "ncclGetUniqueId", watch_, "ncclGetUniqueId");
     host_.broadcast(&id, sizeof id, 0);
     host_.barrier();  // names a rank that does not arrive
-    group_ = NcclGroup::join(id, rank(), size(), watch_);
+    group_ = GroupNccl::join(id, rank(), size(), watch_);
   }
-  NcclRank(NcclRank const&) = delete;
-  NcclRank& operator=(NcclRank const&) = delete;
-  ~NcclRank() { abandon(); }
+  RankNccl(RankNccl const&) = delete;
+  RankNccl& operator=(RankNccl const&) = delete;
+  ~RankNccl() { abandon(); }
 
   [[nodiscard]] int rank() const noexcept { return host_.rank(); }
   [[nodiscard]] int size() const noexcept { return host_.size(); }
@@ -116,14 +116,14 @@ class NcclRank {
   }
 
   /// Creates the communicator of the ranks with this color.   @collective
-  [[nodiscard]] std::unique_ptr<NcclRank> split(int color, int key) {
+  [[nodiscard]] std::unique_ptr<RankNccl> split(int color, int key) {
     if (color < 0)
       throw ConfigError("NcclCommunicator::split: the color is " + std::to_string(color) + "; it needs 0 or more");
     finish();
     auto host = host_.split(color, key);
-    NcclGroup group;
+    GroupNccl group;
     run_on_host([&] { group = group_.split(color, key, watch_); });
-    return std::unique_ptr<NcclRank>(new NcclRank(watch_.world(), std::move(host), std::move(group)));
+    return std::unique_ptr<RankNccl>(new RankNccl(watch_.world(), std::move(host), std::move(group)));
   }
 
  private:
@@ -141,7 +141,7 @@ class NcclRank {
     memory::CudaEvent const* waits_for = nullptr;  // `input_ready`, the caller's event, or null
   };
 
-  NcclRank(launch::World const& world, AnyCommunicator host, NcclGroup group)
+  RankNccl(launch::World const& world, AnyCommunicator host, GroupNccl group)
       : watch_(world, members(world.rank, host)), host_(std::move(host)), group_(std::move(group)) {
     inputs_.resize(static_cast<std::size_t>(size()));
     load_normalize_kernels();
@@ -365,7 +365,7 @@ class NcclRank {
   std::vector<std::unique_ptr<Step>> steps_, spare_;  // in progress, oldest first; for reuse
   std::vector<std::span<std::byte>> blocks_;          // device memory from `allocate`
   AnyCommunicator host_;
-  NcclGroup group_;
+  GroupNccl group_;
   std::optional<memory::Stream<CudaSpace>> followed_stream_;
   std::size_t enqueued_steps_ = 0;  // number of steps that are enqueued on the stream
   bool recorded_ = false;           // whether any operation is part of a recording
