@@ -255,7 +255,7 @@ class RankNccl {
     auto& step = *steps_[enqueued_steps_];
     auto const stream = stream_.view();
     if (!enenqueued_steps_) {
-      if (step.waits_for) step.waits_for->block(stream);
+      if (step.waits_for) step.waits_for->make_wait(stream);
       group_.must(enqueue_nccl(*step.operation, group_.get(), rank(), size(), stream), "NCCL's call", watch_,
                   describe_step(step));
       enenqueued_steps_ = true;
