@@ -132,7 +132,7 @@ class Trained {
     replica_.set_values(values);
   }
   void run(Content const& content) { replica_.run(content.batch, {.key = 1}, {}, sink_); }
-  void send(Content const& content) { replica_.send(content.batch); }
+  void send(Content const& content) { replica_.prefetch(content.batch); }
   std::vector<float> update() {
     replica_.zero_unused();
     state_.update(optim::SGD{}, replica_, replica_.loss(), {.step = ++step_, .learning_rate = 0.5});

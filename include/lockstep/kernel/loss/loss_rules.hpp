@@ -33,7 +33,6 @@ concept LossOfPrediction = requires(Rule const& rule, float x) {
 /// (x - t)^2.
 struct SquaredError {
   static constexpr char const* name = "mean_squared_error";
-  static constexpr bool real_targets = true;  ///< integers as targets are a mistake: they are class labels
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
     T const off = x - t;
@@ -44,7 +43,6 @@ struct SquaredError {
 /// |x - t|, with slope 0 where they are equal.
 struct AbsoluteError {
   static constexpr char const* name = "mean_absolute_error";
-  static constexpr bool real_targets = true;  ///< integers as targets are a mistake: they are class labels
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
     T const off = x - t;
@@ -55,7 +53,6 @@ struct AbsoluteError {
 /// off^2 / 2 where off = |x - t| is at most delta, and delta (off - delta / 2) beyond.
 struct HuberLoss {
   static constexpr char const* name = "huber_loss";
-  static constexpr bool real_targets = true;  ///< integers as targets are a mistake: they are class labels
   double delta = 1;
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {

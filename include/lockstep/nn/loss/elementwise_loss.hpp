@@ -47,10 +47,6 @@ template <class Context, class Rule, class Target, int Rank>
                                               TensorView<float const, 1, typename Context::Space> factors,
                                               TensorView<bool const, 1, typename Context::Space> present = {}) {
   static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
-  static_assert(
-      !std::is_integral_v<Target> || !requires { requires Rule::real_targets; },
-      "Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss) got integers as "
-      "targets: for class labels use nn::cross_entropy; for counts make the member of the sample a float");
   auto const extent = prediction.tokens.value.extent;
   expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
     return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
@@ -218,5 +214,32 @@ LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, Seque
                 "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
   return {};
 }
+
+namespace detail {
+
+/// Whether targets of a loss, a view or a column, are integers.
+template <class Target>
+[[nodiscard]] consteval bool are_integers() {
+  if constexpr (requires(Target const& target) { target.targets; })
+    return are_integers<decltype(Target::targets)>();
+  else if constexpr (requires(Target const& target) { target.factors; })
+    return are_integers<decltype(Target::target)>();
+  else if constexpr (requires(Target const& target) { target.values.data; })
+    return std::is_integral_v<std::remove_pointer_t<decltype(Target::values.data)>>;
+  else if constexpr (requires(Target const& target) { target.data; })
+    return std::is_integral_v<std::remove_pointer_t<decltype(Target::data)>>;
+  else
+    return false;
+}
+
+/// Rejects class labels as targets of a distance at compile time.
+template <class Target>
+void expect_no_labels() {
+  static_assert(!are_integers<Target>(),
+                "Lockstep: a loss of distances (mean_squared_error, mean_absolute_error, huber_loss) got integers as "
+                "targets: for class labels use nn::cross_entropy; for counts make the member of the sample a float");
+}
+
+}  // namespace detail
 
 }}}  // namespace lockstep::nn

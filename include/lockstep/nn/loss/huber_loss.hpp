@@ -23,6 +23,7 @@ struct HuberLossOptions {
 template <class Context, class Prediction, class Target>
 [[nodiscard]] LossOf<Context> huber_loss(Context& context, Prediction const& prediction, Target const& target,
                                          HuberLossOptions const& options = {}) {
+  detail::expect_no_labels<Target>();
   expect<ConfigError>(options.delta > 0, [&] {
     return "huber_loss: delta is " + std::to_string(options.delta) + "; it must be positive, and 1 is usual";
   });

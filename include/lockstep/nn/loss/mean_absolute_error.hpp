@@ -16,6 +16,7 @@ struct MeanAbsoluteErrorOptions {
 template <class Context, class Prediction, class Target>
 [[nodiscard]] LossOf<Context> mean_absolute_error(Context& context, Prediction const& prediction, Target const& target,
                                                   MeanAbsoluteErrorOptions const& options = {}) {
+  detail::expect_no_labels<Target>();
   return elementwise_loss(context, kernel::AbsoluteError{}, prediction, target, options.factor);
 }
 

@@ -16,6 +16,7 @@ struct MeanSquaredErrorOptions {
 template <class Context, class Prediction, class Target>
 [[nodiscard]] LossOf<Context> mean_squared_error(Context& context, Prediction const& prediction, Target const& target,
                                                  MeanSquaredErrorOptions const& options = {}) {
+  detail::expect_no_labels<Target>();
   return elementwise_loss(context, kernel::SquaredError{}, prediction, target, options.factor);
 }
 

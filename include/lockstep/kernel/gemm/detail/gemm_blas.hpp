@@ -33,10 +33,12 @@ void multiply_blas(GemmBlock<T> const& block) {
   if (block.m == 0 || block.n == 0) return;
   constexpr int row_major = 101, plain = 111, transposed = 112;
   // One row or one column can be read either way, but the library accepts the stride of only one of them.
-  auto const row_major = [](Strided<T const> x, Index columns) { return x.column == 1 && x.row >= columns; };
-  auto const transpose = [&](Strided<T const> x, Index columns) { return row_major(x, columns) ? plain : transposed; };
+  auto const is_row_major = [](Strided<T const> x, Index columns) { return x.column == 1 && x.row >= columns; };
+  auto const transpose = [&](Strided<T const> x, Index columns) {
+    return is_row_major(x, columns) ? plain : transposed;
+  };
   auto const leading = [&](Strided<T const> x, Index columns) {
-    return static_cast<int>(std::max<Index>(1, row_major(x, columns) ? x.row : x.column));
+    return static_cast<int>(std::max<Index>(1, is_row_major(x, columns) ? x.row : x.column));
   };
   auto const call = [&](auto* gemm) {
     gemm(row_major, transpose(block.a, block.k), transpose(block.b, block.n), static_cast<int>(block.m),
