@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/kernel/attention/attention.ipp>
 #include <lockstep/kernel/embedding/fused_embedding.ipp>
+#include <lockstep/kernel/gemm/gemm.ipp>
 #include <lockstep/kernel/linear/gated_linear.ipp>
 #include <lockstep/kernel/linear/linear.ipp>
 #include <lockstep/kernel/loss/cross_entropy.hpp>

@@ -75,15 +75,7 @@ class ThreadTransport {
   [[nodiscard]] int size() const noexcept { return thread_exchange_->size(); }
   void all_gather(void const* mine, void* all, std::size_t bytes);
   template <class T>
-  void reduce_scatter(T const* in, T* out, Index count) {
-    auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(T);
-    thread_exchange_->exchange(rank_, {in, bytes, "reduce_scatter"}, [&](auto const& contributions) {
-      for (Index i = 0; i < count; ++i)
-        out[i] = tree_sum(size(), [&](int r) {
-          return static_cast<T const*>(contributions[static_cast<std::size_t>(r)].data)[rank_ * count + i];
-        });
-    });
-  }
+  void reduce_scatter(T const* in, T* out, Index count);
 
  private:
   ThreadExchange* thread_exchange_;

@@ -67,4 +67,19 @@ LOCKSTEP_INLINE void SequentialShards::refuse() const {
                     "Reproducible");
 }
 
+template <class T>
+LOCKSTEP_INLINE void ThreadTransport::reduce_scatter(T const* in, T* out, Index count) {
+  auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(T);
+  thread_exchange_->exchange(rank_, {in, bytes, "reduce_scatter"}, [&](auto const& contributions) {
+    for (Index i = 0; i < count; ++i)
+      out[i] = tree_sum(size(), [&](int r) {
+        return static_cast<T const*>(contributions[static_cast<std::size_t>(r)].data)[rank_ * count + i];
+      });
+  });
+}
+#if defined(LOCKSTEP_COMPILED)
+template void ThreadTransport::reduce_scatter<float>(float const* in, float* out, Index count);
+template void ThreadTransport::reduce_scatter<double>(double const* in, double* out, Index count);
+#endif
+
 }}}  // namespace lockstep::parallel::detail
