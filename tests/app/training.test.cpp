@@ -336,7 +336,7 @@ TEST_CASE("the final callback gets the trainer after a completed run, and is not
   options.dry_run = false;
   launch::World stopped;
   auto const request = std::make_shared<launch::StopRequest>();
-  CHECK(request->take(SIGTERM));
+  CHECK(request->handle(SIGTERM));
   stopped.stop_request = request;
   fit(stopped);
   CHECK(slopes.empty());
@@ -506,7 +506,7 @@ TEST_CASE("run.json belongs to a completed run, not to an unfinished one") {
   options.epochs = 2;
   launch::World stopped;
   auto const request = std::make_shared<launch::StopRequest>();
-  CHECK(request->take(SIGTERM));
+  CHECK(request->handle(SIGTERM));
   stopped.stop_request = request;
   CHECK(fit(stopped).steps == 11);
   CHECK_FALSE(std::filesystem::exists(options.save_dir + "/run.json"));
@@ -549,7 +549,7 @@ TEST_CASE("a run stopped on request writes its trace") {
   options.save_dir = folder / "run";
   std::filesystem::create_directories(options.save_dir);
   auto const request = std::make_shared<launch::StopRequest>();
-  CHECK(request->take(SIGTERM));
+  CHECK(request->handle(SIGTERM));
   launch::World world;
   world.stop_request = request;
   app::Training const training(options, world);
