@@ -3,6 +3,12 @@ find_package(doctest REQUIRED)
 find_package(rapidcheck REQUIRED)
 include(together.cmake)
 
+# Whether lockstep::compiled was compiled as the tests are.
+set(lockstep_tests_link OFF)
+if(LOCKSTEP_COMPILED_FOR_ONE_SET AND NOT LOCKSTEP_COMPILED_WITH)
+  set(lockstep_tests_link ON)
+endif()
+
 # About 400 programs are linked: a faster linker, if found, takes a third of the time.
 include(CheckLinkerFlag)
 foreach(linker lld gold)
@@ -186,10 +192,10 @@ function(lockstep_test_program name file)
   add_executable(${target} "${file}" ${test_SOURCES})
   target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_warnings ${test_LINK})
   # Kernels are tested for every instruction set, header-only. Code on top of them is compiled for one, in half the time,
-  # and links the library, except for CUDA.
+  # and links the library if that was compiled so, except for CUDA.
   if(NOT name MATCHES "^(core|kernel|structure|fuzz)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
-    if(NOT name MATCHES "^(emulated|cuda|ptx|cuda_emulation|interop)/" AND NOT test_APART)
+    if(NOT name MATCHES "^(emulated|cuda|ptx|cuda_emulation|interop)/" AND NOT test_APART AND lockstep_tests_link)
       if("lockstep::app" IN_LIST test_LINK)
         target_link_libraries(${target} PRIVATE lockstep::compiled_app)
       else()
@@ -244,6 +250,9 @@ endfunction()
 function(lockstep_package_test way)
   set(components ${lockstep_components})
   list(REMOVE_ITEM components cuda cudnn nccl) # these would require a second language in the user's project
+  if(way STREQUAL "find_package") # in a subdirectory it would be compiled again
+    list(APPEND components compiled)
+  endif()
   add_test(
     NAME package/${way}
     COMMAND

@@ -52,15 +52,28 @@ struct SGD {
   /// Updates a slice in one pass; allocates nothing.
   /// @determinism bitwise, for any number of threads and any slicing
   template <class Scalar, class Space>
-  void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
-    kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, rule_of(slice));
-  }
+  void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const;
   /// Returns the factory of the step's rule for a slice, for optimizers that extend this one.
   template <class Scalar, class Space>
   [[nodiscard]] auto rule_of(Slice<Scalar, Space> const& slice) const {
     return detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, weight_decay * slice.decays, slice.rate};
   }
 };
+
+// Not inline, so that programs that link the library use its code for the CPU.
+template <class Scalar, class Space>
+void SGD::step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
+  kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, rule_of(slice));
+}
+
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_SGD_STEP(T)                                                                \
+  void SGD::step<T, HostSpace>(memory::Stream<HostSpace> stream, Slice<T, HostSpace> slice, \
+                               StepScalars<HostSpace> const* scalars) const
+extern template LOCKSTEP_SGD_STEP(float);
+extern template LOCKSTEP_SGD_STEP(double);
+#endif
+
 static_assert(Optimizer<SGD> && Optimizer<SGD, double>);
 
 }}}  // namespace lockstep::optim

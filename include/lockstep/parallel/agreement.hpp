@@ -18,18 +18,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 /// Named values that must be equal on all ranks for their replicas to stay equal, in the caller's order.
 class Agreement {
  public:
-  void add(std::string_view field, std::string_view value) {
-    text_.append(field).push_back('\0');
-    text_.append(value).push_back('\0');
-  }
+  void add(std::string_view field, std::string_view value);
   void add(std::string_view field, char const* value) { add(field, std::string_view(value)); }
   void add(std::string_view field, Index value) { add(field, std::to_string(value)); }
   /// Compares values bit by bit.
-  void add(std::string_view field, double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.17g", value);
-    add(field, text);
-  }
+  void add(std::string_view field, double value);
 
   /// Compares 128-bit hashes on all ranks, and the values themselves only if hashes differ.
   /// @collective   @throws CollectiveMismatch on all ranks, with the first rank and field that differ and both values
@@ -62,27 +55,14 @@ class Agreement {
 
  private:
   /// Removes the first "field = value" and returns it.
-  static std::string next(std::string_view& text) {
-    if (text.empty()) return "nothing more";
-    std::string entry;
-    for (int part = 0; part < 2; ++part) {
-      auto const end = text.find('\0');
-      entry.append(text.substr(0, end)).append(part == 0 ? " = " : "");
-      text.remove_prefix(end + 1);
-    }
-    return entry;
-  }
-  [[noreturn]] static void refuse(std::size_t rank, std::string_view first, std::string_view other) {
-    std::string expected, found;
-    do {
-      expected = next(first);
-      found = next(other);
-    } while (expected == found);
-    throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + found + ", but rank 0 has " + expected +
-                             "; start all ranks with the same program, flags and data, on one kind of processor");
-  }
+  static std::string next(std::string_view& text);
+  [[noreturn]] static void refuse(std::size_t rank, std::string_view first, std::string_view other);
 
   std::string text_;  // field and value in turns, each followed by a zero
 };
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/agreement.ipp>
+#endif

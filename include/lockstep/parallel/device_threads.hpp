@@ -22,18 +22,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 class DeviceThreads {
  public:
   /// @throws ConfigError if the system has no more threads
-  explicit DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
-    try {
-      threads_.reserve(errors_.size());
-      for (int device = 1; device < devices; ++device)
-        threads_.push_back(start_thread(
-            "DataParallel", "the thread of device " + std::to_string(device) + " of " + std::to_string(devices),
-            [this, device] { work(device); }));
-    } catch (...) {
-      stop();
-      throw;
-    }
-  }
+  explicit DeviceThreads(int devices);
   ~DeviceThreads() { stop(); }
   DeviceThreads(DeviceThreads const&) = delete;
   DeviceThreads& operator=(DeviceThreads const&) = delete;
@@ -52,46 +41,10 @@ class DeviceThreads {
   }
 
  private:
-  void run() {
-    expect<ConfigError>(threads_.empty() || ::getpid() == starter_, [&] {
-      return "DataParallel: process " + std::to_string(starter_) + " has started the threads of its " +
-             std::to_string(devices()) + " devices, and its fork, process " + std::to_string(::getpid()) +
-             ", does not have them; make trainers after the fork";
-    });
-    running_.store(static_cast<std::uint32_t>(threads_.size()));
-    start_.add(1);
-    start_.wake();
-    execute(0);
-    running_.wait([](std::uint32_t left) { return left == 0; });
-    std::exception_ptr first;
-    for (auto& error : errors_) {
-      if (error && !first) first = error;
-      error = nullptr;
-    }
-    if (first) std::rethrow_exception(first);
-  }
-  void execute(int device) noexcept {
-    try {
-      call_(body_, device);
-    } catch (...) {
-      errors_[static_cast<std::size_t>(device)] = std::current_exception();
-    }
-  }
-  void work(int device) noexcept {
-    for (std::uint32_t seen = 0;;) {
-      start_.wait([&](std::uint32_t now) { return now != seen; });
-      seen = start_.load();
-      if (stop_.load(std::memory_order_relaxed)) return;
-      execute(device);
-      if (running_.add(0U - 1U) == 0) running_.wake();
-    }
-  }
-  void stop() noexcept {
-    stop_.store(true, std::memory_order_relaxed);
-    start_.add(1);
-    start_.wake();
-    join_threads(threads_, starter_);
-  }
+  void run();
+  void execute(int device) noexcept;
+  void work(int device) noexcept;
+  void stop() noexcept;
 
   Signal<> start_;    // number of runs
   Signal<> running_;  // threads that have not finished the current run
@@ -104,3 +57,7 @@ class DeviceThreads {
 };
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/device_threads.ipp>
+#endif

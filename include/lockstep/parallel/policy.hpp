@@ -59,22 +59,12 @@ struct DevicesOf;
 
 /// Returns the number of threads for each of `devices` devices of this process. That is `asked`, or by default an equal
 /// share of the process's cores, at least one.   @throws ConfigError if `asked` is negative
-[[nodiscard]] inline int threads_per_device(int asked, int devices) {
-  if (asked < 0)
-    throw ConfigError("parallel policy: threads is " + std::to_string(asked) +
-                      "; it must be at least 0, and 0 shares the cores equally");
-  if (asked > 0) return asked;
-  return std::max(1, processors() / std::max(1, devices));
-}
+[[nodiscard]] int threads_per_device(int asked, int devices);
 
 /// Returns the number of threads for one of `ranks` ranks with a device each. The ranks of a host share its cores. The
 /// launcher sets their number; ranks that are threads are all on one host.
 /// @throws ConfigError also if launchers contradict each other (launch::detect)
-[[nodiscard]] inline int threads_per_rank(int asked, int ranks) {
-  if (asked != 0) return threads_per_device(asked, ranks);
-  auto const place = launch::detect();
-  return std::max(1, launch::cores_of_ranks(place) / std::max(1, place.size > 1 ? place.local_size : ranks));
-}
+[[nodiscard]] int threads_per_rank(int asked, int ranks);
 
 /// Values that change with each optimizer step.
 struct UpdateSettings {
@@ -94,12 +84,7 @@ struct PhaseSeconds {
 };
 
 /// Returns a phase's name, in static storage.
-[[nodiscard]] inline char const* name_of(double PhaseSeconds::*phase) noexcept {
-  if (phase == &PhaseSeconds::forward) return "forward";
-  if (phase == &PhaseSeconds::backward) return "backward";
-  if (phase == &PhaseSeconds::communication) return "communication";
-  return phase == &PhaseSeconds::optimizer ? "optimizer" : "forward and backward";
-}
+[[nodiscard]] char const* name_of(double PhaseSeconds::*phase) noexcept;
 
 /// One gradient bucket of the last step; seconds are Clock::seconds().
 struct BucketTimes {
@@ -116,15 +101,10 @@ class SessionState {
   /// @param parameters elements of the parameters' arena
   /// @param buffers elements of the buffers' arena
   /// @param states number of the optimizer's moments
-  SessionState(Index parameters, Index buffers, int states)
-      : parameters_(static_cast<std::size_t>(parameters)),
-        states_(static_cast<std::size_t>(states)),
-        numbers_((1 + states_) * parameters_ + static_cast<std::size_t>(buffers)) {}
+  SessionState(Index parameters, Index buffers, int states);
 
   [[nodiscard]] std::span<float> values() noexcept { return numbers().first(parameters_); }
-  [[nodiscard]] std::span<float> moments(std::size_t i) noexcept {
-    return numbers().subspan((1 + i) * parameters_, parameters_);
-  }
+  [[nodiscard]] std::span<float> moments(std::size_t i) noexcept;
   [[nodiscard]] std::span<float> buffers() noexcept { return numbers().subspan((1 + states_) * parameters_); }
   [[nodiscard]] std::size_t states() const noexcept { return states_; }
   /// Returns all arenas, concatenated.
@@ -145,3 +125,7 @@ struct SessionReport {
 };
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/policy.ipp>
+#endif

@@ -24,76 +24,15 @@ struct Descriptor {
   double started_seconds;
 };
 
-[[nodiscard]] inline Descriptor descriptor_of(CollectiveOperation const& operation, int rank,
-                                              Index address = -1) noexcept {
-  auto const collective = operation.collective;
-  auto const count = collective == Collective::barrier ? 0 : operation.count;
-  Descriptor d{collective,
-               operation.type,
-               reduces(collective) ? operation.reduction : Reduction::sum,
-               static_cast<std::int32_t>(operation.piggybacked_scalars.size()),
-               collective == Collective::broadcast ? operation.root : 0,
-               0,
-               count,
-               count,
-               address,
-               operation.started_seconds};
-  if (operation.counts.empty()) return d;
-  d.count = 0;
-  d.own_count = part_elements(operation, rank);
-  std::uint64_t hash = 0;
-  for (auto const n : operation.counts) {
-    d.count += n;
-    hash = mix(hash, static_cast<std::uint64_t>(n));
-  }
-  d.counts_hash = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(hash >> 32));
-  return d;
-}
+[[nodiscard]] Descriptor descriptor_of(CollectiveOperation const& operation, int rank, Index address = -1) noexcept;
 
 /// Returns whether two ranks request the same operation. Their memory may differ.
-[[nodiscard]] inline bool matches(Descriptor const& a, Descriptor const& b) noexcept {
-  return a.collective == b.collective && a.type == b.type && a.reduction == b.reduction && a.scalars == b.scalars &&
-         a.root == b.root && a.count == b.count && a.counts_hash == b.counts_hash;
-}
+[[nodiscard]] bool matches(Descriptor const& a, Descriptor const& b) noexcept;
 
-[[nodiscard]] inline char const* name(Reduction reduction) noexcept {
-  switch (reduction) {
-    case Reduction::sum:
-      return "sum";
-    case Reduction::average:
-      return "average";
-    case Reduction::max:
-      return "max";
-    case Reduction::logical_or:
-      return "logical_or";
-    case Reduction::logical_and:
-      return "logical_and";
-  }
-  return "?";
-}
+[[nodiscard]] char const* name(Reduction reduction) noexcept;
 
 /// Describes an operation: "all_reduce of 1000 float32 (sum, 3 piggybacked scalars)".
-[[nodiscard]] inline std::string describe(Descriptor const& d) {
-  auto const count = std::to_string(d.count) + " " + (d.type == ElementType::uint8 ? "bytes" : name(d.type));
-  auto const reduction = std::string(" (") + name(d.reduction);
-  switch (d.collective) {
-    case Collective::all_reduce:
-      return "all_reduce of " + count + reduction + ", " + std::to_string(d.scalars) +
-             (d.scalars == 1 ? " piggybacked scalar)" : " piggybacked scalars)");
-    case Collective::reduce_scatter:
-      return "reduce_scatter of " + count + " per rank" + reduction + ")";
-    case Collective::broadcast:
-      return "broadcast of " + count + " from rank " + std::to_string(d.root);
-    case Collective::all_gather:
-      return "all_gather of " + count +
-             (d.counts_hash == 0 ? " per rank" : " in parts, " + std::to_string(d.own_count) + " here");
-    case Collective::barrier:
-      return "barrier";
-    case Collective::allocate:
-      return "allocate of " + std::to_string(d.count) + " bytes";
-  }
-  return "?";
-}
+[[nodiscard]] std::string describe(Descriptor const& d);
 
 /// Returns the message of a CollectiveMismatch with all ranks that request another operation than this one, or an empty
 /// string. `rank_name(r)` names a rank. `descriptor_of_rank(r)` returns its Descriptor, or null before the rank has
@@ -111,3 +50,7 @@ template <class RankName, class DescriptorOfRank>
 }
 
 }}}  // namespace lockstep::comm::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/comm/detail/descriptor.ipp>
+#endif

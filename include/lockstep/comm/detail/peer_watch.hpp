@@ -22,14 +22,10 @@ class PeerWatch {
   PeerWatch(launch::World world, std::vector<int> members) : world_(std::move(world)), members_(std::move(members)) {}
 
   [[nodiscard]] launch::World const& world() const noexcept { return world_; }
-  [[nodiscard]] std::string rank_name(int rank) const {
-    return run_rank_name(members_[static_cast<std::size_t>(rank)]);
-  }
+  [[nodiscard]] std::string rank_name(int rank) const;
   [[nodiscard]] std::string own_name() const { return run_rank_name(world_.rank); }
   /// Returns the rank of the run that failed first, or -1.
-  [[nodiscard]] int lost_rank() const noexcept {
-    return world_.segment ? world_.segment->control().first_failure() : -1;
-  }
+  [[nodiscard]] int lost_rank() const noexcept;
 
   /// Returns once `done()` is true. `describe()` says what this rank waits in. `missing()` returns the ranks of the
   /// run it waits for, or none if they are unknown.
@@ -73,41 +69,24 @@ class PeerWatch {
   /// Explains a failure that a lost rank may have caused: waits a little, since the loss may be noticed after its
   /// effect.
   /// @throws RankLost, with the rank's name, if a rank is lost; else CommunicationError
-  [[noreturn]] void throw_with_cause(std::string const& failure, std::string const& doing) const {
-    bool const has_peers = members_.size() > 1;
-    for (auto const end = Clock::seconds() + grace_seconds; has_peers && world_.segment && Clock::seconds() < end;) {
-      if (lost_rank() >= 0) throw_lost(lost_rank(), doing + " (" + failure + ")");
-      ::usleep(1000);
-    }
-    throw CommunicationError(own_name() + ": " + failure + " in " + doing +
-                             (has_peers ? "; another rank may be lost, which one is not determined" : ""));
-  }
+  [[noreturn]] void throw_with_cause(std::string const& failure, std::string const& doing) const;
 
  private:
   static constexpr unsigned sleep_us = 20;
   static constexpr double grace_seconds = 1;
 
   /// Returns whether this rank warns for all that wait for the same ranks: the first of them does.
-  [[nodiscard]] bool warns_for_group(std::vector<int> const& missing) const noexcept {
-    for (int const rank : members_)
-      if (std::find(missing.begin(), missing.end(), rank) == missing.end())
-        return missing.empty() || rank == world_.rank;
-    return false;
-  }
-  [[nodiscard]] std::string run_rank_name(int rank) const {
-    return world_.segment ? world_.segment->control().rank_name(rank) : "rank " + std::to_string(rank);
-  }
-  [[nodiscard]] int ended_rank() const noexcept {
-    for (auto const rank : members_)
-      if (world_.segment && world_.segment->control().has_ended(rank)) return rank;
-    return -1;
-  }
-  [[noreturn]] void throw_lost(int rank, std::string const& doing) const {
-    throw RankLost(rank, world_.segment->control().describe(rank) + "; " + own_name() + " was waiting in " + doing);
-  }
+  [[nodiscard]] bool warns_for_group(std::vector<int> const& missing) const noexcept;
+  [[nodiscard]] std::string run_rank_name(int rank) const;
+  [[nodiscard]] int ended_rank() const noexcept;
+  [[noreturn]] void throw_lost(int rank, std::string const& doing) const;
 
   launch::World world_;
   std::vector<int> members_;
 };
 
 }}}  // namespace lockstep::comm::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/comm/detail/peer_watch.ipp>
+#endif

@@ -219,28 +219,11 @@ void reduce_range(Reduction reduction, T const* const* in, int ranks, T* const* 
 }
 
 /// Overload for element types that are known only at run time.
-inline void reduce_range(Reduction reduction, ElementType type, void const* const* in, int ranks, void* const* out,
-                         int outputs, Index begin, Index end) {
-  auto const run = [&]<class T>(T) {
-    reduce_range(reduction, reinterpret_cast<T const* const*>(in), ranks, reinterpret_cast<T* const*>(out), outputs,
-                 begin, end);
-  };
-  switch (type) {
-    case ElementType::float32:
-      return run(float{});
-    case ElementType::float64:
-      return run(double{});
-    case ElementType::bfloat16:
-      return run(bfloat16{});
-    case ElementType::float16:
-      return run(float16{});
-    case ElementType::int32:
-      return run(std::int32_t{});
-    case ElementType::int64:
-      return run(std::int64_t{});
-    case ElementType::uint8:
-      return run(std::uint8_t{});
-  }
-}
+void reduce_range(Reduction reduction, ElementType type, void const* const* in, int ranks, void* const* out,
+                  int outputs, Index begin, Index end);
 
 }}}  // namespace lockstep::comm::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/comm/detail/tree_reduce.ipp>
+#endif

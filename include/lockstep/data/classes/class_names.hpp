@@ -23,55 +23,31 @@ class ClassNames {
  public:
   ClassNames() = default;
   /// @throws DataError if a name occurs twice
-  explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
-    for (auto const& name : names_)
-      if (!labels_.emplace(name, static_cast<std::int32_t>(labels_.size())).second)
-        throw DataError("ClassNames: the class \"" + name + "\" appears twice; name each class once");
-  }
+  explicit ClassNames(std::vector<std::string> names);
   /// Returns the classes of a dataset's labels. If all labels are whole numbers below 4096, the classes are "0" to the
   /// largest label. Otherwise they are the distinct labels, sorted.
-  [[nodiscard]] static ClassNames of_labels(std::vector<std::string> labels) {
-    std::sort(labels.begin(), labels.end());
-    labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
-    std::int32_t classes = 0;
-    for (auto const& label : labels) {
-      auto const number = number_of(label);
-      if (!number || *number >= max_classes_by_number) return ClassNames(std::move(labels));
-      classes = std::max(classes, *number + 1);
-    }
-    std::vector<std::string> names;
-    for (std::int32_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
-    return ClassNames(std::move(names));
-  }
+  [[nodiscard]] static ClassNames of_labels(std::vector<std::string> labels);
 
   [[nodiscard]] Index size() const noexcept { return std::ssize(names_); }
   [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
   /// Returns the label of a class by its name, or else by its number; nothing if there is no such class.
-  [[nodiscard]] std::optional<std::int32_t> find(std::string const& text) const {
-    if (auto const found = labels_.find(text); found != labels_.end()) return found->second;
-    auto const number = number_of(text);
-    return number && *number < size() ? number : std::nullopt;
-  }
+  [[nodiscard]] std::optional<std::int32_t> find(std::string const& text) const;
   /// Returns a message about a label that `find` does not know, such as: label "wlak" is none of the 4 classes; the
   /// nearest is "walk".
-  [[nodiscard]] std::string why_unknown(std::string const& text) const {
-    return "label \"" + text + "\" is not one of the " + std::to_string(size()) + " classes" +
-           (names_.empty() ? "" : "; the nearest is \"" + nearest(text, names_) + "\"");
-  }
+  [[nodiscard]] std::string why_unknown(std::string const& text) const;
 
  private:
   static constexpr std::int32_t max_classes_by_number = 4096;
 
   /// Returns the whole number that `text` holds, or nothing if `text` is not a whole number of at least 0.
-  [[nodiscard]] static std::optional<std::int32_t> number_of(std::string_view text) noexcept {
-    std::int32_t number = -1;
-    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    bool const whole = error == std::errc{} && end == text.data() + text.size() && number >= 0;
-    return whole ? std::optional(number) : std::nullopt;
-  }
+  [[nodiscard]] static std::optional<std::int32_t> number_of(std::string_view text) noexcept;
 
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::int32_t> labels_;
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/classes/class_names.ipp>
+#endif

@@ -38,11 +38,7 @@ struct NumberType {
     }
   }
   /// Returns the name of the type for messages, such as "float32".
-  [[nodiscard]] std::string name() const {
-    if (kind == 'b') return "bool";
-    if (kind == 'B') return "bfloat16";
-    return (kind == 'f' ? "float" : kind == 'i' ? "int" : "uint") + std::to_string(bytes * 8);
-  }
+  [[nodiscard]] std::string name() const;
   /// Whether the type is T, or converts to T without loss: float16 and bfloat16 to float or double, bool to a byte.
   template <Number T>
   [[nodiscard]] constexpr bool reads_as() const noexcept {
@@ -74,18 +70,7 @@ class FileArray {
 
   /// @throws DataError if the array does not fit the file, or its size overflows
   FileArray(std::shared_ptr<detail::DataFile const> file, NumberType type, std::vector<Index> shape,
-            std::uint64_t offset, Order order = Order::native, std::string name = "the array")
-      : file_(std::move(file)), type_(type), shape_(std::move(shape)), offset_(offset), order_(order) {
-    if (shape_.empty()) file_->fail(name + " is a single number; an array of rows is needed");
-    auto bytes = static_cast<Index>(type_.bytes);
-    for (std::size_t axis = shape_.size(); axis-- > 0;) {
-      if (axis == 0) row_bytes_ = bytes;
-      if (shape_[axis] < 0 || __builtin_mul_overflow(bytes, shape_[axis], &bytes)) {
-        file_->fail(name + " has the extents " + extents() + ", which no memory can hold; the file is damaged");
-      }
-    }
-    file_->require_range(offset_, static_cast<std::uint64_t>(bytes), name);
-  }
+            std::uint64_t offset, Order order = Order::native, std::string name = "the array");
 
   [[nodiscard]] NumberType type() const noexcept { return type_; }
   [[nodiscard]] std::vector<Index> const& shape() const noexcept { return shape_; }
@@ -105,11 +90,7 @@ class FileArray {
   /// Returns this array with memory-mapped reads: faster for rows of some hundred kilobytes or more, if the file stays
   /// in the page cache. Do not write to the file while it is mapped.
   /// @throws DataError if the file cannot be mapped
-  [[nodiscard]] FileArray mapped(MappedReads const&) const {
-    auto out = *this;
-    out.mapping_ = std::make_shared<detail::FileMapping const>(file_);
-    return out;
-  }
+  [[nodiscard]] FileArray mapped(MappedReads const&) const;
   /// Reads rows from row `first` until `out` is full: one row, or a sequence of rows. Converts float16 and bfloat16 to
   /// float or double.
   /// @throws DataError if the numbers are of another type, or the file has been shortened since it was opened
@@ -170,17 +151,9 @@ class FileArray {
     return out;
   }
   /// Returns a hash that changes with the file's length, its beginning or its end, and the array's place in it.
-  [[nodiscard]] std::uint64_t fingerprint() const {
-    auto hash = mix(file_->fingerprint(), offset_);
-    for (auto const extent : shape_) hash = mix(hash, static_cast<std::uint64_t>(extent));
-    return hash;
-  }
+  [[nodiscard]] std::uint64_t fingerprint() const;
   /// Returns the shape for messages, such as "[60000, 28, 28]".
-  [[nodiscard]] std::string extents() const {
-    std::string out = "[";
-    for (auto const extent : shape_) out += (out.size() > 1 ? ", " : "") + std::to_string(extent);
-    return out + "]";
-  }
+  [[nodiscard]] std::string extents() const;
 
  private:
   template <Number From, Number T>
@@ -202,17 +175,7 @@ class FileArray {
       std::transform(numbers.begin(), numbers.end(), out.begin(), [](From number) { return static_cast<T>(number); });
     }
   }
-  void expect_rows(Index first, Index numbers) const {
-    auto const each = width(), count = each == 0 ? 0 : numbers / each;
-    if (count * each != numbers) {
-      file_->fail("has rows of " + std::to_string(each) + " numbers " + extents() + ", but " + std::to_string(numbers) +
-                  " numbers were requested; read whole rows");
-    }
-    if (first < 0 || first > rows() - count) {
-      file_->fail("has " + std::to_string(rows()) + " rows " + extents() + ", but " + std::to_string(count) +
-                  " were requested from row " + std::to_string(first));
-    }
-  }
+  void expect_rows(Index first, Index numbers) const;
 
   std::shared_ptr<detail::DataFile const> file_;
   std::shared_ptr<detail::FileMapping const> mapping_;  // null: rows are read without a mapping
@@ -224,3 +187,7 @@ class FileArray {
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/source/file_array.ipp>
+#endif

@@ -25,46 +25,14 @@ class LineReader {
 
   /// Returns the next line that is not blank, valid until the next call; nothing at the end.
   /// @throws DataError if the current file cannot be read further; the next call continues with the next file
-  std::optional<std::string_view> next() {
-    for (; file_ < paths_->size(); close_file()) {
-      try {
-        if (!open_) open_ = std::make_unique<FileDescriptor>(path());
-        if (open_->get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
-        while (auto const found = line()) {
-          ++number_;
-          if (!found->is_blank()) return found->text;
-        }
-      } catch (DataError const&) {
-        close_file();
-        throw;
-      }
-    }
-    return {};
-  }
+  std::optional<std::string_view> next();
   /// Returns the place of the last line, such as "reviews.txt:17".
   [[nodiscard]] std::string name() const { return path() + ":" + std::to_string(number_); }
 
  private:
   [[nodiscard]] std::string const& path() const { return (*paths_)[file_]; }
-  void close_file() {
-    file_ += step_;
-    open_.reset();
-    window_ = {};
-    used_ = 0;
-    number_ = 0;
-  }
-  std::optional<TextLine> line() {
-    window_.drop(std::exchange(used_, 0));
-    auto const found = next_line(window_, [&] {
-      if (window_.text().size() >= TextWindow::longest)
-        throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line is longer than " +
-                        std::to_string(TextWindow::longest) + " bytes; give a text file");
-      auto const at = window_.offset() + window_.text().size();
-      require_text(window_.grow(open_->get(), path()), at, path());
-    });
-    if (found) used_ = found->bytes;
-    return found;
-  }
+  void close_file();
+  std::optional<TextLine> line();
 
   std::shared_ptr<std::vector<std::string> const> paths_;
   std::size_t file_, step_;
@@ -129,3 +97,7 @@ class LineStream {
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/source/line_stream.ipp>
+#endif

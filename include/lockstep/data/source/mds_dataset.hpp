@@ -31,36 +31,11 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 /// sizes of the values that vary, values
 class MdsDataset {
  public:
-  explicit MdsDataset(std::string const& folder) {
-    auto shared = std::make_shared<Shared>();
-    auto const path = folder + "/index.json";
-    detail::DataFile const file(path);
-    auto const index = json::parse(file.read_text(0, file.size(), "the index"), path);
-    if (auto const version = index.at("version").integer(); version != 2)
-      file.fail("is of MDS version " + std::to_string(version) + "; version 2 can be read");
-    auto const& shards = index.at("shards").array();
-    shared->fingerprint = mix(file.fingerprint(), shards.size());
-    for (auto const& shard : shards) add(*shared, folder, shard, shards.size() <= max_open_shards);
-    if (shared->ends.empty() || shared->ends.back() == 0) file.fail("has no sample");
-    shared_ = std::move(shared);
-  }
+  explicit MdsDataset(std::string const& folder);
 
   [[nodiscard]] Index size() const noexcept { return shared_->ends.back(); }
-  [[nodiscard]] MdsSample get(Index i) const {
-    auto const [shard, k] = locate(i);
-    auto const begin = shard.offsets[k], end = shard.offsets[k + 1];
-    std::vector<std::byte> data(end - begin);
-    if (shard.file) {
-      shard.file->read(begin, data);
-    } else {
-      detail::DataFile(shard.path).read(begin, data);
-    }
-    return MdsSample(shard.columns, std::move(data), name(i));
-  }
-  [[nodiscard]] std::string name(Index i) const {
-    auto const [shard, k] = locate(i);
-    return "sample " + std::to_string(k) + " of " + shard.path;
-  }
+  [[nodiscard]] MdsSample get(Index i) const;
+  [[nodiscard]] std::string name(Index i) const;
   /// Returns a hash of the index.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return shared_->fingerprint; }
 
@@ -81,58 +56,16 @@ class MdsDataset {
     Shard const& shard;
     std::size_t k;
   };
-  [[nodiscard]] ShardSample locate(Index i) const noexcept {
-    auto const s = std::upper_bound(shared_->ends.begin(), shared_->ends.end(), i) - shared_->ends.begin();
-    auto const begin = s == 0 ? 0 : shared_->ends[static_cast<std::size_t>(s - 1)];
-    return {shared_->shards[static_cast<std::size_t>(s)], static_cast<std::size_t>(i - begin)};
-  }
+  [[nodiscard]] ShardSample locate(Index i) const noexcept;
 
-  static MdsSample::Columns columns(json::Value const& shard, std::string const& path) {
-    auto const& names = shard.at("column_names").array();
-    auto const& encodings = shard.at("column_encodings").array();
-    auto const& sizes = shard.at("column_sizes").array();
-    if (names.size() != encodings.size() || names.size() != sizes.size())
-      throw DataError(path + ": the index lists names, encodings and sizes of different numbers of columns");
-    std::vector<detail::MdsColumn> out;
-    for (std::size_t c = 0; c < names.size(); ++c) {
-      auto const bytes = sizes[c].is_null() ? 0 : sizes[c].integer();
-      if (bytes < 0 || bytes > std::numeric_limits<std::uint32_t>::max())
-        throw DataError(path + ": column \"" + names[c].string() + "\" has values of " + std::to_string(bytes) +
-                        " bytes");
-      out.push_back({names[c].string(), encodings[c].string(), static_cast<std::uint32_t>(bytes)});
-      if (out.back().encoding == "pkl") {
-        throw DataError(path + ": column \"" + out.back().name +
-                        "\" is pickled, which only Python can run; write it as str, bytes, json or ndarray");
-      }
-    }
-    return std::make_shared<std::vector<detail::MdsColumn> const>(std::move(out));
-  }
-  static void add(Shared& shared, std::string const& folder, json::Value const& shard, bool keep_open) {
-    auto const path = detail::mds_file(folder, shard.at("raw_data"));
-    if (shard.at("format").string() != "mds")
-      throw DataError(path + ": is of the format " + shard.at("format").string() + "; mds can be read");
-    if (!shard.at("compression").is_null() && ::access(path.c_str(), F_OK) != 0)
-      throw DataError(path + ": is compressed (" + shard.at("compression").string() +
-                      "); decompress the shards first, those of zstd with unpack_mds(folder)");
-    auto file = std::make_shared<detail::DataFile const>(path);
-    auto const samples = shard.at("samples").integer();
-    auto const count = static_cast<std::uint64_t>(file->read_number<std::uint32_t>(0));
-    if (samples < 0 || count != static_cast<std::uint64_t>(samples))
-      file->fail("holds " + std::to_string(count) + " samples, and the index says " + std::to_string(samples));
-    file->require_range(4, 4 * (count + 1), "the table of samples");
-    Shard out{path, columns(shard, path), std::vector<std::uint32_t>(count + 1), nullptr};
-    file->read(4, std::as_writable_bytes(std::span(out.offsets)));
-    if (out.offsets.front() < 4 + 4 * (count + 1) || out.offsets.back() > file->size() ||
-        !std::is_sorted(out.offsets.begin(), out.offsets.end())) {
-      file->fail("has a table of samples that does not fit its " + std::to_string(file->size()) +
-                 " bytes; it was cut off or is damaged");
-    }
-    if (keep_open) out.file = std::move(file);
-    shared.ends.push_back((shared.ends.empty() ? 0 : shared.ends.back()) + samples);
-    shared.shards.push_back(std::move(out));
-  }
+  static MdsSample::Columns columns(json::Value const& shard, std::string const& path);
+  static void add(Shared& shared, std::string const& folder, json::Value const& shard, bool keep_open);
 
   std::shared_ptr<Shared const> shared_;
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/source/mds_dataset.ipp>
+#endif

@@ -26,36 +26,22 @@ class NpzFile {
 
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
   /// Returns the names of the arrays, in the order of the archive.
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (auto const& each : entries_)
-      if (each.name.ends_with(".npy")) names.push_back(each.name.substr(0, each.name.size() - 4));
-    return names;
-  }
+  [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has(std::string_view name) const { return find(name) != entries_.end(); }
   /// Returns an array whose rows are read from the archive in place.
   /// @throws DataError if the archive has no such array, or the array is damaged, encrypted or compressed (np.savez
   /// does not compress)
-  [[nodiscard]] FileArray array(std::string_view name) const {
-    auto const found = find(name);
-    if (found == entries_.end()) {
-      auto const all = names();
-      auto const near = nearest(name, all);
-      file_->fail("has no array \"" + std::string(name) + "\" among its " + std::to_string(all.size()) +
-                  (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?"));
-    }
-    return detail::npy_at(file_, detail::zip_data_offset(*file_, *found), found->bytes,
-                          "\"" + std::string(name) + "\"");
-  }
+  [[nodiscard]] FileArray array(std::string_view name) const;
 
  private:
-  [[nodiscard]] std::vector<detail::ZipEntry>::const_iterator find(std::string_view name) const {
-    return std::find_if(entries_.begin(), entries_.end(),
-                        [wanted = std::string(name) + ".npy"](auto const& each) { return each.name == wanted; });
-  }
+  [[nodiscard]] std::vector<detail::ZipEntry>::const_iterator find(std::string_view name) const;
 
   std::shared_ptr<detail::DataFile const> file_;
   std::vector<detail::ZipEntry> entries_;
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/source/npz_file.ipp>
+#endif

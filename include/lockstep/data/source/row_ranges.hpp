@@ -22,18 +22,7 @@ class RowRanges {
 
   /// Returns ranges in which sample i has the rows [offsets[i], offsets[i + 1]).
   /// @throws DataError if there is no offset, the first is not 0, or they descend; names the offset
-  [[nodiscard]] static RowRanges of_offsets(std::vector<Index> offsets) {
-    if (offsets.empty() || offsets.front() != 0)
-      throw DataError("RowRanges: the first offset is " + (offsets.empty() ? "missing" : std::to_string(offsets[0])) +
-                      "; it must be 0, and the last the number of rows");
-    for (std::size_t i = 1; i < offsets.size(); ++i)
-      if (offsets[i] < offsets[i - 1])
-        throw DataError("RowRanges: offset " + std::to_string(i) + " is " + std::to_string(offsets[i]) + ", after " +
-                        std::to_string(offsets[i - 1]) + "; offsets ascend (of_lengths takes lengths)");
-    RowRanges out;
-    out.offsets_ = std::make_shared<std::vector<Index> const>(std::move(offsets));
-    return out;
-  }
+  [[nodiscard]] static RowRanges of_offsets(std::vector<Index> offsets);
   /// Returns ranges in which sample i has the next lengths[i] rows.
   /// @throws DataError for a length below 0; names the length
   template <class Length>
@@ -52,19 +41,12 @@ class RowRanges {
   /// Whether each sample has one row.
   [[nodiscard]] bool single() const noexcept { return !offsets_; }
   /// Returns the number of samples in an array of `rows` rows.
-  [[nodiscard]] Index samples(Index rows) const noexcept {
-    return single() ? rows : static_cast<Index>(offsets_->size()) - 1;
-  }
+  [[nodiscard]] Index samples(Index rows) const noexcept;
   /// Returns the number of rows that all samples together take from an array of `rows` rows.
   [[nodiscard]] Index used(Index rows) const noexcept { return single() ? rows : offsets_->back(); }
   [[nodiscard]] Index first(Index sample) const noexcept { return single() ? sample : at(sample); }
   [[nodiscard]] Index count(Index sample) const noexcept { return single() ? 1 : at(sample + 1) - at(sample); }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    std::uint64_t hash = 0;
-    if (offsets_)
-      for (auto const offset : *offsets_) hash = mix(hash, static_cast<std::uint64_t>(offset));
-    return hash;
-  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
 
  private:
   [[nodiscard]] Index at(Index i) const noexcept { return (*offsets_)[static_cast<std::size_t>(i)]; }
@@ -73,3 +55,7 @@ class RowRanges {
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/source/row_ranges.ipp>
+#endif

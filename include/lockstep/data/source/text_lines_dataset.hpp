@@ -26,36 +26,12 @@ struct TextLinesOptions {
 /// @throws DataError from `get` if the file has become shorter
 class TextLinesDataset {
  public:
-  explicit TextLinesDataset(std::string path, TextLinesOptions options = {}) {
-    auto lines = std::make_shared<Lines>(std::move(path), options.max_held_bytes);
-    auto& [file, begins, blanks] = *lines;
-    detail::TextWindow window;
-    while (auto const line = detail::next_line(window, [&] { lines->file.grow(window); })) {
-      if (line->is_blank()) {
-        blanks.push_back(begins.size());
-      } else {
-        begins.push_back(window.offset());
-      }
-      window.drop(line->bytes);
-    }
-    if (begins.empty()) throw DataError(file.path() + ": holds no line; it must hold at least one sample");
-    begins.shrink_to_fit();
-    lines_ = std::move(lines);
-  }
+  explicit TextLinesDataset(std::string path, TextLinesOptions options = {});
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lines_->begins.size()); }
-  [[nodiscard]] std::string get(Index i) const {
-    auto const& begins = lines_->begins;
-    auto const place = static_cast<std::size_t>(i);
-    auto const end = place + 1 < begins.size() ? begins[place + 1] : lines_->file.size();
-    return std::string(detail::first_line(lines_->file.read(begins[place], end), 0, true)->text);
-  }
+  [[nodiscard]] std::string get(Index i) const;
   /// Returns the place of a line such as "reviews.txt:17", counted from 1 over all lines of the file.
-  [[nodiscard]] std::string name(Index i) const {
-    auto const& blanks = lines_->blanks;
-    auto const before = std::upper_bound(blanks.begin(), blanks.end(), static_cast<std::size_t>(i)) - blanks.begin();
-    return lines_->file.path() + ":" + std::to_string(i + before + 1);
-  }
+  [[nodiscard]] std::string name(Index i) const;
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_->file.hash(); }
 
  private:
@@ -70,3 +46,7 @@ class TextLinesDataset {
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/source/text_lines_dataset.ipp>
+#endif

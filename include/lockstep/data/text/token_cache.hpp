@@ -44,24 +44,9 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 class TextSources {
  public:
   /// @throws DataError if it cannot be opened, or is not a regular file
-  void add_file(std::string const& path) {
-    detail::DataFile const file(path);
-    struct ::stat status {};
-    if (::fstat(file.descriptor(), &status) != 0) file.fail("cannot be examined");
-    std::error_code error;
-    auto const place = std::filesystem::canonical(path, error);
-    place_ = mix(place_, mix(std::string_view(error ? path : place.string())));
-    auto const nanoseconds = [](timespec const& time) {
-      return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-    };
-    state_ = mix(state_, file.size(), status.st_ino, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
-    bytes_ += file.size();
-  }
+  void add_file(std::string const& path);
   /// Adds all files of a dataset.
-  void add_files(LabelledFilesDataset const& files) {
-    add(hexadecimal(files.fingerprint()));
-    for (Index i = 0; i < files.groups(); ++i) add_file(files.path(i));
-  }
+  void add_files(LabelledFilesDataset const& files);
   void add(std::string_view words) { rest_ = mix(rest_, mix(words)); }
 
   [[nodiscard]] std::uint64_t place() const noexcept { return place_; }  ///< of the paths
@@ -138,21 +123,11 @@ class TokenCache {
   [[nodiscard]] Vocabulary vocabulary() const { return Vocabulary::from_text(file_->vocabulary()); }
   /// Returns the vocabulary as Vocabulary::to_text writes it.
   [[nodiscard]] std::string vocabulary_text() const { return std::string(file_->vocabulary()); }
-  [[nodiscard]] std::vector<std::string> classes() const {
-    std::vector<std::string> out;
-    for (auto text = file_->classes(); !text.empty();) {
-      auto const end = text.find('\n');
-      out.emplace_back(text.substr(0, end));
-      text.remove_prefix(end + 1);
-    }
-    return out;
-  }
+  [[nodiscard]] std::vector<std::string> classes() const;
   [[nodiscard]] Index training_size() const noexcept { return static_cast<Index>(file_->header().parts[0].rows); }
   [[nodiscard]] Index evaluation_size() const noexcept { return static_cast<Index>(file_->header().parts[1].rows); }
   /// Returns the number of texts, in both parts, that had more than `max_length` tokens.
-  [[nodiscard]] Index truncated() const noexcept {
-    return static_cast<Index>(file_->header().parts[0].truncated + file_->header().parts[1].truncated);
-  }
+  [[nodiscard]] Index truncated() const noexcept;
 
  private:
   static constexpr std::size_t max_files = 8;
@@ -160,11 +135,7 @@ class TokenCache {
 
   explicit TokenCache(std::shared_ptr<detail::TokenFile const> file) : file_(std::move(file)) {}
 
-  static std::string one_per_line(std::vector<std::string> const& names) {
-    std::string out;
-    for (auto const& name : names) out += name + "\n";
-    return out;
-  }
+  static std::string one_per_line(std::vector<std::string> const& names);
   template <class Build>
   static TokenCache in_memory(detail::TokenKey const& key, Build const& build) {
     FileDescriptor const file(::memfd_create("lockstep-tokens", MFD_CLOEXEC));
@@ -204,55 +175,17 @@ class TokenCache {
     return TokenCache(std::make_shared<detail::TokenFile const>(path, key));
   }
   static std::optional<TokenCache> try_open(std::string const& path, detail::TokenKey const& key,
-                                            TokenCacheOptions const& options) {
-    if (::access(path.c_str(), F_OK) != 0) return {};
-    try {
-      auto file = std::make_shared<detail::TokenFile const>(path, key);
-      if (options.verify) {
-        ThreadPool pool(options.threads);
-        file->verify(pool, options.progress);
-      }
-      ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
-      return TokenCache(std::move(file));
-    } catch (DataError const&) {
-      return {};  // prepared again
-    }
-  }
+                                            TokenCacheOptions const& options);
   /// Removes partial files of a process that was killed. Call with the lock held.
-  static void remove_partial(std::string const& path) {
-    namespace fs = std::filesystem;
-    std::error_code error;
-    auto const name = fs::path(path).filename().string() + ".";
-    std::vector<fs::path> old;
-    for (auto const& entry : fs::directory_iterator(fs::path(path).parent_path(), error)) {
-      auto const other = entry.path().filename().string();
-      if (other.starts_with(name) && !other.ends_with(".lock")) old.push_back(entry.path());
-    }
-    for (auto const& each : old) fs::remove(each, error);
-  }
+  static void remove_partial(std::string const& path);
   static void remove_old_files(std::string const& folder, std::string const& newest, std::string const& place,
-                               std::string const& state) {
-    namespace fs = std::filesystem;
-    std::error_code error;
-    std::vector<std::pair<fs::file_time_type, fs::path>> files;
-    for (auto const& entry : fs::directory_iterator(folder, error)) {
-      auto const name = entry.path().filename().string();
-      bool const partial =
-          name.find(std::string(file_extension) + ".") != std::string::npos && !name.ends_with(".lock");
-      if (partial && fs::file_time_type::clock::now() - entry.last_write_time(error) > std::chrono::hours(24))
-        fs::remove(entry.path(), error);  // of a process that was killed
-      if (name.size() != 3 * 17 - 1 + std::string_view(file_extension).size() || !name.ends_with(file_extension))
-        continue;
-      if (name.starts_with(place) && name.substr(17, 16) != state)
-        fs::remove(entry.path(), error);  // the files have changed
-      else if (entry.path() != fs::path(newest))
-        files.emplace_back(entry.last_write_time(error), entry.path());
-    }
-    std::sort(files.begin(), files.end(), std::greater<>());
-    for (auto i = max_files - 1; i < files.size(); ++i) fs::remove(files[i].second, error);
-  }
+                               std::string const& state);
 
   std::shared_ptr<detail::TokenFile const> file_;
 };
 
 }}}  // namespace lockstep::data
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/text/token_cache.ipp>
+#endif

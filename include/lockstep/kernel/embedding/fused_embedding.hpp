@@ -53,29 +53,11 @@ struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads, and for any position of the sample in any batch
   /// @throws DataError (at Contract::normal) for an id outside its table or a sequence longer than the positions
   template <class T>
-  static void forward(Stream stream, Inputs<T> const& inputs, View<T, 2> out) {
-    detail::check_embedding(inputs);
-    auto const width = out.extent[1];
-    auto const* const in = &inputs;
-    detail::for_token_runs(
-        stream.pool(), inputs.assembly.layout,
-        [=](Index row, Index token, Index slot, Index count) {
-          with_best_instructions([=](auto vectors) {
-            auto* const to = out.data + slot * width;
-            detail::embed(vectors, *in, row, token, count, to, width);
-            if (in->mask.active())
-              detail::apply_dropout(in->mask, static_cast<std::uint64_t>(in->assembly.layout.positions.data[row]),
-                                    static_cast<std::uint64_t>(token * width), count * width, to, to);
-          });
-        },
-        [=](Index slot, Index padding) { std::fill_n(out.data + slot * width, padding * width, T{0}); });
-  }
+  static void forward(Stream stream, Inputs<T> const& inputs, View<T, 2> out);
 
   /// Returns the elements of scratch memory that `backward` needs; only the shape determines them.
   template <class T>
-  [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept {
-    return detail::EmbeddingBackward<T>::scratch(inputs, width);
-  }
+  [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept;
 
   /// Computes all gradients except those of the tables. Also computes dx, the gradient of the sum of a token's parts,
   /// for `backward_table`. Skips null `targets`. Recomputes the norms, because the forward pass keeps nothing.
@@ -84,9 +66,7 @@ struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads: sums over rows in blocks of 64, then over the blocks
   template <class T>
   static void backward(Stream stream, Inputs<T> const& inputs, View<T const, 2> dy, View<T, 2> dx,
-                       Gradients<T> const& targets, T* memory) {
-    detail::EmbeddingBackward<T>{inputs, targets, dy.data, dx.data, dy.extent[1], memory}.run(stream.pool());
-  }
+                       Gradients<T> const& targets, T* memory);
 
   /// Returns the elements of memory that `plan` needs.
   [[nodiscard]] static constexpr Index plan_elements(Index slots) noexcept { return slots; }
@@ -94,20 +74,7 @@ struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Plans the sums of `backward_table` for the table of part `part` of segment `segment`.
   /// @shape list [plan_elements(layout.slots)], scratch
   template <class T>
-  static void plan(Stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> list, Plan& plan) {
-    auto const& assembly = inputs.assembly;
-    auto const& layout = assembly.segments[segment];
-    auto const* const ids = inputs.parts[part].ids;
-    if (assembly.count == 1 && layout.is_ragged()) return plan.build({ids, static_cast<std::size_t>(layout.slots)});
-    std::fill_n(list.data, list.size(), -1);  // a plan ignores negative ids
-    Index const stride = assembly.arrangement == Arrangement::interleaved ? assembly.count : 1;
-    for (Index row = 0; row < layout.rows; ++row) {
-      auto const tokens = layout.tokens(row), from = layout.start(row);
-      auto const to = assembly.layout.start(row) + assembly.token(row, {segment, 0});
-      for (Index i = 0; i < tokens; ++i) list.data[to + i * stride] = ids[from + i];
-    }
-    plan.build(list.span());
-  }
+  static void plan(Stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> list, Plan& plan);
 
   /// Computes the gradient of a table: row v is the sum of dx over the slots with id v. Each chunk of the plan is
   /// summed separately, then the chunks of a row in order, so all threads share a frequent row. `overwrite` sets the
@@ -120,19 +87,12 @@ struct FusedEmbedding<HostSpace> : detail::KernelTypes<HostSpace> {
   template <class T>
   static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<T, 2> partial,
                              View<T, 2> gradient, Write write, TouchedRows const& touched = {}, Index stride = 1,
-                             Index first = 0) {
-    bool const by_rows = touched.words != nullptr;
-    if (!by_rows && write == Write::overwrite) detail::zero_absent_rows(stream.pool(), plan, gradient);
-    detail::sum_by_id(
-        stream.pool(), plan, [=](std::uint32_t entry) { return static_cast<Index>(entry) * stride + first; }, dx.data,
-        gradient, partial.data,
-        [=](Index row) {
-          if (!by_rows) return write;
-          return touched.contains(row) ? Write::add : Write::overwrite;
-        });
-    if (by_rows) touched.insert(plan.rows);
-  }
+                             Index first = 0);
   [[nodiscard]] static constexpr Index partial_rows(Index slots) noexcept { return detail::sum_by_id_scratch(slots); }
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/embedding/fused_embedding.ipp>
+#endif

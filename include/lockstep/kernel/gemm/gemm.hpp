@@ -7,7 +7,6 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/kernel_types.hpp>
-#include <lockstep/kernel/gemm/detail/amx_tile.hpp>
 #include <lockstep/kernel/gemm/detail/gemm_block.hpp>
 #include <lockstep/kernel/gemm/gemm_on_this_thread.hpp>
 
@@ -15,22 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
 namespace detail {
 
 /// Blocked matrix product with the processor's bfloat16 instructions. Returns false if the processor has none.
-inline bool multiply_bfloat16([[maybe_unused]] InstructionSet set, [[maybe_unused]] GemmBlock<float> const& block,
-                              [[maybe_unused]] GemmEpilogue epilogue) {
-#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
-  if (widest_instruction_set != InstructionSet::avx512 || set != InstructionSet::avx512) return false;
-  if (multiplies_bfloat16_tiles()) {
-    AmxRegisters const configured;
-    multiply_blocks<float, AmxTile>(block, epilogue);
-    return true;
-  }
-  if (multiplies_bfloat16()) {
-    multiply_blocks<float, Bfloat16Tile<>>(block, epilogue);
-    return true;
-  }
-#endif
-  return false;
-}
+bool multiply_bfloat16(InstructionSet set, GemmBlock<float> const& block, GemmEpilogue epilogue);
 
 }  // namespace detail
 
@@ -122,3 +106,7 @@ struct Gemm<HostSpace> : detail::KernelTypes<HostSpace> {
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/gemm/gemm.ipp>
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <lockstep/core/contract.hpp>
@@ -35,17 +36,7 @@ struct CrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
   static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, CrossEntropyOptions const& options,
                                Matrix<T const> logits, Vector<Label> labels, Vector<double> losses,
                                Vector<double> weights, Matrix<T> gradient, Write write,
-                               Vector<float const> factors = {}) {
-    check(layout, options, logits.extent, labels);
-    options.check_factors(factors, logits.extent);
-    auto const classes = logits.extent[1];
-    detail::CrossEntropyRows<T, Label> const rows{layout,      {options, classes}, logits.data,   labels.data,
-                                                  losses.data, weights.data,       gradient.data, write,
-                                                  factors.data};
-    stream.pool().for_ranges(
-        layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)),
-        [=](Index begin, Index end) { with_best_instructions([=](auto vectors) { rows.run(vectors, begin, end); }); });
-  }
+                               Vector<float const> factors = {});
 
  private:
   static constexpr Index elements_per_task = 4096;
@@ -73,5 +64,30 @@ struct CrossEntropy<HostSpace> : detail::KernelTypes<HostSpace> {
     }
   }
 };
+
+// Not inline, so that programs that link the library use its code for the usual types.
+template <class T, class Label>
+void CrossEntropy<HostSpace>::forward_backward(Stream stream, SequenceLayout<HostSpace> layout,
+                                               CrossEntropyOptions const& options, Matrix<T const> logits,
+                                               Vector<Label> labels, Vector<double> losses, Vector<double> weights,
+                                               Matrix<T> gradient, Write write, Vector<float const> factors) {
+  check(layout, options, logits.extent, labels);
+  options.check_factors(factors, logits.extent);
+  auto const classes = logits.extent[1];
+  detail::CrossEntropyRows<T, Label> const rows{layout,       {options, classes}, logits.data, labels.data, losses.data,
+                                                weights.data, gradient.data,      write,       factors.data};
+  stream.pool().for_ranges(
+      layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)),
+      [=](Index begin, Index end) { with_best_instructions([=](auto vectors) { rows.run(vectors, begin, end); }); });
+}
+
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_CROSS_ENTROPY(T, Label) \
+  decltype(CrossEntropy<HostSpace>::forward_backward<T, Label>) CrossEntropy<HostSpace>::forward_backward<T, Label>
+extern template LOCKSTEP_CROSS_ENTROPY(float, std::int32_t const);
+extern template LOCKSTEP_CROSS_ENTROPY(float, std::int64_t const);
+extern template LOCKSTEP_CROSS_ENTROPY(double, std::int32_t const);
+extern template LOCKSTEP_CROSS_ENTROPY(double, std::int64_t const);
+#endif
 
 }}}  // namespace lockstep::kernel

@@ -35,34 +35,7 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
-                      Vector<T const> bias, T epsilon, Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y) {
-    auto const width = x.extent[1];
-    expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
-      return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " +
-             std::to_string(weight.size()) + " and bias " + std::to_string(bias.size());
-    });
-    expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
-      return "LayerNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
-    });
-    stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
-      with_best_instructions([=](auto vectors) {
-        auto const* const from = residual.value.data ? (sum.data ? sum.data : y.data) : x.data;
-        auto const norm = [=](Index first, auto count) __attribute__((always_inline)) {
-          auto const at = first * width;
-          detail::RowMoments<T> of_rows[count()];
-          detail::moments_of_rows(vectors, from + at, width, epsilon, of_rows);
-          if (moments.data) std::memcpy(moments.data + 2 * first, of_rows, sizeof of_rows);
-          detail::normalize_and_scale_rows(vectors, from + at, of_rows, weight.data, bias.data, y.data + at, width);
-        };
-        for (Index row = begin, next; row < end; row = next) {
-          next = residual.value.data ? std::min(end, row + rows_near) : end;
-          for (Index r = row; residual.value.data && r < next; ++r)
-            detail::add_residual(x.data + r * width, residual, r, width, (sum.data ? sum.data : y.data) + r * width);
-          detail::for_rows_at_once(vectors, row, next, static_cast<std::size_t>(width) * sizeof(T), norm);
-        }
-      });
-    });
-  }
+                      Vector<T const> bias, T epsilon, Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y);
 
   /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -80,38 +53,7 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Matrix<Accumulate<T> const> moments,
                        Residual<T, HostSpace> residual, Vector<T const> weight, Matrix<T> dx, Write dx_write,
                        Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight, Write dweight_write,
-                       Vector<T> dbias, Write dbias_write, T* partial) {
-    auto const rows = dy.extent[0], width = dy.extent[1];
-    stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
-      auto* const sums = partial + begin / chunk_rows * 2 * width;
-      std::fill_n(sums, 2 * width, T(0));
-      with_best_instructions([=](auto vectors) {
-        for (Index row = begin; row < end; ++row) {
-          auto const at = row * width;
-          auto const* const d = dy.data + at;
-          auto const* const s = sum.data + at;
-          detail::RowMoments<T> const of_row{moments.data[2 * row], moments.data[2 * row + 1]};
-          auto const means = detail::add_row(vectors, d, s, of_row, weight.data, sums, sums + width, width);
-          auto const differentiate = [=](T* to, Write write) {
-            detail::differentiate_row(d, s, of_row, weight.data, means, to, width, write);
-          };
-          if (dx.data && dx.data != dy.data) differentiate(dx.data + at, dx_write);
-          if (dresidual.data && !residual.dropout.mask.active()) differentiate(dresidual.data + at, dresidual_write);
-          T undropped[block];
-          for (Index c = 0; c < width && dresidual.data && residual.dropout.mask.active(); c += block) {
-            auto const count = std::min(block, width - c);
-            detail::differentiate_row(d + c, s + c, of_row, weight.data + c, means, undropped, count, Write::overwrite);
-            detail::dropout_row(residual.dropout, row, width, c, count, undropped, dresidual.data + at + c,
-                                dresidual_write);
-          }
-          if (dx.data == dy.data) detail::differentiate_row(dx.data + at, s, of_row, weight.data, means, width);
-        }
-      });
-    });
-    auto const chunks = (rows + chunk_rows - 1) / chunk_rows;
-    detail::sum_rows(partial, 2 * width, width, chunks, dweight.data, dweight_write);
-    detail::sum_rows(partial + width, 2 * width, width, chunks, dbias.data, dbias_write);
-  }
+                       Vector<T> dbias, Write dbias_write, T* partial);
 
  private:
   static constexpr Index block = 256;    // elements whose gradient is kept until their mask is applied
@@ -119,3 +61,7 @@ struct LayerNorm<HostSpace> : detail::KernelTypes<HostSpace> {
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/normalization/layer_norm.ipp>
+#endif

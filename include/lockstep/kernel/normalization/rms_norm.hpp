@@ -33,29 +33,7 @@ struct RMSNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
-                      T epsilon, Matrix<T> sum, Vector<T> reciprocals, Matrix<T> y) {
-    auto const width = x.extent[1];
-    expect<ShapeError>(weight.extent[0] == width, [&] {
-      return "RMSNorm: rows have " + std::to_string(width) + " elements and weight has " +
-             std::to_string(weight.size());
-    });
-    expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
-      return "RMSNorm: x is " + to_string(x.extent) + " and the residual " + to_string(residual.value.extent);
-    });
-    stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
-      with_best_instructions([=](auto vectors) {
-        for (Index row = begin; row < end; ++row) {
-          auto const* of = x.data + row * width;
-          if (residual.value.data) {
-            detail::add_residual(of, residual, row, width, sum.data + row * width);
-            of = sum.data + row * width;
-          }
-          auto const reciprocal = detail::rms_row(vectors, of, weight.data, epsilon, y.data + row * width, width);
-          if (reciprocals.data) reciprocals.data[row] = reciprocal;
-        }
-      });
-    });
-  }
+                      T epsilon, Matrix<T> sum, Vector<T> reciprocals, Matrix<T> y);
 
   /// Returns the number of elements that `backward` needs for its partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -73,35 +51,7 @@ struct RMSNorm<HostSpace> : detail::KernelTypes<HostSpace> {
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<T const> reciprocals,
                        Matrix<T const> other_gradient, RowDropout<HostSpace> dropout, Vector<T const> weight,
                        Matrix<T> dx, Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight,
-                       Write dweight_write, T* partial) {
-    auto const rows = dy.extent[0], width = dy.extent[1];
-    stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
-      auto* const sums = partial + begin / chunk_rows * width;
-      std::fill_n(sums, width, T(0));
-      with_best_instructions([=](auto vectors) {
-        for (Index row = begin; row < end; ++row) {
-          auto const at = row * width;
-          auto const reciprocal = reciprocals.data[row];
-          auto const projection =
-              detail::add_rms_row(vectors, dy.data + at, sum.data + at, weight.data, reciprocal, sums, width);
-          T gradient[block];
-          for (Index c = 0; c < width; c += block) {
-            auto const count = std::min(block, width - c);
-            detail::differentiate_rms_row(dy.data + at + c, sum.data + at + c, weight.data + c, reciprocal, projection,
-                                          other_gradient.data ? other_gradient.data + at + c : nullptr, gradient,
-                                          count);
-            if (dx.data) detail::write_row(gradient, dx.data + at + c, count, dx_write);
-            if (!dresidual.data) continue;
-            if (dropout.mask.active())
-              detail::dropout_row(dropout, row, width, c, count, gradient, dresidual.data + at + c, dresidual_write);
-            else
-              detail::write_row(gradient, dresidual.data + at + c, count, dresidual_write);
-          }
-        }
-      });
-    });
-    detail::sum_rows(partial, width, width, chunks(rows), dweight.data, dweight_write);
-  }
+                       Write dweight_write, T* partial);
 
  private:
   static constexpr Index block = 256;  // elements whose gradient is kept until it is added to dx and dresidual
@@ -110,3 +60,7 @@ struct RMSNorm<HostSpace> : detail::KernelTypes<HostSpace> {
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/normalization/rms_norm.ipp>
+#endif

@@ -33,68 +33,28 @@ struct Pooling<HostSpace> : detail::KernelTypes<HostSpace> {
   /// @determinism bitwise, for any number of threads
   /// @source direct from the definition
   template <class T>
-  static void mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y) {
-    auto const width = y.extent[1];
-    stream.pool().run(layout.rows, [=](Index row) {
-      with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
-        auto* const out = y.data + row * width;
-        auto const* in = x.data + first * width;
-        if (tokens == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
-        std::copy_n(in, width, out);
-        for (Index t = 1; t < tokens; ++t) {
-          in += width;
-          for (Index c = 0; c < width; ++c) out[c] += in[c];
-        }
-        for (Index c = 0; c < width; ++c) out[c] /= static_cast<T>(tokens);
-      });
-    });
-  }
+  static void mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y);
 
   /// Computes dx = dy[r] / n for each of the n tokens of sequence r and zero in padding, or adds it to dx.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class T>
   static void mean_backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> dy, Matrix<T> dx,
-                            Write write) {
-    auto const width = dy.extent[1];
-    stream.pool().run(layout.rows, [=](Index row) {
-      with_best_instructions([=, first = layout.start(row), end = layout.end(row), tokens = layout.tokens(row)] {
-        auto const* const in = dy.data + row * width;
-        auto* out = dx.data + first * width;
-        for (Index t = 0; t < tokens; ++t, out += width)
-          detail::write_each(0, width, out, write, [=](Index c) { return in[c] / static_cast<T>(tokens); });
-        if (write == Write::overwrite) std::fill_n(out, (end - first - tokens) * width, T{0});
-      });
-    });
-  }
+                            Write write);
 
   /// Computes y[r] = the first or the last token of sequence r; a sequence without tokens gives zeros.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   template <class T>
-  static void token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> x,
-                    Matrix<T> y) {
-    auto const width = y.extent[1];
-    stream.pool().run(layout.rows, [=](Index row) {
-      auto* const out = y.data + row * width;
-      if (layout.tokens(row) == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
-      std::copy_n(x.data + detail::pooled_slot(layout, row, which) * width, width, out);
-    });
-  }
+  static void token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> x, Matrix<T> y);
 
   /// Computes dx = dy[r] for that token of sequence r and zero in all other slots, or adds it to dx.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class T>
   static void token_backward(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> dy,
-                             Matrix<T> dx, Write write) {
-    auto const width = dy.extent[1];
-    stream.pool().run(layout.rows, [=](Index row) {
-      auto const* const in = dy.data + row * width;
-      auto const start = layout.start(row), slots = layout.end(row) - start;
-      if (write == Write::overwrite) std::fill_n(dx.data + start * width, slots * width, T{0});
-      if (layout.tokens(row) == 0) return;
-      auto* const out = dx.data + detail::pooled_slot(layout, row, which) * width;
-      for (Index c = 0; c < width; ++c) out[c] += in[c];
-    });
-  }
+                             Matrix<T> dx, Write write);
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/pooling/pooling.ipp>
+#endif

@@ -28,44 +28,16 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   /// zero.
   /// @determinism bitwise, for any number of threads, and whether zeros are listed as untouched rows or written out
   template <class T>
-  [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
-    std::array<double, max_chunks> partial{};
-    auto const blocks = blocks_of(x.size()), chunk = chunk_of(blocks);
-    stream.pool().for_ranges(blocks, chunk, [&](Index first, Index last) {
-      with_best_instructions([&] {
-        double sum = 0;
-        for (auto b = first; b < last; ++b) sum += of_block(x, tables, b);
-        partial[static_cast<std::size_t>(first / chunk)] = sum;
-      });
-    });
-    double sum = 0;
-    for (auto p : partial) sum += p;
-    return sum;
-  }
+  [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {});
 
   /// Computes the sums of the blocks [first, last). Does not read other elements of x.
   /// @shape sums [blocks_of(x.size())], of which only those are written   @determinism bitwise, for any number of
   /// threads
   template <class T>
   static void run_blocks(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables, Index first, Index last,
-                         double* sums) {
-    stream.pool().for_ranges(last - first, smallest_chunk, [&](Index begin, Index end) {
-      with_best_instructions([&] {
-        for (auto b = first + begin; b < first + end; ++b) sums[b] = of_block(x, tables, b);
-      });
-    });
-  }
+                         double* sums);
   /// Returns the result of `run`, bit-identical, for an x whose blocks have these sums.
-  [[nodiscard]] static double total(std::span<double const> sums) noexcept {
-    auto const chunk = static_cast<std::size_t>(chunk_of(std::ssize(sums)));
-    double all = 0;
-    for (std::size_t first = 0; first < sums.size(); first += chunk) {
-      double sum = 0;
-      for (auto s : sums.subspan(first, std::min(chunk, sums.size() - first))) sum += s;
-      all += sum;
-    }
-    return all;
-  }
+  [[nodiscard]] static double total(std::span<double const> sums) noexcept;
 
  private:
   static constexpr Index max_chunks = 256;  // of blocks, each summed by one thread
@@ -73,9 +45,7 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   static constexpr Index lanes = 32;  // independent sums: enough to hide an addition's latency for any vector width
   using Lanes = std::array<double, static_cast<std::size_t>(lanes)>;
 
-  [[nodiscard]] static Index chunk_of(Index blocks) noexcept {
-    return std::max(smallest_chunk, (blocks + max_chunks - 1) / max_chunks);
-  }
+  [[nodiscard]] static Index chunk_of(Index blocks) noexcept;
   template <class T>
   [[nodiscard, gnu::always_inline]] static double of_block(Vector<T const> x, std::span<TouchedRows const> tables,
                                                            Index number) noexcept {
@@ -98,18 +68,11 @@ struct SumOfSquares<HostSpace> : detail::KernelTypes<HostSpace> {
   /// Adds the squares of a part. Element i belongs to lane i % lanes, so that gaps between parts do not change the
   /// bits.
   template <class T>
-  static void add(T const* x, Index begin, Index end, Lanes& all) noexcept {
-    auto sums = all;
-    auto const add_one = [&](Index i, Index lane) {
-      auto const e = static_cast<double>(x[i]);
-      sums[static_cast<std::size_t>(lane)] += e * e;
-    };
-    for (; begin < end && begin % lanes != 0; ++begin) add_one(begin, begin % lanes);
-    for (; begin + lanes <= end; begin += lanes)
-      for (Index lane = 0; lane < lanes; ++lane) add_one(begin + lane, lane);
-    for (; begin < end; ++begin) add_one(begin, begin % lanes);
-    all = sums;
-  }
+  static void add(T const* x, Index begin, Index end, Lanes& all) noexcept;
 };
 
 }}}  // namespace lockstep::kernel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/kernel/reduction/sum_of_squares.ipp>
+#endif

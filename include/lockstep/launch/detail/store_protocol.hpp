@@ -30,9 +30,7 @@ struct StoreHandshake {
   std::int32_t size = 0;
   StoreConnectionKind kind = StoreConnectionKind::requests;
 
-  static std::string_view acceptance() noexcept {
-    return {reinterpret_cast<char const*>(&expected_magic), sizeof expected_magic};
-  }
+  static std::string_view acceptance() noexcept;
 };
 
 enum class StoreCall : std::uint8_t { set = 1, get, add, leave, gather, contributors, ended };
@@ -76,27 +74,15 @@ T from_bytes(std::string_view bytes) noexcept {
   return plain;
 }
 
-inline std::string store_message(std::uint8_t type, std::string_view key, std::string_view value, int rank = 0) {
-  StoreMessageHeader head{
-      type, {}, rank, static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
-  std::string out(sizeof head, '\0');
-  std::memcpy(out.data(), &head, sizeof head);
-  return out.append(key).append(value);
-}
+std::string store_message(std::uint8_t type, std::string_view key, std::string_view value, int rank = 0);
 
 /// Makes the system detect a lost host or network within `seconds`. It probes an idle connection each second, or a
 /// hundred times for a long limit. For `notifications` it also limits how long sent data may stay unacknowledged. This
 /// does not apply to `requests`, whose owner may not read while it works.
-inline void detect_silence(int file, double seconds, StoreConnectionKind kind) noexcept {
-  int const on = 1, whole = static_cast<int>(seconds), interval = 1 + whole / 100,
-            count = std::max(1, whole / interval - 2),
-            milliseconds = kind == StoreConnectionKind::notifications ? static_cast<int>(seconds * 1000) : 0;
-  ::setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &interval, sizeof interval);
-  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-  ::setsockopt(file, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
-  ::setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
+void detect_silence(int file, double seconds, StoreConnectionKind kind) noexcept;
 
 }}}  // namespace lockstep::launch::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/detail/store_protocol.ipp>
+#endif

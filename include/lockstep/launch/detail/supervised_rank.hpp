@@ -23,39 +23,17 @@ struct SupervisedRank {
                                            "LOCKSTEP_MEMORY_FD", "LOCKSTEP_JOB",        "LOCKSTEP_RESTARTS"};
 
   /// Returns "LOCKSTEP_RANK=1" and so on, in the order of `variables`.
-  [[nodiscard]] std::vector<std::string> assignments() const {
-    std::string const values[]{std::to_string(rank),   std::to_string(size), std::to_string(supervisor),
-                               std::to_string(memory), std::to_string(job),  std::to_string(restarts)};
-    std::vector<std::string> out;
-    for (std::size_t i = 0; i < std::size(variables); ++i) out.push_back(std::string(variables[i]) + "=" + values[i]);
-    return out;
-  }
+  [[nodiscard]] std::vector<std::string> assignments() const;
 
   /// Returns whether a supervisor has set any of the variables.
-  [[nodiscard]] static bool any(Lookup variable) {
-    for (auto const* name : variables)
-      if (variable(name)) return true;
-    return false;
-  }
+  [[nodiscard]] static bool any(Lookup variable);
 
   /// @throws ConfigError if some are missing or are not numbers
-  [[nodiscard]] static SupervisedRank read(Lookup variable) {
-    constexpr auto remedy = "; Lockstep sets them all itself: unset them and start with --nproc N";
-    std::string set, missing;
-    for (auto const* name : variables) (variable(name) ? set : missing) += std::string(" ") + name;
-    if (!missing.empty()) throw ConfigError("launch: the environment has" + set + " but not" + missing + remedy);
-    auto const integer = [&](std::size_t i, std::uint64_t least, std::uint64_t most) {
-      return parse_variable(variables[i], variable(variables[i]), least, most, remedy);
-    };
-    SupervisedRank place;
-    place.size = static_cast<int>(integer(1, 1, max_local_ranks));
-    place.rank = static_cast<int>(integer(0, 0, static_cast<std::uint64_t>(place.size) - 1));
-    place.supervisor = static_cast<int>(integer(2, 1, INT32_MAX));
-    place.memory = static_cast<int>(integer(3, 0, INT32_MAX));
-    place.job = integer(4, 0, UINT64_MAX);
-    place.restarts = static_cast<int>(integer(5, 0, INT32_MAX));
-    return place;
-  }
+  [[nodiscard]] static SupervisedRank read(Lookup variable);
 };
 
 }}}  // namespace lockstep::launch::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/detail/supervised_rank.ipp>
+#endif

@@ -30,85 +30,38 @@ struct ControlPage {
   std::array<detail::RankRecord, max_local_ranks> ranks;
 
   [[nodiscard]] detail::RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] detail::RankRecord const& operator[](int rank) const noexcept {
-    return ranks[static_cast<std::size_t>(rank)];
-  }
+  [[nodiscard]] detail::RankRecord const& operator[](int rank) const noexcept;
 
   /// Returns the rank that failed first, or -1.
   [[nodiscard]] int first_failure() const noexcept { return first_failure_.load(std::memory_order_acquire) - 1; }
 
   /// Marks the rank as running.
-  void join(int rank, int pid) noexcept {
-    (*this)[rank].pid.store(pid, std::memory_order_relaxed);
-    (*this)[rank].state.store(detail::RankState::running, std::memory_order_release);
-  }
+  void join(int rank, int pid) noexcept;
   /// Marks a rank on another host as running.
-  void join(int rank, int pid, std::string_view host) noexcept {
-    auto& record = (*this)[rank];
-    record.host[host.copy(record.host, sizeof record.host - 1)] = '\0';
-    record.is_remote.store(true, std::memory_order_release);
-    join(rank, pid);
-  }
+  void join(int rank, int pid, std::string_view host) noexcept;
   /// Marks the rank's work as finished. A rank that ended with an error counts as failed, since others would wait for
   /// it in vain.
-  void end(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
-    auto& record = (*this)[rank];
-    record.exit_code = exit_code;
-    record.signal = signal;
-    record.set_message(message);
-    bool const failed = exit_code != 0 || signal != 0;
-    record.state.store(failed ? detail::RankState::failed : detail::RankState::ended, std::memory_order_release);
-    std::int32_t none = 0;
-    if (failed) first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
-  }
+  void end(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept;
   /// Marks this rank's own end. Two of its threads may call this: a signal handler's and its own. The first call
   /// counts; the other returns once the record is written.
-  void end_itself(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
-    auto& record = (*this)[rank];
-    if (!record.ends_itself.exchange(true, std::memory_order_acq_rel)) return end(rank, exit_code, signal, message);
-    for (;; ::sched_yield()) {
-      auto const state = record.state.load(std::memory_order_acquire);
-      if (state == detail::RankState::ended || state == detail::RankState::failed) return;
-    }
-  }
+  void end_itself(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept;
   /// Marks a rank as lost whose process is gone for an unknown reason. Does nothing if the rank's end is already known.
-  void mark_lost(int rank) noexcept {
-    auto& state = (*this)[rank].state;
-    auto before = state.load(std::memory_order_acquire);
-    if (before == detail::RankState::ended || before == detail::RankState::failed) return;
-    std::int32_t none = 0;
-    if (state.compare_exchange_strong(before, detail::RankState::lost, std::memory_order_acq_rel))
-      first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
-  }
+  void mark_lost(int rank) noexcept;
   /// Returns true for the first caller, which then reports the failure to the user.
   [[nodiscard]] bool report_once() noexcept { return reported_.exchange(1, std::memory_order_acq_rel) == 0; }
   /// Returns true once `end` or `mark_lost` was called for the rank.
-  [[nodiscard]] bool has_ended(int rank) const noexcept {
-    auto const state = (*this)[rank].state.load(std::memory_order_acquire);
-    return state != detail::RankState::absent && state != detail::RankState::running;
-  }
+  [[nodiscard]] bool has_ended(int rank) const noexcept;
 
   /// Returns "rank 1 (pid 4242)", or "rank 1 (pid 4242 on node7)" for a rank on another host.
-  [[nodiscard]] std::string rank_name(int rank) const {
-    auto const& record = (*this)[rank];
-    auto const pid = record.pid.load(std::memory_order_relaxed);
-    auto const where = record.is_remote.load(std::memory_order_acquire) ? std::string(" on ") + record.host : "";
-    return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + where + ")" : "");
-  }
+  [[nodiscard]] std::string rank_name(int rank) const;
   /// Returns whether the rank ended with an error of its own that it has reported.
-  [[nodiscard]] bool has_reported_error(int rank) const noexcept {
-    auto const& record = (*this)[rank];
-    return record.state.load(std::memory_order_acquire) == detail::RankState::failed && record.signal == 0 &&
-           record.message[0] != '\0';
-  }
+  [[nodiscard]] bool has_reported_error(int rank) const noexcept;
   /// Returns "rank 1 (pid 4242) was killed by signal 9 (Killed)".
-  [[nodiscard]] std::string describe(int rank) const {
-    auto const name = rank_name(rank);
-    auto const& record = (*this)[rank];
-    bool const message_has_name = record.state.load(std::memory_order_acquire) == detail::RankState::failed &&
-                                  record.signal == 0 && std::string_view(record.message).substr(0, name.size()) == name;
-    return message_has_name ? record.message : name + " " + record.describe_state();
-  }
+  [[nodiscard]] std::string describe(int rank) const;
 };
 
 }}}  // namespace lockstep::launch
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/shared_memory/control_page.ipp>
+#endif

@@ -34,10 +34,7 @@ class Store {
   explicit Store(detail::StoreConnection connection) : connection_(std::move(connection)) {}
   Store(Store const&) = delete;
   Store& operator=(Store const&) = delete;
-  ~Store() {
-    auto const message = detail::store_message(static_cast<std::uint8_t>(detail::StoreCall::leave), {}, {});
-    (void)::send(connection_.descriptor(), message.data(), message.size(), MSG_NOSIGNAL);
-  }
+  ~Store();
 
   /// Stores the bytes under the name and replaces its previous value.
   /// @param bytes at most 1 MiB
@@ -48,19 +45,12 @@ class Store {
   /// after `wait_seconds`
   [[nodiscard]] std::string get(std::string_view name) { return request(detail::StoreCall::get, name, {}); }
   /// Adds to the number under the name and returns the sum. An unset name counts as 0.
-  std::int64_t add(std::string_view name, std::int64_t more) {
-    auto const text = request(detail::StoreCall::add, name, {reinterpret_cast<char const*>(&more), sizeof more});
-    std::int64_t sum = 0;
-    std::memcpy(&sum, text.data(), text.size() < sizeof sum ? text.size() : sizeof sum);
-    return sum;
-  }
+  std::int64_t add(std::string_view name, std::int64_t more);
 
   /// Contributes this rank's bytes to a gather of `members` ranks under the name. The name is free again once all have
   /// contributed.
   /// @param bytes at most 1 MiB
-  void contribute(std::string_view name, std::string_view bytes, int members) {
-    connection_.send(message_of(detail::StoreCall::gather, name, bytes, members));
-  }
+  void contribute(std::string_view name, std::string_view bytes, int members);
   /// Contributes without blocking. If the server does not take all bytes at once, calls `await(done)`, which must
   /// return once `done()` is true.
   template <class Await>
@@ -130,44 +120,12 @@ class Store {
   }
 
  private:
-  static std::string message_of(detail::StoreCall call, std::string_view key, std::string_view value, int members = 0) {
-    if (key.size() > detail::max_store_bytes || value.size() > detail::max_store_bytes)
-      throw ConfigError("Store: '" + std::string(key.substr(0, 64)) + "' has " + std::to_string(value.size()) +
-                        " bytes; at most " + std::to_string(detail::max_store_bytes) + " can be stored");
-    return detail::store_message(static_cast<std::uint8_t>(call), key, value, members);
-  }
-  std::string request(detail::StoreCall call, std::string_view key, std::string_view value) {
-    connection_.send(message_of(call, key, value));
-    if (auto text = answer(deadline_in(connection_.address().wait_seconds), key)) return std::move(*text);
-    throw CommunicationError("Store: rank " + std::to_string(connection_.address().rank) + " received no '" +
-                             std::string(key) + "' in time from " + connection_.address_text());
-  }
+  static std::string message_of(detail::StoreCall call, std::string_view key, std::string_view value, int members = 0);
+  std::string request(detail::StoreCall call, std::string_view key, std::string_view value);
   /// Returns the answer to the last call, or nullopt at the deadline.
-  std::optional<std::string> answer(Deadline deadline, std::string_view key) {
-    while (auto message = connection_.wait(deadline)) {
-      if (handle_unsolicited(*message)) continue;
-      switch (message->type) {
-        case detail::StoreReply::lost:
-          throw RankLost(message->rank, message->value + "; rank " + std::to_string(connection_.address().rank) +
-                                            " was waiting for '" + std::string(key) + "'");
-        case detail::StoreReply::refused:
-          throw ConfigError("Store: " + connection_.address_text() + " refuses: " + message->value);
-        default:
-          return std::move(message->value);
-      }
-    }
-    return std::nullopt;
-  }
+  std::optional<std::string> answer(Deadline deadline, std::string_view key);
   /// Keeps gathered contributions and drops late answers. Returns whether the message was one of these.
-  bool handle_unsolicited(detail::StoreConnection::Message& message) {
-    if (message.type == detail::StoreReply::gathered) {
-      gathered_[std::move(message.key)] = std::move(message.value);
-      return true;
-    }
-    if (stale_answers_ == 0) return false;
-    --stale_answers_;
-    return true;
-  }
+  bool handle_unsolicited(detail::StoreConnection::Message& message);
 
   detail::StoreConnection connection_;
   int stale_answers_ = 0;  // expected answers that are no longer of interest
@@ -175,3 +133,7 @@ class Store {
 };
 
 }}}  // namespace lockstep::launch
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/store/store.ipp>
+#endif

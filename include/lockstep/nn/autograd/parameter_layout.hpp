@@ -52,21 +52,13 @@ class ParameterLayout {
   [[nodiscard]] Index size() const noexcept { return size_; }
   /// Returns the number of elements at the beginning of the arena that hold all learned parameters. All later
   /// parameters are frozen.
-  [[nodiscard]] Index learned_size() const noexcept {
-    for (auto const& entry : entries_)
-      if (!entry.frozen) return entry.offset + padded(entry.size);
-    return 0;
-  }
+  [[nodiscard]] Index learned_size() const noexcept;
   /// Returns the buffers in forward order. Most models have none.
   [[nodiscard]] std::vector<Entry> const& buffers() const noexcept { return buffers_; }
   /// Returns the number of elements of the buffer arena, padding included.
   [[nodiscard]] Index buffer_size() const noexcept { return buffer_size_; }
   /// Returns the number of parameter elements, without padding.
-  [[nodiscard]] Index parameters() const noexcept {
-    Index n = 0;
-    for (auto const& entry : entries_) n += entry.size;
-    return n;
-  }
+  [[nodiscard]] Index parameters() const noexcept;
   [[nodiscard]] static constexpr Index padded(Index size) { return (size + alignment - 1) / alignment * alignment; }
 
  private:
@@ -82,18 +74,9 @@ class ParameterLayout {
       node.visit(ChildVisitor(
           [&](std::string_view child_name, auto& child) { collect(name_in(name, child_name), child, found); }));
   }
-  void collect(std::string const& name, Parameter& parameter, Found& found) {
-    found.parameters.push_back(&parameter);
-    entries_.push_back({name, parameter.shape, parameter.initializer, 0, parameter.size(),
-                        parameter.frozen ? GradientForm::dense : parameter.gradient_form, parameter.frozen});
-  }
-  void collect(std::string const& name, Buffer& buffer, Found& found) {
-    found.buffers.push_back(&buffer);
-    buffers_.push_back({name, buffer.shape, buffer.initializer, 0, buffer.size()});
-  }
-  [[nodiscard]] static std::string name_in(std::string const& parent, std::string_view child) {
-    return parent.empty() ? std::string(child) : parent + "." + std::string(child);
-  }
+  void collect(std::string const& name, Parameter& parameter, Found& found);
+  void collect(std::string const& name, Buffer& buffer, Found& found);
+  [[nodiscard]] static std::string name_in(std::string const& parent, std::string_view child);
 
   template <class Node>
   static constexpr bool check_layer() {
@@ -104,45 +87,16 @@ class ParameterLayout {
     return HasParameters<Node>;
   }
 
-  void assign_offsets(Found const& found) {
-    auto const& [parameters, buffers] = found;
-    check(found);
-    for (std::size_t i = parameters.size(); i-- > 0;) {
-      parameters[i]->offset = entries_[i].offset = size_;
-      parameters[i]->ordinal = static_cast<int>(i);
-      parameters[i]->name = entries_[i].name;
-      size_ += padded(entries_[i].size);
-    }
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      buffers[i]->offset = buffers_[i].offset = buffer_size_;
-      buffer_size_ += padded(buffers_[i].size);
-    }
-  }
+  void assign_offsets(Found const& found);
 
-  void check(Found const& found) const {
-    auto const name_of = [this](std::size_t i) -> std::string const& {
-      return i < entries_.size() ? entries_[i].name : buffers_[i - entries_.size()].name;
-    };
-    NameTable known;
-    std::vector<std::pair<void const*, std::size_t>> visited;
-    for (auto const* parameter : found.parameters) visited.emplace_back(parameter, visited.size());
-    for (auto const* buffer : found.buffers) visited.emplace_back(buffer, visited.size());
-    for (std::size_t i = 0; i < visited.size(); ++i) {
-      if (name_of(i).empty())
-        throw ConfigError("model: a parameter or buffer has an empty name; give it a name in visit(), which files use");
-      if (known.add(name_of) != NameTable::none)
-        throw ConfigError("model: two parameters or buffers are named \"" + name_of(i) +
-                          "\"; give the layers in visit() different names");
-    }
-    std::sort(visited.begin(), visited.end());
-    for (std::size_t k = 1; k < visited.size(); ++k)
-      if (visited[k].first == visited[k - 1].first)
-        throw ConfigError("model: \"" + name_of(visited[k].second) +
-                          "\" is visited twice; to share it, visit it once and pass it to the functions that use it");
-  }
+  void check(Found const& found) const;
 
   std::vector<Entry> entries_, buffers_;
   Index size_ = 0, buffer_size_ = 0;
 };
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/autograd/parameter_layout.ipp>
+#endif

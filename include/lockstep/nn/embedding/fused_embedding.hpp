@@ -52,26 +52,7 @@ class FusedEmbedding {
 
   /// @throws ConfigError if the width is below 1, another size below 0, epsilon not above 0, or the probability outside
   /// [0, 1)
-  explicit FusedEmbedding(Options const& options)
-      : token_(table(options.vocabulary, options.width, options.token_gradient)),
-        position_(table(options.length, options.width, GradientForm::dense)),
-        type_(table(options.types, options.width, GradientForm::dense)),
-        weight_{{options.width}, Initializer::constant(1)},
-        bias_{{options.width}, Initializer::constant(0)},
-        options_(options),
-        dropout_(options.dropout) {
-    for (auto const& [name, size, min] : {std::tuple{"vocabulary", options.vocabulary, 0},
-                                          {"length", options.length, 0},
-                                          {"width", options.width, 1},
-                                          {"types", options.types, 0}})
-      expect<ConfigError>(size >= min, [&, n = name, s = size, m = min] {
-        return "FusedEmbedding: " + std::string(n) + " is " + std::to_string(s) + "; it must be at least " +
-               std::to_string(m);
-      });
-    expect<ConfigError>(options.epsilon > 0, [&] {
-      return "FusedEmbedding: epsilon is " + std::to_string(options.epsilon) + "; it must be above 0";
-    });
-  }
+  explicit FusedEmbedding(Options const& options);
 
   void visit(auto&& each) {
     if (options_.vocabulary > 0) each("token", token_);
@@ -120,14 +101,9 @@ class FusedEmbedding {
   }
 
  private:
-  static Parameter table(Index rows, Index width, GradientForm gradient) {
-    return {.shape = {rows, width}, .initializer = Initializer::normal(0.02), .gradient_form = gradient};
-  }
+  static Parameter table(Index rows, Index width, GradientForm gradient);
   /// Returns a table that the model has, for messages.
-  [[nodiscard]] Parameter const& named() const noexcept {
-    if (options_.vocabulary > 0) return token_;
-    return options_.length > 0 ? position_ : type_;
-  }
+  [[nodiscard]] Parameter const& named() const noexcept;
 
   /// Fills in the layer's own parameters and settings.
   template <class Context, class Inputs>
@@ -233,3 +209,7 @@ class FusedEmbedding {
 };
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/embedding/fused_embedding.ipp>
+#endif

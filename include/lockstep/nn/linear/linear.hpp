@@ -67,32 +67,17 @@ class Linear {
   [[nodiscard]] bool has_bias() const noexcept { return has_bias_; }
   /// Returns weight and bias in the form that this layer's kernels take. The bias is null if the layer has none.
   template <class Context>
-  [[nodiscard]] TensorView<Operand<Context> const, 2, typename Context::Space> weight(Staging<Context>& work) const {
-    return work.template factor<2>(weight_);
-  }
+  [[nodiscard]] TensorView<Operand<Context> const, 2, typename Context::Space> weight(Staging<Context>& work) const;
   template <class Context>
-  [[nodiscard]] TensorView<Operand<Context> const, 1, typename Context::Space> bias(Staging<Context>& work) const {
-    if (!has_bias_) return {};
-    return work.template factor<1>(bias_);
-  }
+  [[nodiscard]] TensorView<Operand<Context> const, 1, typename Context::Space> bias(Staging<Context>& work) const;
 
   /// Returns x weight^T + bias.
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
   /// @throws ShapeError if x has another width
   template <class Context>
-  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
-    check(x.value.extent);
-    auto y = context.template variable<2>({x.extent(0), outputs()});
-    Staging work(context);
-    kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
-        context.stream(), work.read(x.value), weight(work), bias(work), work.write(y.value));
-    on_backward(context, y, [this, x, y](Context& c) { backward(c, x, y.gradient()); });
-    return y;
-  }
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const;
   template <class Context>
-  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
-    return x.with(forward(context, x.tokens));
-  }
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const;
 
   /// Applies the layer, optionally with an activation, to each pixel, voxel or time step, like a convolution with a
   /// kernel of 1.
@@ -127,35 +112,10 @@ class Linear {
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
   /// @throws ShapeError if x has another width
   template <class Context>
-  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
-                                               Activation activation) const {
-    if (activation == Activation::none) return forward(context, x);
-    auto const activated = forward(context, x, activation, {});
-    on_backward(context, activated.y, [this, x, activated](Context& c) {
-      // No other closure reads y's gradient or the kept slopes: the gradient before the activation overwrites either.
-      Extents<1> const flat{activated.y.value.size()};
-      typename Context::template View<2> dh{activated.y.slot->data, activated.y.value.extent};
-      {
-        Staging work(c);
-        using Kernel = kernel::Elementwise<typename Context::Space>;
-        auto const in_place = work.update(dh).reshape(flat);
-        if (auto const slope = activated.slope.factors; slope.data) {
-          Kernel::template backward<kernel::Gelu, Operand<Context>>(
-              c.stream(), in_place, work.read(slope).reshape(flat), in_place, Write::overwrite);
-        } else {
-          Kernel::template backward<kernel::Relu, Operand<Context>>(
-              c.stream(), in_place, work.read(activated.y.value).reshape(flat), in_place, Write::overwrite);
-        }
-      }
-      backward(c, x, dh);
-    });
-    return activated.y;
-  }
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x, Activation activation) const;
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
-                                            Activation activation) const {
-    return x.with(forward(context, x.tokens, activation));
-  }
+                                            Activation activation) const;
 
   /// An activated output, and the slope by which its gradient is multiplied in backward.
   template <class Context>
@@ -167,21 +127,7 @@ class Linear {
   /// register its backward.
   template <class Context>
   [[nodiscard]] Activated<Context> forward(Context& context, VariableOf<Context, 2> x, Activation activation,
-                                           kernel::RowDropout<typename Context::Space> dropout) const {
-    using Real = typename Context::Real;
-    check(x.value.extent);
-    Activated<Context> activated{context.template variable<2>({x.extent(0), outputs()}), {}};
-    typename Context::template View<2> factors;
-    if (context.recording() && activation == Activation::gelu)
-      factors = context.template temporary<typename Context::Scalar>(activated.y.value.extent);
-    Staging work(context);
-    kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
-        context.stream(), work.read(x.value), weight(work), bias(work), activation, dropout,
-        work.write(activated.y.value), work.write(factors));
-    activated.slope = {.factors = factors,
-                       .positive = activation == Activation::relu ? static_cast<Real>(dropout.mask.scale()) : Real{0}};
-    return activated;
-  }
+                                           kernel::RowDropout<typename Context::Space> dropout) const;
 
   /// Registers the backward of a layer that made `output` from this layer's parameters.
   template <class Context, class F>
@@ -194,42 +140,13 @@ class Linear {
   template <class Context>
   void backward(Context& c, VariableOf<Context, 2> x,
                 TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
-                kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope = {}) const {
-    using Real = typename Context::Real;
-    using Kernel = kernel::Linear<typename Context::Space>;
-    Staging work(c);
-    auto const dx = work.gradient(x);
-    auto const dweight = c.gradient(weight_);
-    auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
-    auto const partial =
-        work.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs(), outputs())});
-    Kernel::template backward<Operand<Context>>(
-        c.stream(), work.read(dy), work.read(c.saved_value(x)), weight(work),
-        {.factors = work.read(slope.factors), .positive = slope.positive}, {dx.data, x.value.extent}, dx.write,
-        {dweight.data, {outputs(), inputs()}}, dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
-  }
+                kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope = {}) const;
 
   /// Runs the backward pass for x = gelu(before) without reading x: recomputes x from `before`, whose value the
   /// gradient of `before` overwrites.
   template <class Context>
   void backward_through_gelu(Context& c, VariableOf<Context, 2> before,
-                             TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const {
-    using Real = typename Context::Real;
-    using Kernel = kernel::Linear<typename Context::Space>;
-    static_assert(std::is_same_v<Real, typename Context::Scalar>, "Lockstep: a rounded value does not reproduce x");
-    Staging work(c);
-    auto const rows = before.extent(0);
-    auto const h = c.gradient_in_place_of_value(before);
-    auto const dweight = c.gradient(weight_);
-    auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
-    auto const elements = [](Index count) { return Extents<1>{count}; };
-    auto const partial = work.temporary(elements(Kernel::partial_elements(c.stream(), rows, inputs(), outputs())));
-    auto const recomputed = work.temporary(elements(Kernel::recomputed_elements(c.stream(), rows, inputs())));
-    Kernel::template backward_through_gelu<Real>(c.stream(), dy, {h.data, before.value.extent},
-                                                 c.template value<2>(weight_), {dweight.data, {outputs(), inputs()}},
-                                                 dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data,
-                                                 recomputed.data);
-  }
+                             TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const;
 
   /// @throws ShapeError unless x has as many columns as this layer has inputs
   void check(Extents<2> x) const {
@@ -245,3 +162,7 @@ class Linear {
 };
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/linear/linear.ipp>
+#endif

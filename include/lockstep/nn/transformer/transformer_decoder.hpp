@@ -41,12 +41,14 @@ class TransformerDecoder {
   /// @throws ShapeError if either has another width, or their numbers of sequences differ
   template <class Context>
   [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x,
-                                            SequenceOf<Context> const& memory) const {
-    return layers_.forward(context, x, memory);
-  }
+                                            SequenceOf<Context> const& memory) const;
 
  private:
   detail::LayerStack<TransformerDecoderLayer> layers_;
 };
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/transformer/transformer_decoder.ipp>
+#endif

@@ -44,12 +44,14 @@ class TransformerEncoder {
   /// @shape x.tokens [rows * length, width]   @shape returns as x
   /// @throws ShapeError if x has another width
   template <class Context>
-  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x) const {
-    return layers_.forward(context, x);
-  }
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x) const;
 
  private:
   detail::LayerStack<TransformerEncoderLayer> layers_;
 };
 
 }}}  // namespace lockstep::nn
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/nn/transformer/transformer_encoder.ipp>
+#endif

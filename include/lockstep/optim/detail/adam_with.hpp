@@ -51,14 +51,30 @@ struct AdamWith {
   /// nothing.
   /// @determinism bitwise, for any number of threads and any slicing
   template <class Scalar, class Space>
-  void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
-    kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, rule_of(slice));
-  }
+  void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const;
   /// Returns the factory of the step's rule for a slice, for optimizers that extend this one.
   template <class Scalar, class Space>
   [[nodiscard]] auto rule_of(Slice<Scalar, Space> const& slice) const {
     return MakeRule<AdamRule<decay, Scalar>, AdamWith>{*this, weight_decay * slice.decays, slice.rate};
   }
 };
+
+// Not inline, so that programs that link the library use its code for the CPU.
+template <Decay decay>
+template <class Scalar, class Space>
+void AdamWith<decay>::step(memory::Stream<Space> stream, Slice<Scalar, Space> slice,
+                           StepScalars<Space> const* scalars) const {
+  kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, rule_of(slice));
+}
+
+#if defined(LOCKSTEP_COMPILED)
+#define LOCKSTEP_ADAM_STEP(decay, T)                                                                    \
+  void AdamWith<decay>::step<T, HostSpace>(memory::Stream<HostSpace> stream, Slice<T, HostSpace> slice, \
+                                           StepScalars<HostSpace> const* scalars) const
+extern template LOCKSTEP_ADAM_STEP(Decay::coupled, float);
+extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, float);
+extern template LOCKSTEP_ADAM_STEP(Decay::coupled, double);
+extern template LOCKSTEP_ADAM_STEP(Decay::decoupled, double);
+#endif
 
 }}}  // namespace lockstep::optim::detail

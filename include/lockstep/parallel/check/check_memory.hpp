@@ -31,50 +31,15 @@ class MemoryCheck {
 
   /// @param rank_threads the ranks of this process
   /// @throws ConfigError if the host's memory does not suffice
-  void host(Need const& need, FreeMemory const& memory, int rank_threads) const {
-    bool const per_process = memory.limit == FreeMemory::Limit::address_space;
-    auto const ranks = per_process ? rank_threads : ranks_here_;
-    if (need.bytes <= static_cast<double>(memory.free_bytes)) {
-      auto all = need;
-      all.bytes *= ranks;
-      if (all.bytes > static_cast<double>(memory.total_bytes))
-        refuse(all, std::to_string(ranks) + " ranks on this host with ", "host memory",
-               "only " + memory_size(static_cast<double>(memory.total_bytes)) + " exist", remedies(memory, true));
-      return;
-    }
-    bool const too_large = need.bytes > static_cast<double>(memory.total_bytes);
-    refuse(need, "", "host memory", memory.text(), remedies(memory, too_large));
-  }
+  void host(Need const& need, FreeMemory const& memory, int rank_threads) const;
   /// @throws ConfigError if the GPU's memory does not suffice
-  void gpu(Need const& need, FreeMemory const& memory, int number) const {
-    if (need.bytes <= static_cast<double>(memory.free_bytes)) return;
-    auto remedy = smaller_model();
-    if (need.replicas > 1) remedy = "use one GPU for each replica, or " + remedy;
-    if (need.bytes <= static_cast<double>(memory.total_bytes))
-      remedy =
-          "end other processes that use this GPU, which nvidia-smi lists, choose another GPU (--gpu-ids), or " + remedy;
-    refuse(need, "", "memory of GPU " + std::to_string(number), memory.text(), remedy);
-  }
+  void gpu(Need const& need, FreeMemory const& memory, int number) const;
 
  private:
   [[noreturn]] void refuse(Need const& need, std::string const& who, std::string const& where, std::string const& has,
-                           std::string const& remedy) const {
-    auto const replicas = need.replicas > 1 ? std::to_string(need.replicas) + " replicas of " : std::string();
-    throw ConfigError("Trainer: " + who + replicas + std::to_string(parameters_) + " parameters need at least " +
-                      memory_size(need.bytes) + " of " + where + " before the first batch, for " + need.contents +
-                      ", but " + has + "; " + remedy);
-  }
-  [[nodiscard]] std::string smaller_model() const {
-    return moments_ > 0 ? "use a smaller model or an optimizer with fewer moments" : "use a smaller model";
-  }
-  [[nodiscard]] std::string remedies(FreeMemory const& memory, bool too_large) const {
-    auto remedy = smaller_model();
-    if (can_shard_) remedy += ", or shard the optimizer's moments over the ranks (--shard-optimizer)";
-    if (memory.limit == FreeMemory::Limit::address_space) return "raise the limit (ulimit -v), or " + remedy;
-    if (memory.limit == FreeMemory::Limit::control_group)
-      return "raise the memory limit of this container or job, or " + remedy;
-    return too_large ? remedy : "end other processes, or " + remedy;
-  }
+                           std::string const& remedy) const;
+  [[nodiscard]] std::string smaller_model() const;
+  [[nodiscard]] std::string remedies(FreeMemory const& memory, bool too_large) const;
 
   Index parameters_;
   int ranks_here_;
@@ -148,3 +113,7 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
 }
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/check/check_memory.ipp>
+#endif

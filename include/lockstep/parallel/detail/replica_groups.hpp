@@ -27,12 +27,7 @@ class ThreadExchange {
   /// Starts a pass. Call it while no thread is in a pass.
   void begin() noexcept { arrived_ = ended_ = 0, failure_ = nullptr; }
   /// Ends the calling thread's pass, after `failure` or normally.
-  void end_pass(std::exception_ptr const& failure = nullptr) noexcept {
-    std::lock_guard const lock(mutex_);
-    ++ended_;
-    if (failure) fail(failure);
-    if (arrived_ > 0) fail(pass_ended_error());
-  }
+  void end_pass(std::exception_ptr const& failure = nullptr) noexcept;
 
   /// Contribution of a thread: its bytes, and the kind of exchange.
   struct Contribution {
@@ -57,40 +52,11 @@ class ThreadExchange {
   }
 
  private:
-  void arrive_and_wait() {
-    std::uint32_t round = 0;
-    {
-      std::lock_guard const lock(mutex_);
-      if (ended_ > 0) fail(pass_ended_error());
-      if (failure_) std::rethrow_exception(failure_);
-      round = round_.load();
-      if (++arrived_ == size()) {
-        arrived_ = 0;
-        next_round();
-        return;
-      }
-    }
-    round_.wait([round](std::uint32_t now) { return now != round; });
-    std::lock_guard const lock(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-  }
-  void fail(std::exception_ptr const& failure) noexcept {
-    if (!failure_) failure_ = failure;
-    next_round();
-  }
-  void next_round() noexcept {
-    round_.add(1);
-    round_.wake();
-  }
-  static std::exception_ptr pass_ended_error() noexcept {
-    return std::make_exception_ptr(
-        CollectiveMismatch(std::string("DataParallel: one device has finished its pass, but another has reached a "
-                                       "layer that combines all devices") +
-                           rule));
-  }
-  static std::string text(Contribution const& contribution) {
-    return "an exchange (" + std::string(contribution.kind) + ") of " + std::to_string(contribution.bytes) + " bytes";
-  }
+  void arrive_and_wait();
+  void fail(std::exception_ptr const& failure) noexcept;
+  void next_round() noexcept;
+  static std::exception_ptr pass_ended_error() noexcept;
+  static std::string text(Contribution const& contribution);
   static constexpr char const* rule =
       ", such as a synchronized BatchNorm or nn::all_gather: all devices must run the same layers for any samples";
 
@@ -107,25 +73,9 @@ class ThreadTransport {
   ThreadTransport(ThreadExchange& meeting, int rank) noexcept : thread_exchange_(&meeting), rank_(rank) {}
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return thread_exchange_->size(); }
-  void all_gather(void const* mine, void* all, std::size_t bytes) {
-    thread_exchange_->exchange(rank_, {mine, bytes, "all_gather"}, [&](auto const& contributions) {
-      auto* to = static_cast<std::byte*>(all);
-      for (auto const& from : contributions) {
-        if (bytes > 0) std::memcpy(to, from.data, bytes);
-        to += bytes;
-      }
-    });
-  }
+  void all_gather(void const* mine, void* all, std::size_t bytes);
   template <class T>
-  void reduce_scatter(T const* in, T* out, Index count) {
-    auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(T);
-    thread_exchange_->exchange(rank_, {in, bytes, "reduce_scatter"}, [&](auto const& contributions) {
-      for (Index i = 0; i < count; ++i)
-        out[i] = tree_sum(size(), [&](int r) {
-          return static_cast<T const*>(contributions[static_cast<std::size_t>(r)].data)[rank_ * count + i];
-        });
-    });
-  }
+  void reduce_scatter(T const* in, T* out, Index count);
 
  private:
   ThreadExchange* thread_exchange_;
@@ -236,13 +186,12 @@ class SequentialShards final : public nn::ReplicaGroup {
 
  private:
   /// @throws ConfigError
-  [[noreturn]] void refuse() const {
-    throw ConfigError("Reproducible: each device computes " + std::to_string(shards_) +
-                      " shards one after the other, but the model has a layer that combines all shards, such as a "
-                      "synchronized BatchNorm or nn::all_gather; use as many ranks or devices as shards, or leave out "
-                      "Reproducible");
-  }
+  [[noreturn]] void refuse() const;
   int shards_;
 };
 
 }}}  // namespace lockstep::parallel::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/detail/replica_groups.ipp>
+#endif

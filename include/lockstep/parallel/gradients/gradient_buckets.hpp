@@ -29,9 +29,7 @@ class GradientBuckets {
   /// @param tables tables in the arena's order, without buckets: RowExchange sums their rows
   /// @param rank, ranks for a sharded optimizer: `rank` gets its parts of the sums of `ranks` ranks
   GradientBuckets(std::span<float> arena, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables = {},
-                  int rank = 0, int ranks = 1)
-      : GradientBuckets(detail::InPlace{arena.data()}, std::ssize(arena),
-                        static_cast<Index>(bucket_bytes / sizeof(float)), tables, rank, ranks) {}
+                  int rank = 0, int ranks = 1);
   /// Splits an arena of `size` elements into buckets of about `bucket` elements that are summed where `wire` says.
   /// @param block multiple of which the parts of several ranks are made
   template <class Wire>
@@ -59,37 +57,20 @@ class GradientBuckets {
   [[nodiscard]] std::span<double, 3> piggybacked_scalars() noexcept { return scalars_; }
 
   /// Returns the number of elements of the next bucket, for buckets of `full` elements and `rest` remaining ones.
-  [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept {
-    return detail::next_length(full, rest, first);
-  }
+  [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept;
 
   /// @throws CommunicationError if an exception ended the previous step before its sums were complete
-  void begin_step() {
-    if (in_progress_)
-      throw CommunicationError(
-          "DistributedDataParallel: an exception ended an earlier step while its gradients were on their way to other "
-          "ranks, which may have continued without it: this trainer cannot continue; let such an exception end the "
-          "rank");
-    next_ = 0;
-    for (auto& bucket : buckets_) bucket.pending = bucket.end - bucket.begin;
-  }
+  void begin_step();
 
   [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
   /// Returns how many buckets have been started.
   [[nodiscard]] std::size_t started() const noexcept { return next_; }
   /// Returns bucket i's range of the arena (range_of), and this rank's range of its sum (own_range_of).
-  [[nodiscard]] detail::ArenaPart range_of(std::size_t i) const noexcept {
-    return {buckets_[i].begin, buckets_[i].end};
-  }
+  [[nodiscard]] detail::ArenaPart range_of(std::size_t i) const noexcept;
   [[nodiscard]] detail::ArenaPart own_range_of(std::size_t i) const noexcept { return buckets_[i].own; }
   /// Returns bucket i's operation, for a caller that starts it later than `fill` says: then it is ready at `now`.
-  [[nodiscard]] comm::CollectiveOperation& ready_operation(std::size_t i, double now) noexcept {
-    buckets_[i].ready = now;
-    return buckets_[i].operation;
-  }
-  [[nodiscard]] comm::CollectiveOperation const& operation(std::size_t i) const noexcept {
-    return buckets_[i].operation;
-  }
+  [[nodiscard]] comm::CollectiveOperation& ready_operation(std::size_t i, double now) noexcept;
+  [[nodiscard]] comm::CollectiveOperation const& operation(std::size_t i) const noexcept;
 
   /// Marks the gradient of the parameter at `offset` as complete. Starts every full bucket whose predecessors have
   /// started, rounded by `wire`.
@@ -145,16 +126,8 @@ class GradientBuckets {
   }
 
   /// Returns one entry per bucket, for the last step, with sizes as sent.
-  [[nodiscard]] std::vector<BucketTimes> times() const {
-    std::vector<BucketTimes> times;
-    add_times(times);
-    return times;
-  }
-  void add_times(std::vector<BucketTimes>& times) const {
-    for (auto const& bucket : buckets_)
-      times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * size_of(bucket.operation.type),
-                       bucket.ready, bucket.operation.started_seconds, bucket.operation.finished_seconds});
-  }
+  [[nodiscard]] std::vector<BucketTimes> times() const;
+  void add_times(std::vector<BucketTimes>& times) const;
   /// Returns the seconds that communication took inside backward since the last call.
   [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }
 
@@ -175,3 +148,7 @@ class GradientBuckets {
 };
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/gradients/gradient_buckets.ipp>
+#endif

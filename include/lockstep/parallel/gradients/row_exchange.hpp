@@ -23,14 +23,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 class RowExchange {
  public:
   /// @param tables equal on all ranks, with contiguous bits, in the arena's order; their bits must outlive this object
-  RowExchange(std::span<kernel::TouchedRows const> tables, int ranks)
-      : tables_(tables.begin(), tables.end()), rows_(tables.size()), operations_(tables.size()) {
-    for (std::size_t i = 0; i < tables_.size(); ++i) {
-      words_ += tables_[i].bits().size();
-      rows_[i].reserve(static_cast<std::size_t>(tables_[i].rows));
-    }
-    all_.resize(words_ * static_cast<std::size_t>(ranks));
-  }
+  RowExchange(std::span<kernel::TouchedRows const> tables, int ranks);
 
   /// Sums the gradients of all tables. Afterwards every rank has the sums, and the union of touched rows.
   /// @collective   @determinism bitwise, and equal to the sum of dense gradients
@@ -64,56 +57,21 @@ class RowExchange {
   }
 
   /// Adds one entry per table, for the last sum.
-  void add_times(std::vector<BucketTimes>& times) const {
-    if (!sends_) return add_times(times, tables_, ready_);
-    for (std::size_t i = 0; i < operations_.size(); ++i)
-      times.push_back({static_cast<std::size_t>(operations_[i].count) * size_of(operations_[i].type), ready_,
-                       operations_[i].started_seconds, operations_[i].finished_seconds,
-                       bytes(tables_[i], operations_[i].type)});
-  }
+  void add_times(std::vector<BucketTimes>& times) const;
   /// Adds entries for a rank without peers, whose backward ended at `ready`.
-  static void add_times(std::vector<BucketTimes>& times, std::span<kernel::TouchedRows const> tables, double ready) {
-    for (auto const& table : tables)
-      times.push_back(
-          {static_cast<std::size_t>(table.count() * table.width) * sizeof(float), ready, 0, 0, bytes(table)});
-  }
+  static void add_times(std::vector<BucketTimes>& times, std::span<kernel::TouchedRows const> tables, double ready);
 
  private:
   [[nodiscard]] static std::size_t bytes(kernel::TouchedRows const& table,
-                                         ElementType type = ElementType::float32) noexcept {
-    return static_cast<std::size_t>(table.rows * table.width) * size_of(type);
-  }
+                                         ElementType type = ElementType::float32) noexcept;
   /// Returns the range of a table's rows during the sum.
-  [[nodiscard]] detail::ArenaPart front(std::size_t i) const noexcept {
-    return {tables_[i].offset, tables_[i].offset + operations_[i].count};
-  }
+  [[nodiscard]] detail::ArenaPart front(std::size_t i) const noexcept;
 
   /// Copies the rows of the union to the front, in order, with zeros for rows that this rank has not touched. Row k of
   /// the list is at k or later, so no row is overwritten before its copy. `scatter` copies them back in reverse order.
   static void gather(kernel::TouchedRows const& table, std::uint64_t const* row_union, std::vector<std::int32_t>& rows,
-                     float* gradients) {
-    auto const mine = table.bits();
-    auto const* const base = gradients + table.offset;
-    auto* to = gradients + table.offset;
-    rows.clear();
-    for (std::size_t word = 0; word < mine.size(); ++word) {
-      for (auto left = row_union[word]; left != 0; left &= left - 1, to += table.width) {
-        auto const row = static_cast<Index>(word) * 64 + std::countr_zero(left);
-        if (!table.contains(row))
-          std::fill_n(to, table.width, 0.0f);
-        else if (row != std::ssize(rows))
-          std::copy_n(base + row * table.width, table.width, to);
-        rows.push_back(static_cast<std::int32_t>(row));
-      }
-      mine[word] = row_union[word];
-    }
-  }
-  static void scatter(kernel::TouchedRows const& table, std::vector<std::int32_t> const& rows, float* gradients) {
-    auto* const base = gradients + table.offset;
-    for (auto k = std::ssize(rows); k-- > 0;)
-      if (auto const row = rows[static_cast<std::size_t>(k)]; row != k)
-        std::copy_n(base + k * table.width, table.width, base + row * table.width);
-  }
+                     float* gradients);
+  static void scatter(kernel::TouchedRows const& table, std::vector<std::int32_t> const& rows, float* gradients);
 
   std::vector<kernel::TouchedRows> tables_;
   std::vector<std::vector<std::int32_t>> rows_;  // rows of each table that any rank touched
@@ -125,3 +83,7 @@ class RowExchange {
 };
 
 }}}  // namespace lockstep::parallel
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/gradients/row_exchange.ipp>
+#endif

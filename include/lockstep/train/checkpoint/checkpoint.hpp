@@ -65,86 +65,16 @@ struct Progress {
   TrainerSteps before = {};                  ///< work of the trainer before this fit
   std::string optimizer = {};                ///< the optimizer's name(), if it has one
 
-  [[nodiscard]] std::string to_json() const {
-    json::Writer out;
-    out.begin_object().member("version", version).member("steps", steps);
-    out.member("effective_batch_size", effective_batch_size).member("reproducible", reproducible);
-    out.member("seed", std::to_string(seed));
-    if (loss_scale) {
-      out.member("loss_scale", static_cast<double>(loss_scale.scale)).member("good_steps", loss_scale.good_steps);
-      out.member("skipped_steps", loss_scale.skipped);
-    }
-    if (!timed_products.empty()) out.member("timed_products", timed_products);
-    if (before.steps > 0 || before.epochs > 0)
-      out.member("steps_before", before.steps).member("epochs_before", before.epochs);
-    if (!optimizer.empty()) out.member("optimizer", optimizer);
-    out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
-    out.member("resumed_at", resumed_at).key("evaluations").begin_array();
-    for (auto const& each : evaluations) {
-      out.begin_object().member("step", each.step).member("epoch", each.epoch).member("samples", each.samples);
-      out.member("seconds", each.seconds).member("best", each.best).key("loss").value_or_null(each.loss);
-      out.key("metrics").begin_object();
-      for (auto const& [name, value] : each.metrics) out.key(name).value_or_null(value);
-      out.end_object().end_object();
-    }
-    out.end_array().member("data", data.to_json()).end_object();
-    return std::move(out).text();
-  }
+  [[nodiscard]] std::string to_json() const;
   /// @throws DataError if the string is not a valid state, or has another version; `where` names its origin
-  [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where) {
-    detail::SavedStateReader const in({"the state of training", "run", "resume from another checkpoint", version}, text,
-                                      where);
-    Progress out;
-    out.steps = in.integer("steps", 0, most_steps);
-    out.effective_batch_size = in.integer("effective_batch_size", 1, most_steps);
-    if (in.has("reproducible")) out.reproducible = in.integer<int>("reproducible", 0, most_steps);
-    if (in.has("loss_scale")) out.loss_scale = in.loss_scale(out.steps, detail::SavedStateReader::ZeroScale::refused);
-    out.timed_products = in.string_or_empty("timed_products");
-    if (in.has("steps_before")) {
-      out.before.steps = in.integer("steps_before", 0, most_steps);
-      out.before.epochs = in.integer("epochs_before", 0, most_steps);
-    }
-    out.optimizer = in.string_or_empty("optimizer");
-    out.seed = in.seed();
-    out.epoch_loss = {in.value().at("loss_sum").number(), in.non_negative("loss_weight")};
-    out.seconds = in.non_negative("seconds");
-    Index earlier = 0;
-    for (auto const& step : in.value().at("resumed_at").array()) {
-      earlier = in.within("resumed_at", step.integer(), earlier, out.steps);
-      out.resumed_at.push_back(earlier);
-    }
-    earlier = 0;
-    for (auto const& each : in.value().at("evaluations").array()) {
-      out.evaluations.push_back(read_evaluation(each));
-      auto const& report = out.evaluations.back();
-      earlier = in.within("an evaluation's step", report.step, earlier, out.steps);
-      in.within("an evaluation's epoch", report.epoch, 0, out.steps);
-      in.within("an evaluation's samples", report.samples, 0, most_steps);
-    }
-    out.data = data::LoaderState::from_json(in.value().at("data").string());
-    return out;
-  }
+  [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where);
 
   static constexpr int version = 1;
   static constexpr char const* key = "lockstep.progress";  ///< key in the file's metadata
   static constexpr Index most_steps = Index{1} << 48;      ///< upper bound of any run
 
  private:
-  [[nodiscard]] static EvaluationReport read_evaluation(json::Value const& value) {
-    auto const number_or_nan = [](json::Value const& v) {
-      return v.is<double>() || v.is<std::int64_t>() ? v.number() : std::nan("");
-    };
-    EvaluationReport report{value.at("step").integer(),
-                            value.at("epoch").integer(),
-                            value.at("samples").integer(),
-                            number_or_nan(value.at("loss")),
-                            {},
-                            value.at("seconds").number(),
-                            value.at("best").boolean()};
-    for (auto const& [name, metric] : value.at("metrics").object())
-      report.metrics.emplace_back(name.c_str(), number_or_nan(metric));
-    return report;
-  }
+  [[nodiscard]] static EvaluationReport read_evaluation(json::Value const& value);
 };
 
 /// Saves all that a run needs to resume with bit-identical results. The file has parameters and buffers as
@@ -153,13 +83,9 @@ struct Progress {
 /// The file appears complete or not at all. Moments are requested and written one at a time.
 /// @shape values and each of the moments [layout.size()]   @shape buffers [layout.buffer_size()]
 /// @throws DataError if the file cannot be written
-inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
-                            std::span<float const> buffers, detail::Moments<float const> const& moments,
-                            Progress const& progress, Metadata metadata = {}) {
-  detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
-  metadata.emplace_back(Progress::key, progress.to_json());
-  detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata);
-}
+void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
+                     std::span<float const> buffers, detail::Moments<float const> const& moments,
+                     Progress const& progress, Metadata metadata = {});
 
 namespace detail {
 /// Reads parameters, buffers and moments into `state`. Returns parse(string) for the string with `key` in the metadata.
@@ -193,33 +119,11 @@ auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, s
 
 /// Reads a file of `save_checkpoint` into `state`, which changes only if all is valid.
 /// @throws DataError if the file cannot be read, belongs to another model or optimizer, or has parameters only
-inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
-                                parallel::SessionState& state) {
-  return detail::load_state_of(path, layout, Progress::key, "resume from a checkpoint of a run", state,
-                               [&](std::string const& text) { return Progress::from_json(text, path); });
-}
+Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout, parallel::SessionState& state);
 
 /// Returns the steps of a folder's checkpoints, ascending. Empty if the folder has none or does not exist.
 /// @throws DataError if the folder exists and cannot be read
-[[nodiscard]] inline std::vector<Index> checkpoint_steps(std::string const& folder) {
-  constexpr std::string_view prefix = "step_", suffix = ".safetensors";
-  std::vector<Index> all;
-  auto* const open = ::opendir(folder.c_str());
-  if (!open && errno != ENOENT)
-    throw DataError(folder + ": cannot look for checkpoints there: " + std::strerror(errno));
-  while (auto const* entry = open ? ::readdir(open) : nullptr) {
-    std::string_view const name = entry->d_name;
-    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
-    auto const digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
-    Index steps = -1;
-    auto const read = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
-    if (read.ec == std::errc{} && steps >= 0 && digits == std::to_string(steps)) all.push_back(steps);
-  }
-  if (open) ::closedir(open);
-  for (std::size_t i = 1; i < all.size(); ++i)  // few elements: std::sort would increase compile time
-    for (auto at = i; at > 0 && all[at - 1] > all[at]; --at) std::swap(all[at - 1], all[at]);
-  return all;
-}
+[[nodiscard]] std::vector<Index> checkpoint_steps(std::string const& folder);
 
 namespace detail {
 inline std::string step_name(Index step) { return "step_" + std::to_string(step); }
@@ -227,75 +131,33 @@ inline std::string step_name(Index step) { return "step_" + std::to_string(step)
 
 /// Returns the path of the checkpoint with the most steps in a folder. Empty if the folder has none or does not exist.
 /// @throws DataError like checkpoint_steps
-[[nodiscard]] inline std::string newest_checkpoint(std::string const& folder) {
-  auto const all = checkpoint_steps(folder);
-  return all.empty() ? "" : folder + "/" + detail::step_name(all.back()) + ".safetensors";
-}
+[[nodiscard]] std::string newest_checkpoint(std::string const& folder);
 
 /// Removes all except the `keep` newest checkpoints of a folder up to `step`, whose checkpoint must be on the disk.
 /// Checkpoints of later steps belong to another run and stay. Files that cannot be removed stay.
-inline void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
-  std::vector<Index> all;
-  try {
-    all = checkpoint_steps(folder);
-  } catch (DataError const&) {
-    return;
-  }
-  while (!all.empty() && all.back() > step) all.pop_back();
-  for (Index i = 0; i + keep < std::ssize(all); ++i)
-    ::unlink((folder + "/" + detail::step_name(all[static_cast<std::size_t>(i)]) + ".safetensors").c_str());
-}
+void remove_old_checkpoints(std::string const& folder, Index step, Index keep);
 
 namespace detail {
 /// Returns the absolute path. An empty path stays empty.
-inline std::string absolute_path(std::string const& path) {
-  char here[PATH_MAX];
-  bool const unchanged = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
-  return unchanged ? path : here + ("/" + path);
-}
+std::string absolute_path(std::string const& path);
 
 /// Returns whether a file is in a folder. Compares the folders' device and inode, not their names.
-inline bool is_in_folder(std::string const& path, std::string const& folder) {
-  auto const slash = path.rfind('/');
-  struct ::stat parent {};
-  struct ::stat target {};
-  return ::stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &parent) == 0 &&
-         ::stat(folder.c_str(), &target) == 0 && parent.st_dev == target.st_dev && parent.st_ino == target.st_ino;
-}
+bool is_in_folder(std::string const& path, std::string const& folder);
 
 /// Removes the partial files of runs that were killed. Files that cannot be removed stay.
-inline void remove_partial_checkpoints(std::string const& folder) {
-  auto* const open = ::opendir(folder.c_str());
-  if (!open) return;
-  while (auto const* entry = ::readdir(open)) {
-    std::string_view const name = entry->d_name;
-    if (name.starts_with("step_") && name.ends_with(".partial")) ::unlinkat(::dirfd(open), entry->d_name, 0);
-  }
-  ::closedir(open);
-}
+void remove_partial_checkpoints(std::string const& folder);
 
 /// Creates a folder for checkpoints with its parents, if missing.
 /// @throws DataError with the system's reason, also if the folder is not writable
-inline void create_folder(std::string const& folder) {
-  auto const made = [&] { return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST; };
-  bool exists = made();
-  if (auto const slash = folder.find_last_of('/');
-      !exists && errno == ENOENT && slash != std::string::npos && slash > 0) {
-    create_folder(folder.substr(0, slash));
-    exists = made();
-  }
-  if (exists && ::access((folder + "/.").c_str(), W_OK | X_OK) == 0) return;
-  throw DataError(folder + ": " +
-                  (exists ? "checkpoints cannot be written there: " : "cannot make the folder for checkpoints: ") +
-                  std::strerror(errno));
-}
+void create_folder(std::string const& folder);
 }  // namespace detail
 
 /// Returns the path of the checkpoint `name`, such as "step_500", in `folder`. Creates the folder if it is missing.
 /// @throws DataError with the system's reason
-[[nodiscard]] inline std::string checkpoint_path(std::string const& folder, std::string const& name) {
-  detail::create_folder(folder);
-  return folder + "/" + name + ".safetensors";
-}
+[[nodiscard]] std::string checkpoint_path(std::string const& folder, std::string const& name);
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/checkpoint/checkpoint.ipp>
+#endif

@@ -16,15 +16,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 namespace detail {
 
 /// Returns the optimizer's name in the saved state of a run or trainer, or "" for any other file.
-[[nodiscard]] inline std::string optimizer_of(SafetensorsFile const& file, std::string const& path) {
-  for (auto const& [name, text] : file.metadata()) {
-    if (name != "lockstep.progress" && name != "lockstep.trainer") continue;
-    auto const state = json::parse(text, path);
-    auto const* const optimizer = state.find("optimizer");
-    return optimizer ? optimizer->string() : std::string("of no name");
-  }
-  return {};
-}
+[[nodiscard]] std::string optimizer_of(SafetensorsFile const& file, std::string const& path);
 
 }  // namespace detail
 
@@ -34,33 +26,11 @@ namespace detail {
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both change only if all is valid
 /// @throws DataError if the file has no averages, or like load_parameters; ShapeError if an arena's size differs from
 /// the layout's
-inline Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                              std::span<float> buffers = {}) {
-  detail::check_arenas("load_averages", layout, values.size(), buffers.size());
-  return detail::with_file_name(path, [&] {
-    detail::SafetensorsFile const file(path);
-    auto const optimizer = detail::optimizer_of(file, path);
-    if (!optimizer.starts_with("Averaged "))
-      throw DataError(path + ": holds no averages of the parameters, " +
-                      (optimizer.empty() ? std::string("nor an optimizer's state: use the parameters, which in "
-                                                       "best.safetensors are the averages if the optimizer kept some")
-                                         : "because its optimizer, " + optimizer +
-                                               ", keeps none: use the parameters, or train with an optim::Averaged"));
-    auto const name_of = [](std::size_t state, std::string const& name) {
-      return "optimizer." + std::to_string(state) + "." + name;
-    };
-    std::size_t states = 0;
-    auto const& entries = layout.entries();
-    while (!entries.empty() && file.header.find(name_of(states, entries[0].name))) ++states;
-    std::vector<float> lag(values.size());
-    for (auto const& entry : entries)
-      file.read_tensor(
-          path, name_of(std::max<std::size_t>(states, 1) - 1, entry.name), entry,
-          std::span(lag).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
-    file.read(path, layout, values.data(), buffers.data(), {});
-    for (std::size_t i = 0; i < lag.size(); ++i) values[i] -= lag[i];
-    return file.texts();
-  });
-}
+Metadata load_averages(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
+                       std::span<float> buffers = {});
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/checkpoint/load_averages.ipp>
+#endif

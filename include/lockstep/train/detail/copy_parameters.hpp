@@ -39,40 +39,11 @@ concept HasNamedTensors = requires(T const& t) {
 /// replaces the prefix: to += share * (from - to).
 /// @throws ConfigError if no name has the prefix, `from` lacks a name, or the share is not in [0, 1]; ShapeError if two
 /// shapes differ; `to` changes only if all is valid
-inline void copy_parameters(NamedTensors<float const> const& from, NamedTensors<float> const& to,
-                            std::string_view prefix, std::string_view in_other, double share) {
-  if (!(share >= 0 && share <= 1))
-    throw ConfigError("take: the share is " + std::to_string(share) +
-                      "; it must be at least 0, which takes nothing, and at most 1, which takes all");
-  struct Found {
-    nn::ParameterLayout::Entry const* entry;
-    float const* elements;
-  };
-  std::map<std::string_view, Found> others;
-  from.each([&](auto const& entry, auto elements) { others[entry.name] = {&entry, elements.data()}; });
-  bool found = false;
-  for (bool const takes : {false, true})
-    to.each([&](auto const& entry, auto elements) {
-      if (!entry.name.starts_with(prefix)) return;
-      found = true;
-      auto const name = std::string(in_other) += entry.name.substr(prefix.size());
-      auto const other = others.find(name);
-      if (other == others.end())
-        throw ConfigError("take: the other model has no \"" + name + "\", to be taken for \"" + entry.name +
-                          "\"; take(other, prefix, in_other) maps names");
-      if (auto const& shape = other->second.entry->shape; shape != entry.shape)
-        throw ShapeError("take: \"" + name + "\" of the other model has shape " + to_string(shape) + " and \"" +
-                         entry.name + "\" " + to_string(entry.shape) + "; give both models the same sizes");
-      if (!takes) return;
-      for (std::size_t i = 0; i < elements.size(); ++i) {
-        auto const taken = other->second.elements[i];
-        elements[i] = share == 1 ? taken : elements[i] + static_cast<float>(share) * (taken - elements[i]);
-      }
-    });
-  if (!found && !prefix.empty())
-    throw ConfigError("take: no name in the model begins with \"" + std::string(prefix) +
-                      "\"; its first parameter is \"" +
-                      (to.layout.entries().empty() ? std::string() : to.layout.entries()[0].name) + "\"");
-}
+void copy_parameters(NamedTensors<float const> const& from, NamedTensors<float> const& to, std::string_view prefix,
+                     std::string_view in_other, double share);
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/detail/copy_parameters.ipp>
+#endif

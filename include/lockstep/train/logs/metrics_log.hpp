@@ -23,40 +23,11 @@ class MetricsLog final : public Observer {
   explicit MetricsLog(std::string path) : file_(std::move(path)) {}
 
   /// Removes lines of steps after the checkpoint that the run resumes from.
-  void start(StartReport const& report) override {
-    fit_guard_.start("MetricsLog", file_.path(), report.resumed);
-    file_.truncate_after(report.resumed, [this](std::string const& line, Index number) {
-      try {
-        return json::parse(line, file_.path()).at("step").integer();
-      } catch (DataError const&) {
-        throw DataError(file_.path() + ":" + std::to_string(number) +
-                        ": the line has no step, so the log cannot be continued; remove the line, or "
-                        "move the file away, and the run starts a new one");
-      }
-    });
-  }
+  void start(StartReport const& report) override;
 
-  void step(StepReport const& report) override {
-    if (!report.is_logged()) return;
-    line_.clear();
-    line_.begin_object().member("kind", "step").member("step", report.step).member("epoch", report.epoch);
-    line_.member("loss", report.loss).member("learning_rate", report.learning_rate).member("samples", report.samples);
-    line_.member("samples_per_second", report.samples_per_second).member("seconds", report.seconds);
-    if (report.loss_scale > 0)
-      line_.member("loss_scale", report.loss_scale).member("skipped_steps", report.skipped_steps);
-    if (report.gradient_norm > 0) line_.key("gradient_norm").value_or_null(report.gradient_norm);
-    line_.end_object();
-    file_.write(line_.text());
-  }
+  void step(StepReport const& report) override;
 
-  void evaluation(EvaluationReport const& report) override {
-    line_.clear();
-    line_.begin_object().member("kind", "evaluation").member("step", report.step).member("epoch", report.epoch);
-    line_.key("loss").value_or_null(report.loss).member("samples", report.samples);
-    for (auto const& [name, value] : report.metrics) line_.key(name).value_or_null(value);
-    line_.member("seconds", report.seconds).end_object();
-    file_.write(line_.text());
-  }
+  void evaluation(EvaluationReport const& report) override;
 
  private:
   detail::LineFile file_;
@@ -65,3 +36,7 @@ class MetricsLog final : public Observer {
 };
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/logs/metrics_log.ipp>
+#endif

@@ -29,138 +29,33 @@ struct RunLabels {
 namespace detail {
 
 /// Writes numbers and booleans as such, everything else as a string.
-inline void write_setting(json::Writer& out, std::string_view text) {
-  auto const is = [&](auto& number) {
-    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc{} && end == text.data() + text.size();
-  };
-  std::int64_t integer = 0;
-  double number = 0;
-  if (text == "true" || text == "false")
-    out.value(text == "true");
-  else if (is(integer))
-    out.value(integer);
-  else if (is(number) && std::isfinite(number))
-    out.value(number);
-  else
-    out.value(text);
-}
+void write_setting(json::Writer& out, std::string_view text);
 
-inline void write_phases(json::Writer& out, RunRecord const& record) {
-  auto const member = [&](char const* name, double seconds) { out.member(name, record.ms_per_step(seconds)); };
-  out.key("phases_ms").begin_object();
-  member("data_wait", record.data_wait_seconds);
-  if (record.phases.pass > 0) {
-    member("forward_and_backward", record.phases.pass);
-  } else {
-    member("forward", record.phases.forward);
-    member("backward", record.phases.backward);
-  }
-  member("communication_exposed", record.phases.communication);
-  member("optimizer", record.phases.optimizer);
-  out.end_object();
-}
+void write_phases(json::Writer& out, RunRecord const& record);
 
 /// Writes the work of an average step on a GPU.
-inline void write_gpu(json::Writer& out, parallel::DeviceStep const& step) {
-  out.key("gpu").begin_object().member("replayed", step.replayed).member("queue_ms", step.queue_ms);
-  out.member("busy_ms", step.busy_ms).member("kernels", step.kernels).member("product_ms", step.product_ms);
-  out.member("memory_ms", step.memory_ms).end_object();
-}
+void write_gpu(json::Writer& out, parallel::DeviceStep const& step);
 
-inline void write_ranks(json::Writer& out, RunRecord const& record) {
-  out.key("ranks_ms").begin_array();
-  for (auto const& rank : record.ranks) {
-    out.begin_object().member("data_wait", record.ms_per_step(rank.data_wait));
-    out.member("compute", record.ms_per_step(rank.compute));
-    out.member("communication_exposed", record.ms_per_step(rank.communication));
-    out.member("optimizer", record.ms_per_step(rank.optimizer)).end_object();
-  }
-  out.end_array();
-}
+void write_ranks(json::Writer& out, RunRecord const& record);
 
-inline void write_buckets(json::Writer& out, RunRecord const& record) {
-  auto const since = [&](double seconds) { return (seconds - record.pass_began) * 1e3; };
-  out.key("buckets").begin_array();
-  for (auto const& bucket : record.session.buckets) {
-    out.begin_object().member("bytes", bucket.bytes).member("ready_ms", since(bucket.ready));
-    if (bucket.start > 0) out.member("start_ms", since(bucket.start)).member("end_ms", since(bucket.end));
-    if (bucket.table_bytes > 0) out.member("table_bytes", bucket.table_bytes);
-    out.end_object();
-  }
-  out.end_array();
-}
+void write_buckets(json::Writer& out, RunRecord const& record);
 
-inline void write_evaluation(json::Writer& out, EvaluationReport const& report) {
-  out.key("eval_loss").value_or_null(report.loss);
-  for (auto const& [name, value] : report.metrics) out.key("eval_" + name).value_or_null(value);
-  out.member("eval_samples", report.samples);
-}
+void write_evaluation(json::Writer& out, EvaluationReport const& report);
 
-inline void write_final(json::Writer& out, RunRecord const& record) {
-  out.key("final").begin_object().member("train_loss", record.train_loss);
-  if (!record.evaluations.empty()) write_evaluation(out, record.evaluations.back());
-  out.end_object();
-  EvaluationReport const* best = nullptr;
-  for (auto const& each : record.evaluations)
-    if (each.best) best = &each;
-  if (!best) return;
-  out.key("best").begin_object().member("step", best->step).member("epoch", best->epoch);
-  write_evaluation(out, *best);
-  out.end_object();
-}
+void write_final(json::Writer& out, RunRecord const& record);
 
 }  // namespace detail
 
 /// Returns the contents of run.json, schema 1. Phases are mean milliseconds per step, of this rank and, with several
 /// ranks, of each. `buckets` are of the last step: bytes as sent, and milliseconds since its first batch. Without
 /// communication, the times say when buckets were ready. Values of evaluations that are not numbers are null.
-[[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
-  json::Writer out(json::Layout::indented);
-  out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
-  if (!labels.command.empty()) out.member("command", labels.command);
-  if (!labels.settings.empty()) out.key("settings").begin_object();
-  for (auto const& [name, text] : labels.settings) detail::write_setting(out.key(name), text);
-  if (!labels.settings.empty()) out.end_object();
-  out.member("parallel", record.parallel).member("backend", labels.backend).member("engine", record.engine);
-  out.member("precision", labels.precision);
-  out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
-  if (record.reproducible > 0) out.member("reproducible", record.reproducible);
-  if (record.shard_optimizer) out.member("shard_optimizer", true);
-  if (record.gradient_wire != parallel::WireFormat::float32) out.member("gradient_wire", name(record.gradient_wire));
-  out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
-  out.member("parameters", record.parameters).member("resumed_at", record.resumed_at);
-  out.member("steps", record.steps)
-      .member("samples", record.samples)
-      .member("samples_per_second", record.samples_per_second())
-      .member("samples_per_second_after_startup", record.samples_per_second_after_startup());
-  auto const startup = record.startup();
-  out.key("startup").begin_object().member("seconds", startup.seconds).member("steps", startup.steps).end_object();
-  out.key("step_ms")
-      .begin_object()
-      .member("p50", record.step_quantile(0.5) * 1e3)
-      .member("p95", record.step_quantile(0.95) * 1e3);
-  out.end_object().member("epoch_seconds", record.epoch_seconds);
-  detail::write_phases(out, record);
-  if (auto const step = record.device_step(); step.kernels > 0) detail::write_gpu(out, step);
-  if (record.ranks.size() > 1) detail::write_ranks(out, record);
-  detail::write_buckets(out, record);
-  out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
-  out.member("unused_parameters", record.session.unused_parameters);
-  detail::write_final(out, record);
-  if (auto const scale = record.loss_scale)
-    out.member("loss_scale", static_cast<double>(scale.scale)).member("skipped_steps", scale.skipped);
-  out.member("parameters_sha256", labels.parameters_sha256);
-  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.summary).end_object();
-  out.end_object();
-  return out.text();
-}
+[[nodiscard]] std::string run_json(RunRecord const& record, RunLabels const& labels);
 
 /// Writes run.json. The file appears complete or not at all.
-inline void write_run_json(std::string const& path, RunRecord const& record, RunLabels const& labels) {
-  AtomicFile file(path);
-  file.write(run_json(record, labels));
-  file.commit();
-}
+void write_run_json(std::string const& path, RunRecord const& record, RunLabels const& labels);
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/logs/run_json.ipp>
+#endif

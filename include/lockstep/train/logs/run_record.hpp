@@ -61,46 +61,25 @@ struct RunRecord {
   optim::LossScaler::State loss_scale;  ///< at the end, with float16 activations
 
   /// Adds a step's duration; `all_samples` is the run's number of samples so far.
-  void add_step(double seconds, Index all_samples) {
-    step_seconds.push_back(seconds);
-    training_seconds += seconds;
-    samples = all_samples;
-  }
+  void add_step(double seconds, Index all_samples);
   /// Returns the step at which the run was last resumed, or 0.
   [[nodiscard]] Index resumed() const noexcept { return resumed_at.empty() ? 0 : resumed_at.back(); }
   /// Returns the throughput since the last resume.
-  [[nodiscard]] double samples_per_second() const noexcept {
-    return training_seconds == 0 ? 0 : static_cast<double>(samples - samples_before) / training_seconds;
-  }
+  [[nodiscard]] double samples_per_second() const noexcept;
   /// Returns the extra time of the first steps since the last resume. These are the first half of the steps, up to
   /// 1000; a step counts if it took more than twice the median. Empty for fewer than eight steps.
-  [[nodiscard]] Startup startup() const {
-    Startup out;
-    if (step_seconds.size() < 8) return out;
-    auto const median = step_quantile(0.5);
-    auto const first = std::min(step_seconds.size() / 2, std::size_t{1000});
-    for (std::size_t i = 0; i < first; ++i)
-      if (step_seconds[i] > 2 * median) out.seconds += step_seconds[i] - median, ++out.steps;
-    return out;
-  }
+  [[nodiscard]] Startup startup() const;
   /// Returns the throughput since the last resume, without the start-up's extra time.
-  [[nodiscard]] double samples_per_second_after_startup() const {
-    auto const seconds = training_seconds - startup().seconds;
-    return seconds > 0 ? static_cast<double>(samples - samples_before) / seconds : 0;
-  }
-  [[nodiscard]] double ms_per_step(double seconds) const noexcept {
-    return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());
-  }
+  [[nodiscard]] double samples_per_second_after_startup() const;
+  [[nodiscard]] double ms_per_step(double seconds) const noexcept;
   /// Returns the work of an average step on a GPU; zeros on the CPU.
   [[nodiscard]] parallel::DeviceStep device_step() const noexcept { return work.per_step(steps - resumed()); }
   /// Returns the q-quantile of the steps' seconds, q in [0, 1]; 0 without steps.
-  [[nodiscard]] double step_quantile(double q) const {
-    if (step_seconds.empty()) return 0;
-    auto sorted = step_seconds;
-    auto const at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(at), sorted.end());
-    return sorted[at];
-  }
+  [[nodiscard]] double step_quantile(double q) const;
 };
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/logs/run_record.ipp>
+#endif

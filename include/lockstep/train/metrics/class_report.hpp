@@ -16,63 +16,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// not count in the means.
 /// @param names of the classes, in the order of the labels
 /// @throws ConfigError if the report has no confusion matrix of that many classes
-[[nodiscard]] inline std::string class_report(EvaluationReport const& report, std::vector<std::string> const& names) {
-  auto const classes = names.size();
-  auto const& metrics = report.metrics;
-  auto const first = static_cast<std::size_t>(
-      std::find_if(metrics.begin(), metrics.end(), [](auto const& each) { return each.first == "confusion.0.0"; }) -
-      metrics.begin());
-  auto const last = std::to_string(classes - 1);
-  if (classes == 0 || first + classes * classes > metrics.size() ||
-      metrics[first + classes * classes - 1].first != "confusion." + last + "." + last)
-    throw ConfigError("class_report: the evaluation has no confusion matrix of " + std::to_string(classes) +
-                      " classes; evaluate with train::ConfusionMatrix{&Sample::label, classes}");
-  auto const count = [&](std::size_t label, std::size_t predicted) {
-    return metrics[first + label * classes + predicted].second;
-  };
-  std::size_t width = 10;
-  for (auto const& name : names) width = std::max(width, name.size());
-  auto const text = [](char const* format, auto... values) {
-    char line[128];
-    std::snprintf(line, sizeof line, format, values...);
-    return std::string(line);
-  };
-  auto const padded = [](std::string name, std::size_t columns) {
-    return name.append(name.size() < columns ? columns - name.size() : 0, ' ');
-  };
-
-  auto out = padded("class", width) + "   samples   recall precision       F1\n";
-  double recalls = 0, precisions = 0, f1s = 0, counted = 0;
-  for (std::size_t i = 0; i < classes; ++i) {
-    double labels = 0, predicted = 0;
-    for (std::size_t k = 0; k < classes; ++k) {
-      labels += count(i, k);
-      predicted += count(k, i);
-    }
-    auto const both = count(i, i);
-    auto const recall = labels > 0 ? both / labels : 0, precision = predicted > 0 ? both / predicted : 0;
-    auto const f1 = labels + predicted > 0 ? 2 * both / (labels + predicted) : 0;
-    out += padded(names[i], width) + text("%10.0f %8.4f  %8.4f %8.4f\n", labels, recall, precision, f1);
-    if (labels + predicted == 0) continue;
-    recalls += recall;
-    precisions += precision;
-    f1s += f1;
-    ++counted;
-  }
-  counted = std::max(counted, 1.0);
-  out += padded("macro mean", width) + text("%10lld %8.4f  %8.4f %8.4f\n", static_cast<long long>(report.samples),
-                                            recalls / counted, precisions / counted, f1s / counted);
-  out += "confusion matrix: rows are labels, columns are predictions\n" + padded("", width);
-  auto const column = [](std::string name) {
-    return "  " + name.insert(0, name.size() < 6 ? 6 - name.size() : 0, ' ');
-  };
-  for (auto const& name : names) out += column(name);
-  for (std::size_t i = 0; i < classes; ++i) {
-    out += "\n" + padded(names[i], width);
-    for (std::size_t k = 0; k < classes; ++k)
-      out += text("%*.0f", static_cast<int>(column(names[k]).size()), count(i, k));
-  }
-  return out + "\n";
-}
+[[nodiscard]] std::string class_report(EvaluationReport const& report, std::vector<std::string> const& names);
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/metrics/class_report.ipp>
+#endif

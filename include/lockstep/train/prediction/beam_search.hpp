@@ -23,17 +23,7 @@ struct BeamSearchOptions {
   std::int32_t end = 2;       ///< token that ends a hypothesis
 
   /// @throws ConfigError if a value is out of range
-  void check() const {
-    auto const require = [](bool holds, char const* name, auto value, char const* rule) {
-      expect<ConfigError>(holds, [&] {
-        return std::string("beam search: ") + name + " is " + std::to_string(value) + "; it must be " + rule;
-      });
-    };
-    require(beam >= 1, "beam", beam, "at least 1");
-    require(max_length >= 1, "max_length", max_length, "at least 1");
-    require(length_penalty >= 0 && std::isfinite(length_penalty), "length_penalty", length_penalty, "at least 0");
-    require(end >= 0, "end", end, "a token of the vocabulary");
-  }
+  void check() const;
 };
 
 /// A decoded sequence of tokens.
@@ -62,9 +52,7 @@ class Beams {
   [[nodiscard]] Hypothesis const& best() const noexcept { return finished_.front(); }
 
   /// Numbers the beams' rows in the next prediction, beginning with `first`.
-  void renumber(Index first) noexcept {
-    for (auto& beam : live_) beam.row = first++;
-  }
+  void renumber(Index first) noexcept;
   /// Extends each beam by one token.
   /// @shape logits(row) [classes] for the beams' rows
   template <class Logits>
@@ -99,36 +87,9 @@ class Beams {
     std::int32_t token;
   };
 
-  void take(std::vector<Candidate> const& candidates) {
-    std::vector<Beam> next;
-    auto const length = std::ssize(live_.front().tokens) + 1;
-    for (std::size_t rank = 0; rank < candidates.size() && std::ssize(next) < options_->beam; ++rank) {
-      auto const& each = candidates[rank];
-      auto const& beam = live_[each.beam];
-      if (each.token == options_->end) {
-        if (static_cast<Index>(rank) < options_->beam) finish(beam.tokens, each.log_probability, length, true);
-        continue;
-      }
-      next.push_back({beam.tokens, each.log_probability, beam.row});
-      next.back().tokens.push_back(each.token);
-    }
-    if (length == options_->max_length)
-      for (auto const& beam : next) finish(beam.tokens, beam.log_probability, length, false);
-    bool const enough = length == options_->max_length || next.empty() ||
-                        (std::ssize(finished_) >= options_->beam &&
-                         finished_.back().score >= score(next.front().log_probability, length));
-    live_ = enough ? std::vector<Beam>{} : std::move(next);
-  }
-  void finish(std::vector<std::int32_t> const& tokens, double log_probability, Index length, bool ended) {
-    Hypothesis made{tokens, log_probability, score(log_probability, length), ended};
-    auto const at =
-        std::find_if(finished_.begin(), finished_.end(), [&](auto const& each) { return made.score > each.score; });
-    finished_.insert(at, std::move(made));
-    if (std::ssize(finished_) > options_->beam) finished_.pop_back();
-  }
-  [[nodiscard]] double score(double log_probability, Index length) const {
-    return log_probability / std::pow(static_cast<double>(length), options_->length_penalty);
-  }
+  void take(std::vector<Candidate> const& candidates);
+  void finish(std::vector<std::int32_t> const& tokens, double log_probability, Index length, bool ended);
+  [[nodiscard]] double score(double log_probability, Index length) const;
 
   BeamSearchOptions const* options_;
   std::vector<Beam> live_;            // best first
@@ -191,3 +152,7 @@ template <class Model, class Batch, class Next>
 }
 
 }}}  // namespace lockstep::train
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/prediction/beam_search.ipp>
+#endif

@@ -17,26 +17,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
 class alignas(64) SharedDescriptor {
  public:
   /// Writes the descriptor, then the number. Earlier writes are visible to a rank that reads the number.
-  void store(Descriptor const& d, std::uint32_t number) noexcept {
-    std::array<std::uint64_t, words> copy;
-    std::memcpy(copy.data(), &d, sizeof d);
-    for (std::size_t i = 0; i < words; ++i) words_[i].store(copy[i], std::memory_order_relaxed);
-    number_.store(number + 1, std::memory_order_release);
-  }
-  [[nodiscard]] bool has_number(std::uint32_t number) const noexcept {
-    return number_.load(std::memory_order_acquire) == number + 1;
-  }
-  [[nodiscard]] Descriptor load() const noexcept {
-    std::array<std::uint64_t, words> copy;
-    for (std::size_t i = 0; i < words; ++i) copy[i] = words_[i].load(std::memory_order_relaxed);
-    Descriptor d;
-    std::memcpy(&d, copy.data(), sizeof d);
-    return d;
-  }
-  [[nodiscard]] Index address() const noexcept {
-    return static_cast<Index>(
-        words_[offsetof(Descriptor, address) / sizeof(std::uint64_t)].load(std::memory_order_relaxed));
-  }
+  void store(Descriptor const& d, std::uint32_t number) noexcept;
+  [[nodiscard]] bool has_number(std::uint32_t number) const noexcept;
+  [[nodiscard]] Descriptor load() const noexcept;
+  [[nodiscard]] Index address() const noexcept;
 
  private:
   static constexpr std::size_t words = sizeof(Descriptor) / sizeof(std::uint64_t);
@@ -82,8 +66,10 @@ struct RankBlock {
 };
 
 /// Returns whether a counter has reached a target. Counters wrap, so the test is on their distance.
-[[nodiscard]] inline bool reached(std::uint32_t value, std::uint32_t target) noexcept {
-  return static_cast<std::int32_t>(value - target) >= 0;
-}
+[[nodiscard]] bool reached(std::uint32_t value, std::uint32_t target) noexcept;
 
 }}}  // namespace lockstep::comm::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/comm/shared_memory/detail/rank_block.ipp>
+#endif

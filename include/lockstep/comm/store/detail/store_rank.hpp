@@ -35,179 +35,34 @@ class StoreRank {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(members_.size()); }
 
-  void start(CollectiveOperation& operation) {
-    check(operation, rank_, size());
-    operation.started_seconds = Clock::seconds();
-    operation.finished_seconds = 0;
-    operations_.push_back(&operation);
-    if (failure_) return;
-    keep_error([&] { contribute(operation, oldest_ + static_cast<std::uint32_t>(operations_.size()) - 1, 0); });
-    progress();
-  }
+  void start(CollectiveOperation& operation);
 
-  void progress() {
-    while (!failure_ && !operations_.empty()) {
-      bool advanced = false;
-      keep_error([&] { advanced = advance(); });
-      if (!advanced) return;
-    }
-  }
-  void wait(CollectiveOperation const& operation) {
-    wait_until([&] { return operation.complete(); });
-  }
-  void finish() {
-    wait_until([&] { return operations_.empty(); });
-  }
+  void progress();
+  void wait(CollectiveOperation const& operation);
+  void finish();
 
   /// Creates the communicator of the ranks with this color.   @collective
-  [[nodiscard]] std::unique_ptr<StoreRank> split(int color, int key) {
-    struct Entry {
-      int color, key;
-    };
-    Entry const mine{color, key};
-    std::vector<Entry> all(members_.size());
-    CollectiveOperation gather{.type = ElementType::uint8,
-                               .data = all.data(),
-                               .count = sizeof mine,
-                               .collective = Collective::all_gather,
-                               .in = &mine};
-    start(gather);
-    finish();
-    std::vector<int> order;
-    for (int r = 0; r < size(); ++r)
-      if (all[static_cast<std::size_t>(r)].color == color) order.push_back(r);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
-    });
-    for (auto& r : order) r = members_[static_cast<std::size_t>(r)];
-    auto const name = name_ + "." + std::to_string(oldest_) + ":" + std::to_string(color);  // equal only on its ranks
-    return std::unique_ptr<StoreRank>(new StoreRank(watch_.world(), name, std::move(order)));
-  }
+  [[nodiscard]] std::unique_ptr<StoreRank> split(int color, int key);
 
  private:
-  StoreRank(launch::World const& world, std::string name, std::vector<int> members)
-      : name_(std::move(name)),
-        members_(std::move(members)),
-        watch_(world, members_),
-        store_(*watch_.world().store),
-        group_ranks_(static_cast<std::size_t>(world.size), -1),
-        contributions_(members_.size()),
-        inputs_(members_.size()) {
-    for (std::size_t i = 0; i < members_.size(); ++i)
-      group_ranks_[static_cast<std::size_t>(members_[i])] = static_cast<int>(i);
-    rank_ = group_ranks_[static_cast<std::size_t>(world.rank)];
-  }
-  static std::vector<int> first_ranks(int count) {
-    std::vector<int> all(static_cast<std::size_t>(count));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
+  StoreRank(launch::World const& world, std::string name, std::vector<int> members);
+  static std::vector<int> first_ranks(int count);
 
-  [[nodiscard]] std::string key_of(std::uint32_t number, Index chunk) const {
-    return name_ + "/" + std::to_string(number) + "/" + std::to_string(chunk);
-  }
-  [[nodiscard]] Index chunk_elements(CollectiveOperation const& operation) const noexcept {
-    constexpr auto header_bytes =
-        sizeof(Descriptor) + sizeof(double) * static_cast<std::size_t>(CollectiveOperation::max_piggybacked_scalars);
-    auto const bytes = static_cast<Index>(launch::Store::part_bytes(size()) - header_bytes);
-    return std::max<Index>(1, bytes / element_bytes(operation) / input_parts(operation, size()));
-  }
+  [[nodiscard]] std::string key_of(std::uint32_t number, Index chunk) const;
+  [[nodiscard]] Index chunk_elements(CollectiveOperation const& operation) const noexcept;
   /// A chunk's elements of a rank's input: none if its part is shorter, or if only the root has input.
   struct Range {
     Index begin, count;
   };
-  [[nodiscard]] Range range(CollectiveOperation const& operation, int rank, Index chunk) const noexcept {
-    auto const begin = chunk * chunk_elements(operation);
-    bool const has_input = operation.collective != Collective::broadcast || rank == operation.root;
-    return {begin,
-            has_input ? std::clamp<Index>(part_elements(operation, rank) - begin, 0, chunk_elements(operation)) : 0};
-  }
+  [[nodiscard]] Range range(CollectiveOperation const& operation, int rank, Index chunk) const noexcept;
 
-  void contribute(CollectiveOperation const& operation, std::uint32_t number, Index chunk) {
-    message_.clear();
-    auto const add = [&](void const* data, std::size_t bytes) {
-      if (bytes > 0) message_.append(static_cast<char const*>(data), bytes);
-    };
-    if (chunk == 0) {
-      auto const mine = descriptor_of(operation, rank_);
-      add(&mine, sizeof mine);
-      add(operation.piggybacked_scalars.data(), operation.piggybacked_scalars.size_bytes());
-    }
-    auto const [begin, count] = range(operation, rank_, chunk);
-    for (Index part = 0; part < input_parts(operation, size()); ++part)
-      add(static_cast<std::byte const*>(input_of(operation)) +
-              (part * operation.count + begin) * element_bytes(operation),
-          static_cast<std::size_t>(count * element_bytes(operation)));
-    store_.contribute(key_of(number, chunk), message_, size(), [this](auto const& sent) {
-      watch_.wait_until(
-          sent, [this] { return describe_wait(); }, [] { return std::vector{0}; });  // rank 0 owns the store
-    });
-  }
+  void contribute(CollectiveOperation const& operation, std::uint32_t number, Index chunk);
 
   /// Advances the oldest operation by one chunk if all contributions have arrived.
-  bool advance() {
-    bool const arrived = store_.gathered(key_of(oldest_, chunk_), [&](launch::Store::Part part) {
-      contributions_[static_cast<std::size_t>(group_ranks_[static_cast<std::size_t>(part.rank)])].assign(part.bytes);
-    });
-    if (!arrived) return false;
-    auto& operation = *operations_.front();
-    std::size_t header_bytes = 0;
-    if (chunk_ == 0) {
-      throw_if_mismatched(operation);
-      header_bytes = sizeof(Descriptor) + operation.piggybacked_scalars.size_bytes();
-      if (!operation.piggybacked_scalars.empty()) {
-        set_inputs(sizeof(Descriptor));
-        void* const out = operation.piggybacked_scalars.data();
-        reduce_range(Reduction::sum, ElementType::float64, inputs_.data(), size(), &out, 1, 0,
-                     std::ssize(operation.piggybacked_scalars));
-      }
-    }
-    compute(operation, header_bytes);
-    if ((chunk_ + 1) * chunk_elements(operation) < largest_part(operation)) {
-      contribute(operation, oldest_, ++chunk_);
-      return true;
-    }
-    operation.finished_seconds = Clock::seconds();
-    operations_.pop_front();
-    ++oldest_;
-    chunk_ = 0;
-    return true;
-  }
-  void set_inputs(std::size_t offset) {
-    for (std::size_t r = 0; r < inputs_.size(); ++r) inputs_[r] = contributions_[r].data() + offset;
-  }
-  void compute(CollectiveOperation const& operation, std::size_t header_bytes) {
-    auto const bytes_each = element_bytes(operation);
-    auto* const out = static_cast<std::byte*>(operation.data);
-    if (reduces(operation.collective)) {
-      auto const [begin, count] = range(operation, rank_, chunk_);
-      auto const slice = operation.collective == Collective::reduce_scatter ? rank_ * count * bytes_each : Index{0};
-      set_inputs(header_bytes + static_cast<std::size_t>(slice));
-      void* const to = out + begin * bytes_each;
-      reduce_range(operation.reduction, operation.type, inputs_.data(), size(), &to, 1, 0, count);
-      return;
-    }
-    Index offset = 0;  // offset of a part in the result
-    for (int r = 0; r < size(); ++r) {
-      auto const [begin, count] = range(operation, r, chunk_);
-      if (count > 0)
-        std::memcpy(out + (offset + begin) * bytes_each,
-                    contributions_[static_cast<std::size_t>(r)].data() + header_bytes,
-                    static_cast<std::size_t>(count * bytes_each));
-      if (operation.collective == Collective::all_gather) offset += part_elements(operation, r);
-    }
-  }
-  void throw_if_mismatched(CollectiveOperation const& operation) const {
-    Descriptor other;
-    auto const message = mismatch_message(
-        "operation " + std::to_string(oldest_), rank_, size(), descriptor_of(operation, rank_),
-        [&](int r) { return watch_.rank_name(r); },
-        [&](int r) {
-          std::memcpy(&other, contributions_[static_cast<std::size_t>(r)].data(), sizeof other);
-          return &other;
-        });
-    if (!message.empty()) throw CollectiveMismatch(message);
-  }
+  bool advance();
+  void set_inputs(std::size_t offset);
+  void compute(CollectiveOperation const& operation, std::size_t header_bytes);
+  void throw_if_mismatched(CollectiveOperation const& operation) const;
 
   /// Keeps an error for the next wait. Replaces a store that cannot be reached by the lost rank that explains it.
   template <class F>
@@ -246,20 +101,9 @@ class StoreRank {
       }
     }
   }
-  [[nodiscard]] std::string describe_wait() const {
-    return "operation " + std::to_string(oldest_) +
-           (operations_.empty() ? "" : " (" + describe(descriptor_of(*operations_.front(), rank_)) + ")");
-  }
+  [[nodiscard]] std::string describe_wait() const;
   /// Returns the group's ranks that have not reached the oldest operation; rank 0 if the store does not answer.
-  [[nodiscard]] std::vector<int> missing() {
-    try {
-      auto const rank_lost = [this] { return watch_.lost_rank() >= 0; };
-      if (auto late = store_.missing(key_of(oldest_, chunk_), members_, rank_lost)) return std::move(*late);
-    } catch (CommunicationError const& error) {
-      watch_.throw_with_cause(error.what(), describe_wait());
-    }
-    return {0};
-  }
+  [[nodiscard]] std::vector<int> missing();
 
   std::string name_;
   std::vector<int> members_;  // as ranks of the run
@@ -277,3 +121,7 @@ class StoreRank {
 };
 
 }}}  // namespace lockstep::comm::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/comm/store/detail/store_rank.ipp>
+#endif

@@ -19,102 +19,20 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 /// Parses the header of an array that numpy wrote: the literal of a Python dictionary with three known keys.
 class NpyHeader {
  public:
-  NpyHeader(DataFile const& file, std::string_view text) : file_(file), text_(text) {
-    take('{');
-    while (!try_take('}')) {
-      auto const key = quoted();
-      take(':');
-      if (key == "descr") {
-        descr(quoted());
-      } else if (key == "fortran_order") {
-        auto const value = word();
-        if (value != "False" && value != "True") fail("its header has the fortran_order " + excerpt(value));
-        by_columns_ = value == "True";
-      } else if (key == "shape") {
-        tuple();
-      } else {
-        fail("its header has the key " + excerpt(key) + ", which is not one of descr, fortran_order and shape");
-      }
-      if (!try_take(',')) {
-        take('}');
-        break;
-      }
-    }
-    if (!has_type_ || !has_shape_) fail("its header lacks descr or shape");
-    // An array with at most one extent other than 1 has the same bytes in both orders.
-    if (by_columns_ && std::count_if(shape.begin(), shape.end(), [](Index extent) { return extent != 1; }) > 1)
-      fail("its numbers are stored column by column (fortran_order); save np.ascontiguousarray(...)");
-  }
+  NpyHeader(DataFile const& file, std::string_view text);
 
   NumberType type{};
   std::vector<Index> shape{};
   FileArray::Order order = FileArray::Order::native;
 
  private:
-  void descr(std::string_view text) {
-    has_type_ = true;
-    if (text == "<V2") {  // bfloat16 of ml_dtypes (JAX, TensorFlow); numpy writes its own two bytes as "|V2"
-      type = {'B', 2};
-      return;
-    }
-    auto const size = text.size() >= 3 ? text.substr(2) : std::string_view{};
-    auto const [end, error] = std::from_chars(size.data(), size.data() + size.size(), type.bytes);
-    bool const sized = error == std::errc{} && end == size.data() + size.size();
-    type.kind = text.size() >= 3 ? text[1] : '?';
-    bool const known = type.kind == 'b' ? type.bytes == 1
-                       : type.kind == 'f'
-                           ? type.bytes == 2 || type.bytes == 4 || type.bytes == 8
-                           : (type.kind == 'i' || type.kind == 'u') &&
-                                 (type.bytes == 1 || type.bytes == 2 || type.bytes == 4 || type.bytes == 8);
-    if (!sized || !known || std::string_view("<>|=").find(text[0]) == std::string_view::npos) {
-      fail("its numbers are of the type " + excerpt(text) + "; bool, integers and floats of 2 to 8 bytes can be read" +
-           (text == "|V2" ? ", and bfloat16 as ml_dtypes saves it, \"<V2\"" : ""));
-    }
-    if (text[0] == '>') order = FileArray::Order::swapped;
-  }
-  void tuple() {
-    has_shape_ = true;
-    take('(');
-    while (!try_take(')')) {
-      auto const digits = word();
-      Index extent = -1;
-      auto const [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), extent);
-      if (error != std::errc{} || end != digits.data() + digits.size() || extent < 0)
-        fail("its shape has the extent " + excerpt(digits));
-      shape.push_back(extent);
-      if (!try_take(',')) {
-        take(')');
-        break;
-      }
-    }
-  }
-  void space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
-  }
-  bool try_take(char c) {
-    space();
-    bool const there = at_ < text_.size() && text_[at_] == c;
-    at_ += there;
-    return there;
-  }
-  void take(char c) {
-    if (!try_take(c)) fail(std::string("its header has no '") + c + "' at character " + std::to_string(at_));
-  }
-  std::string_view quoted() {
-    take('\'');
-    auto const end = text_.find('\'', at_);
-    if (end == std::string_view::npos) fail("its header has a quote that does not close");
-    auto const out = text_.substr(at_, end - at_);
-    at_ = end + 1;
-    return out;
-  }
-  std::string_view word() {
-    space();
-    auto const end = std::min(text_.find_first_of(" ,)}", at_), text_.size());
-    auto const out = text_.substr(at_, end - at_);
-    at_ = end;
-    return out;
-  }
+  void descr(std::string_view text);
+  void tuple();
+  void space();
+  bool try_take(char c);
+  void take(char c);
+  std::string_view quoted();
+  std::string_view word();
   [[noreturn]] void fail(std::string const& why) const { file_.fail("cannot be read as .npy: " + why); }
 
   DataFile const& file_;
@@ -124,24 +42,11 @@ class NpyHeader {
 };
 
 /// Returns the .npy array that begins at byte `begin` of a file and has `room` bytes.
-inline FileArray npy_at(std::shared_ptr<DataFile const> file, std::uint64_t begin, std::uint64_t room,
-                        std::string const& name) {
-  if (room < 10 || file->read_text(begin, 6, "the magic number") != "\x93NUMPY")
-    file->fail(name + " does not begin as a .npy file does");
-  auto const version = file->read_number<std::uint8_t>(begin + 6);
-  if (version < 1 || version > 3)
-    file->fail(name + " is of .npy version " + std::to_string(version) + "; 1 to 3 can be read");
-  auto const wide = version > 1;
-  auto const text_at = begin + (wide ? 12 : 10);
-  auto const length = wide ? file->read_number<std::uint32_t>(begin + 8) : file->read_number<std::uint16_t>(begin + 8);
-  auto const text = file->read_text(text_at, length, "the header");
-  NpyHeader header(*file, text);
-  auto const data = text_at + length;
-  FileArray out(file, header.type, std::move(header.shape), data, header.order, name);
-  auto const used = data - begin;
-  if (used > room || static_cast<std::uint64_t>(out.rows() * out.width() * out.type().bytes) > room - used)
-    file->fail(name + " is larger than its place in the file");
-  return out;
-}
+FileArray npy_at(std::shared_ptr<DataFile const> file, std::uint64_t begin, std::uint64_t room,
+                 std::string const& name);
 
 }}}  // namespace lockstep::data::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/source/detail/npy_header.ipp>
+#endif

@@ -54,9 +54,7 @@ struct TokenHeader {
       header_checksum{};  // of vocabulary and classes, of the checksums, of all before itself
 
   [[nodiscard]] std::uint64_t blocks() const noexcept { return (checksums_at - body + block - 1) / block; }
-  [[nodiscard]] Checksum compute_header_checksum() const noexcept {
-    return checksum(std::as_bytes(std::span(this, 1)).first(offsetof(TokenHeader, header_checksum)));
-  }
+  [[nodiscard]] Checksum compute_header_checksum() const noexcept;
 };
 static_assert(std::is_trivially_copyable_v<TokenHeader> && sizeof(TokenHeader) <= TokenHeader::body);
 static_assert(sizeof(TokenRecord) == 16);
@@ -76,57 +74,20 @@ void each_token_block(TokenHeader const& header, ThreadPool& pool, Progress* pro
 class TokenFile {
  public:
   /// Checks everything except the records and tokens. @throws DataError if it is not the file of this key
-  TokenFile(std::string path, TokenKey const& key) : file_(std::move(path)) {
-    header_ = file_.read_number<TokenHeader>(0);
-    auto const& h = header_;
-    if (h.magic != TokenHeader::magic_of_format || h.header_checksum != h.compute_header_checksum() || h.key != key ||
-        h.file_bytes != file_.size())
-      file_.fail("does not hold these prepared texts, or was damaged");
-    auto const checksums = read_checksums();
-    if (h.checksums != checksum(std::as_bytes(std::span(checksums)))) file_.fail("has damaged checksums");
-    texts_ = file_.read_text(h.vocabulary_at, h.vocabulary_bytes + h.classes_bytes, "the vocabulary");
-    if (h.texts != checksum(std::as_bytes(std::span(texts_)))) file_.fail("has a damaged vocabulary");
-  }
+  TokenFile(std::string path, TokenKey const& key);
   /// @throws DataError if a byte of the records or tokens has changed since it was written
-  void verify(ThreadPool& pool, Progress* progress) const {
-    auto const checksums = read_checksums();
-    each_token_block(header_, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
-      thread_local std::vector<std::byte> content;
-      content.resize(static_cast<std::size_t>(bytes));
-      file_.read(begin, content);
-      if (checksum(content) != checksums[block])
-        file_.fail("is damaged at byte " + std::to_string(begin) + " or after");
-    });
-  }
+  void verify(ThreadPool& pool, Progress* progress) const;
 
   [[nodiscard]] TokenHeader const& header() const noexcept { return header_; }
   [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
-  [[nodiscard]] std::string_view vocabulary() const noexcept {
-    return std::string_view(texts_).substr(0, static_cast<std::size_t>(header_.vocabulary_bytes));
-  }
-  [[nodiscard]] std::string_view classes() const noexcept {
-    return std::string_view(texts_).substr(static_cast<std::size_t>(header_.vocabulary_bytes));
-  }
+  [[nodiscard]] std::string_view vocabulary() const noexcept;
+  [[nodiscard]] std::string_view classes() const noexcept;
   /// @throws DataError if the file has become shorter, or the record does not fit it
-  [[nodiscard]] TokenRecord record(std::size_t part, Index i) const {
-    auto const at = header_.parts[part].records_at + static_cast<std::uint64_t>(i) * sizeof(TokenRecord);
-    auto const out = file_.read_number<TokenRecord>(at);
-    if (out.begin > header_.tokens || out.length > header_.tokens - out.begin)
-      file_.fail("was damaged while it was in use; restart the program, which prepares it again");
-    return out;
-  }
-  void read(TokenRecord const& record, std::span<std::int32_t> out) const {
-    file_.read(header_.tokens_at + record.begin * sizeof(std::int32_t), std::as_writable_bytes(out));
-  }
+  [[nodiscard]] TokenRecord record(std::size_t part, Index i) const;
+  void read(TokenRecord const& record, std::span<std::int32_t> out) const;
 
  private:
-  [[nodiscard]] std::vector<Checksum> read_checksums() const {
-    auto const bytes = header_.blocks() * sizeof(Checksum);
-    file_.require_range(header_.checksums_at, bytes, "the checksums");
-    std::vector<Checksum> checksums(static_cast<std::size_t>(header_.blocks()));
-    file_.read(header_.checksums_at, std::as_writable_bytes(std::span(checksums)));
-    return checksums;
-  }
+  [[nodiscard]] std::vector<Checksum> read_checksums() const;
 
   DataFile file_;
   TokenHeader header_;
@@ -161,27 +122,7 @@ class TokenFileWriter {
   }
   /// Writes vocabulary, classes, checksums and the header, which complete the file.
   void seal(TokenHeader header, std::string const& vocabulary, std::string const& classes, ThreadPool& pool,
-            Progress* progress) const {
-    auto const texts = vocabulary + classes;
-    header.vocabulary_at = header.tokens_at + header.tokens * sizeof(std::int32_t);
-    header.vocabulary_bytes = vocabulary.size();
-    header.classes_bytes = classes.size();
-    header.checksums_at = header.vocabulary_at + texts.size();
-    header.file_bytes = header.checksums_at + header.blocks() * sizeof(Checksum);
-    header.texts = checksum(std::as_bytes(std::span(texts)));
-    write(header.vocabulary_at, std::span(texts.data(), texts.size()));
-    std::vector<Checksum> checksums(static_cast<std::size_t>(header.blocks()));
-    each_token_block(header, pool, progress, [&](std::size_t block, std::uint64_t begin, std::uint64_t bytes) {
-      thread_local std::vector<std::byte> content;
-      content.resize(static_cast<std::size_t>(bytes));
-      read(begin, std::span(content));
-      checksums[block] = checksum(content);
-    });
-    write(header.checksums_at, std::span<Checksum const>(checksums));
-    header.checksums = checksum(std::as_bytes(std::span(checksums)));
-    header.header_checksum = header.compute_header_checksum();
-    write(0, std::span<TokenHeader const>(&header, 1));
-  }
+            Progress* progress) const;
 
  private:
   int file_;
@@ -189,3 +130,7 @@ class TokenFileWriter {
 };
 
 }}}  // namespace lockstep::data::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/data/text/detail/token_file.ipp>
+#endif

@@ -39,13 +39,7 @@ inline constexpr int max_ranks = 1 << 20;
 
 /// Returns whether the process is a task of a Slurm step. A batch script and an allocation's shell are not: they are
 /// one process each, although their environment has the allocation's number of tasks.
-inline bool in_slurm_step(Lookup variable) {
-  constexpr std::string_view least_reserved = "4294967280";  // steps of the batch script, the shell, the container
-  auto const* const step = variable("SLURM_STEP_ID");
-  if (!step || !variable("SLURM_STEP_NUM_TASKS") || !variable("SLURM_PROCID")) return false;
-  std::string_view const text = step;
-  return text.size() < least_reserved.size() || (text.size() == least_reserved.size() && text < least_reserved);
-}
+bool in_slurm_step(Lookup variable);
 
 /// Returns the number of tasks of one node in Slurm's compact list: "4(x2),3" means 4, 4 and 3. Returns -1 for other
 /// lists.
@@ -76,42 +70,14 @@ inline bool in_slurm_step(Lookup variable) {
 
 /// Returns whether the launcher's variables are set.
 /// @throws ConfigError if only some are set
-inline bool is_present(LauncherVariables const& names, Lookup variable) {
-  if (names.launcher == Launcher::slurm) return in_slurm_step(variable);
-  if (!variable(names.rank)) {
-    if (names.launcher != Launcher::torchrun || !variable("TORCHELASTIC_RUN_ID")) return false;
-    throw ConfigError("launch: torchrun's TORCHELASTIC_RUN_ID is set and RANK is not; unset both, or pass both on");
-  }
-  if (!names.size || variable(names.size) || names.launcher == Launcher::pmi) return true;
-  throw ConfigError("launch: the environment has " + describe_variable(variable, names.rank) + " but not " +
-                    names.size + ", so that " + name(names.launcher) +
-                    "'s ranks would each run alone; set both, or neither");
-}
+bool is_present(LauncherVariables const& names, Lookup variable);
 
 /// Reads one launcher's variables, without a check against other launchers.
 /// @throws ConfigError for values that are no numbers or out of range
-inline LauncherValues read_values(LauncherVariables const& names, Lookup variable) {
-  auto const number = [&](char const* which, int least, int most) {
-    auto const* const text = which ? variable(which) : nullptr;
-    if (!text) return -1;
-    return static_cast<int>(parse_variable(which, text, static_cast<std::uint64_t>(least),
-                                           static_cast<std::uint64_t>(most),
-                                           "; it was set by another program, or lost"));
-  };
-  LauncherValues values{&names, -1, number(names.size, 1, max_ranks), -1, -1};
-  auto const size = values.size > 0 ? values.size : max_ranks;
-  values.rank = number(names.rank, 0, size - 1);
-  if (names.launcher == Launcher::slurm) {
-    auto const node = number("SLURM_NODEID", 0, max_ranks);
-    if (auto const* const list = variable(names.local_size); list && node >= 0)
-      values.local_size = slurm_tasks_of(list, node);
-    else if (values.size == 1 || number("SLURM_STEP_NUM_NODES", 1, max_ranks) == 1)
-      values.local_size = values.size;
-  } else {
-    values.local_size = number(names.local_size, 1, size);
-  }
-  values.local_rank = number(names.local_rank, 0, (values.local_size > 0 ? values.local_size : size) - 1);
-  return values;
-}
+LauncherValues read_values(LauncherVariables const& names, Lookup variable);
 
 }}}  // namespace lockstep::launch::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/environment/detail/launcher_values.ipp>
+#endif

@@ -40,46 +40,12 @@ class LocalRendezvous {
     char refusal[240] = {};  // empty: accepted
   };
 
-  LocalRendezvous(std::string const& key, int rank, int size) {
-    handshake_.rank = rank;
-    handshake_.size = size;
-    key.copy(handshake_.key, sizeof handshake_.key - 1);
-    // The name must be short and equal on all ranks: a hash of the key. Rank 0 compares the whole key.
-    auto const name = "lockstep-" + std::to_string(::geteuid()) + "-" + std::to_string(mix(std::string_view(key)));
-    address_.sun_family = AF_UNIX;
-    name.copy(address_.sun_path + 1, sizeof address_.sun_path - 1);
-    address_bytes_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  }
+  LocalRendezvous(std::string const& key, int rank, int size);
 
   /// Runs the rendezvous on rank 0: waits for all other ranks and sends the memory to each.
   /// @returns the connections by rank; none for rank 0
   /// @throws ConfigError with the missing ranks after the time limit, or if a run with this name exists
-  std::vector<FileDescriptor> accept_ranks(int memory, std::uint64_t job, double seconds) {
-    FileDescriptor const listening_socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (listening_socket.get() < 0 || ::bind(listening_socket.get(), address(), address_bytes_) != 0 ||
-        ::listen(listening_socket.get(), handshake_.size) != 0)
-      throw ConfigError(std::string("launch: rank 0 could not open the rendezvous of ") + handshake_.key + " (" +
-                        std::strerror(errno) + ")" +
-                        (errno == EADDRINUSE ? "; another run of the same name is running on this host" : ""));
-    std::vector<FileDescriptor> ranks(static_cast<std::size_t>(handshake_.size)), waiting;
-    int missing = handshake_.size - 1;
-    for (auto const deadline = deadline_in(seconds); missing > 0;) {
-      std::vector<pollfd> polled{{listening_socket.get(), POLLIN, 0}};
-      for (auto const& one : waiting) polled.push_back({one.get(), POLLIN, 0});
-      auto const ready = ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
-      if (ready == 0 && Clock::nanoseconds() >= deadline) throw_missing(ranks, seconds);
-      for (std::size_t i = waiting.size(); i > 0; --i) {
-        if (polled[i].revents == 0) continue;
-        missing -= admit(std::move(waiting[i - 1]), ranks, memory, job);
-        waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i) - 1);
-      }
-      if ((polled[0].revents & POLLIN) != 0)
-        if (FileDescriptor peer_socket(::accept4(listening_socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-            peer_socket.get() >= 0)
-          waiting.push_back(std::move(peer_socket));
-    }
-    return ranks;
-  }
+  std::vector<FileDescriptor> accept_ranks(int memory, std::uint64_t job, double seconds);
 
   struct Joined {
     FileDescriptor connection, memory;
@@ -88,118 +54,25 @@ class LocalRendezvous {
 
   /// Joins the rendezvous on the other ranks: waits for rank 0 and its reply.
   /// @throws ConfigError if rank 0 does not appear in time, or refuses
-  Joined join(double seconds) {
-    auto const deadline = deadline_in(seconds);
-    FileDescriptor connection = connect(deadline, seconds);
-    check_owner(connection);
-    Reply reply{};
-    FileDescriptor memory;
-    bool const sent = ::send(connection.get(), &handshake_, sizeof handshake_, MSG_NOSIGNAL) == sizeof handshake_;
-    if (!sent || !readable(connection.get(), deadline) || !receive(connection, reply, memory))
-      throw ConfigError("launch: rank " + std::to_string(handshake_.rank) + " reached rank 0 of " + handshake_.key +
-                        ", which did not answer; see its own message");
-    if (reply.magic != magic) throw ConfigError("launch: the process that answers as rank 0 is not a Lockstep rank");
-    if (reply.refusal[0] != '\0') throw ConfigError(std::string("launch: ") + reply.refusal);
-    return {std::move(connection), std::move(memory), reply.job};
-  }
+  Joined join(double seconds);
 
  private:
   /// Reads a peer's hello. @returns 1 if it is a missing rank
-  int admit(FileDescriptor peer_socket, std::vector<FileDescriptor>& ranks, int memory, std::uint64_t job) const {
-    Handshake handshake{};
-    Reply reply;
-    reply.job = job;
-    auto const got = ::recv(peer_socket.get(), &handshake, sizeof handshake, MSG_DONTWAIT | MSG_TRUNC);
-    if (got != sizeof handshake || handshake.magic != magic || credentials_of(peer_socket).uid != ::geteuid())
-      return 0;  // no rank of ours: send nothing
-    auto const refusal = refusal_reason(handshake, ranks);
-    refusal.copy(reply.refusal, sizeof reply.refusal - 1);
-    if (!send(peer_socket, reply, refusal.empty() ? memory : -1) || !refusal.empty()) return 0;
-    ranks[static_cast<std::size_t>(handshake.rank)] = std::move(peer_socket);
-    return 1;
-  }
+  int admit(FileDescriptor peer_socket, std::vector<FileDescriptor>& ranks, int memory, std::uint64_t job) const;
 
-  [[nodiscard]] std::string refusal_reason(Handshake const& handshake, std::vector<FileDescriptor> const& ranks) const {
-    auto const who = "rank " + std::to_string(handshake.rank);
-    if (handshake.version != version)
-      return who + " uses version " + std::to_string(handshake.version) +
-             " of the rendezvous protocol, rank 0 version " + std::to_string(version) +
-             "; start the same program everywhere";
-    if (std::strncmp(handshake.key, handshake_.key, sizeof handshake.key) != 0) return who + " belongs to another run";
-    if (handshake.size != handshake_.size || handshake.rank <= 0 || handshake.rank >= handshake_.size)
-      return who + " of " + std::to_string(handshake.size) + " cannot join a run of " +
-             std::to_string(handshake_.size) + " ranks";
-    if (ranks[static_cast<std::size_t>(handshake.rank)].get() >= 0) return who + " has joined already";
-    return {};
-  }
+  [[nodiscard]] std::string refusal_reason(Handshake const& handshake, std::vector<FileDescriptor> const& ranks) const;
 
-  [[noreturn]] void throw_missing(std::vector<FileDescriptor> const& ranks, double seconds) const {
-    std::string missing;
-    for (std::size_t r = 1; r < ranks.size(); ++r)
-      if (ranks[r].get() < 0) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-    throw ConfigError("launch: of " + std::to_string(handshake_.size) + " ranks these have not joined within " +
-                      std::to_string(static_cast<long>(seconds)) + " s: " + missing + " (" + handshake_.key +
-                      "); were they started, on this host?");
-  }
+  [[noreturn]] void throw_missing(std::vector<FileDescriptor> const& ranks, double seconds) const;
 
-  [[nodiscard]] FileDescriptor connect(Deadline deadline, double seconds) const {
-    for (;;) {
-      FileDescriptor out(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-      if (::connect(out.get(), address(), address_bytes_) == 0) return out;
-      if ((errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) || Clock::nanoseconds() >= deadline)
-        throw ConfigError("launch: rank " + std::to_string(handshake_.rank) + " has not reached rank 0 within " +
-                          std::to_string(static_cast<long>(seconds)) + " s (" + std::strerror(errno) + ", " +
-                          handshake_.key + "); was it started, on this host?");
-      ::usleep(2000);
-    }
-  }
+  [[nodiscard]] FileDescriptor connect(Deadline deadline, double seconds) const;
 
   /// Returns the peer's credentials: any user may bind, or connect to, any name.
-  static ucred credentials_of(FileDescriptor const& connection) noexcept {
-    ucred peer{0, static_cast<uid_t>(-1), 0};
-    socklen_t bytes = sizeof peer;
-    ::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
-    return peer;
-  }
-  static void check_owner(FileDescriptor const& connection) {
-    if (auto const peer = credentials_of(connection); peer.uid != ::geteuid())
-      throw ConfigError("launch: another user's process (" + std::to_string(peer.pid) +
-                        ") answers instead of rank 0; end it, or start the run under another name");
-  }
+  static ucred credentials_of(FileDescriptor const& connection) noexcept;
+  static void check_owner(FileDescriptor const& connection);
 
-  static bool send(FileDescriptor const& to, Reply const& reply, int file) {
-    iovec part{const_cast<Reply*>(&reply), sizeof reply};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (file >= 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      auto* const head = CMSG_FIRSTHDR(&message);
-      head->cmsg_level = SOL_SOCKET;
-      head->cmsg_type = SCM_RIGHTS;
-      head->cmsg_len = CMSG_LEN(sizeof file);
-      std::memcpy(CMSG_DATA(head), &file, sizeof file);
-    }
-    return ::sendmsg(to.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
-  }
+  static bool send(FileDescriptor const& to, Reply const& reply, int file);
 
-  static bool receive(FileDescriptor const& from, Reply& reply, FileDescriptor& file) {
-    iovec part{&reply, sizeof reply};
-    int received = -1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof received)] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    if (::recvmsg(from.get(), &message, MSG_CMSG_CLOEXEC) != sizeof reply) return false;
-    auto const* const head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_type == SCM_RIGHTS) std::memcpy(&received, CMSG_DATA(head), sizeof received);
-    file = FileDescriptor(received);
-    return reply.refusal[0] != '\0' || received >= 0;
-  }
+  static bool receive(FileDescriptor const& from, Reply& reply, FileDescriptor& file);
 
   [[nodiscard]] sockaddr const* address() const noexcept { return reinterpret_cast<sockaddr const*>(&address_); }
 
@@ -209,3 +82,7 @@ class LocalRendezvous {
 };
 
 }}}  // namespace lockstep::launch::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/run/detail/local_rendezvous.ipp>
+#endif

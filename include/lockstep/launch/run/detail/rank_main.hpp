@@ -16,24 +16,10 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 /// Runs `train` as a rank that is a process. Writes its error to the control page, where it is reported once for all
 /// ranks.
 /// @returns `train`'s exit code, or the exit code for its exception
-inline int rank_main(World& world, std::function<int(World&)> const& train) {
-  auto& control = world.segment->control();
-  control.join(world.rank, ::getpid());
-  int code = 1;
-  std::string message;
-  try {
-    code = train(world);
-  } catch (std::exception const& error) {
-    auto const* const stalled = dynamic_cast<RankStalled const*>(&error);
-    control[world.rank].lost_rank_zero.store(stalled && stalled->rank() == 0, std::memory_order_relaxed);
-    code = exit_code(error);
-    message = error.what();
-  } catch (...) {
-    message = "an exception of unknown type";
-  }
-  bool const stopped_on_request = world.stop_request && StopRequest::is_stop_exit_code(code);
-  control.end_itself(world.rank, stopped_on_request ? 0 : code, 0, message);
-  return code;
-}
+int rank_main(World& world, std::function<int(World&)> const& train);
 
 }}}  // namespace lockstep::launch::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/run/detail/rank_main.ipp>
+#endif

@@ -19,35 +19,16 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 /// Receives this process's signals on a thread of its own with OnSignal::request_stop; else does nothing.
 class StopWatch {
  public:
-  explicit StopWatch(OnSignal on_signal) {
-    if (on_signal == OnSignal::end) return;
-    request_ = std::make_shared<StopRequest>();
-    signals_.emplace(on_signal);
-    stop_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
-    if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch signals (eventfd)");
-    thread_ = start_thread("launch", "the thread that receives signals", [this] { run(); });
-  }
+  explicit StopWatch(OnSignal on_signal);
   StopWatch(StopWatch const&) = delete;
   StopWatch& operator=(StopWatch const&) = delete;
-  ~StopWatch() {
-    if (!thread_.joinable()) return;
-    ::eventfd_write(stop_.get(), 1);
-    thread_.join();
-  }
+  ~StopWatch();
 
   /// Returns the stop request for the worlds of this process's ranks; null with OnSignal::end.
   [[nodiscard]] std::shared_ptr<StopRequest const> request() const noexcept { return request_; }
 
  private:
-  void run() {
-    for (;;) {
-      pollfd polled[]{{stop_.get(), POLLIN, 0}, {signals_->descriptor(), POLLIN, 0}};
-      ::poll(polled, 2, -1);
-      if (polled[0].revents != 0) return;
-      for (int signal = signals_->next(); signal != 0; signal = signals_->next())
-        if (!request_->handle(signal)) signals_->apply_default_effect(signal);
-    }
-  }
+  void run();
 
   std::shared_ptr<StopRequest> request_;
   std::optional<SignalWatch> signals_;
@@ -56,3 +37,7 @@ class StopWatch {
 };
 
 }}}  // namespace lockstep::launch::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/launch/run/detail/stop_watch.ipp>
+#endif

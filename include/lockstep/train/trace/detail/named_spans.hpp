@@ -21,70 +21,15 @@ struct OperationName {
 };
 
 /// Returns the dotted prefix that two names share: "encoder" for "encoder.0" and "encoder.1".
-[[nodiscard]] inline std::string common_prefix(std::string_view a, std::string_view b) {
-  std::size_t end = 0;
-  for (std::size_t i = 0; i <= a.size() && i <= b.size(); ++i) {
-    bool const ends_a = i == a.size() || a[i] == '.', ends_b = i == b.size() || b[i] == '.';
-    if (ends_a && ends_b) end = i;
-    if (i == a.size() || i == b.size() || a[i] != b[i]) break;
-  }
-  return std::string(a.substr(0, end));
-}
+[[nodiscard]] std::string common_prefix(std::string_view a, std::string_view b);
 
 /// Names the operations among a device's spans; other spans get no name. An operation with parameters gets the layer
 /// that its parameters share. An operation without parameters gets the innermost layer that contains its neighbors with
 /// parameters.
-[[nodiscard]] inline std::vector<OperationName> named_spans(Timeline const& spans, nn::ParameterLayout const& layout) {
-  std::map<char const*, std::string> operations;
-  auto const operation = [&](Span const& span) -> std::string const& {
-    auto const [at, is_new] = operations.try_emplace(span.name);
-    if (is_new) at->second = *span.name == '\0' ? "loss" : operation_name(span.name);
-    return at->second;
-  };
-  auto const layer = [&](int ordinal) {
-    auto const& name = layout.entries()[static_cast<std::size_t>(ordinal)].name;
-    auto const dot = name.rfind('.');
-    return dot == std::string::npos ? name : name.substr(0, dot);
-  };
-
-  std::vector<OperationName> names(spans.size());
-  std::vector<std::size_t> pass;  // indices of the pass's forward operations, by number
-  auto const name_operations_without_parameters = [&] {
-    std::string before;
-    for (std::size_t i = 0; i < pass.size(); ++i) {
-      auto const& span = spans[pass[i]];
-      auto& name = names[pass[i]];
-      if (span.first >= 0) {
-        before = name.layer;
-        continue;
-      }
-      auto next = i;
-      while (next < pass.size() && spans[pass[next]].first < 0 && *spans[pass[next]].name != '\0') ++next;
-      bool const found = next < pass.size() && spans[pass[next]].first >= 0;
-      if (found && *span.name != '\0') name.layer = common_prefix(before, names[pass[next]].layer);
-    }
-  };
-  std::size_t first_backward = 0;
-  auto const end_pass = [&](std::size_t end) {
-    name_operations_without_parameters();
-    for (auto i = first_backward; i < end; ++i)
-      if (auto const number = static_cast<std::size_t>(spans[i].number);
-          spans[i].kind == Span::Kind::backward && number < pass.size())
-        names[i] = names[pass[number]];
-    pass.clear();
-    first_backward = end;
-  };
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    auto const& span = spans[i];
-    if (span.kind != Span::Kind::forward && span.kind != Span::Kind::recompute) continue;
-    if (span.number == 0) end_pass(i);
-    pass.push_back(i);
-    names[i].operation = operation(span);
-    if (span.first >= 0)
-      names[i].layer = span.first == span.last ? layer(span.first) : common_prefix(layer(span.first), layer(span.last));
-  }
-  end_pass(spans.size());
-  return names;
-}
+[[nodiscard]] std::vector<OperationName> named_spans(Timeline const& spans, nn::ParameterLayout const& layout);
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trace/detail/named_spans.ipp>
+#endif

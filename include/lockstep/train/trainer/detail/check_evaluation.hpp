@@ -40,25 +40,17 @@ class MetricNames {
 
   [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
   /// Returns the best value of that name. For the loss of the first evaluation the result has no meaning.
-  [[nodiscard]] BestValue best(std::string const& name) const {
-    auto const found = std::find(names_.begin(), names_.end(), name);
-    return found == names_.end() ? BestValue::largest : best_[static_cast<std::size_t>(found - names_.begin())];
-  }
+  [[nodiscard]] BestValue best(std::string const& name) const;
 
  private:
-  void add(std::string name, BestValue best) {
-    names_.push_back(std::move(name));
-    best_.push_back(best);
-  }
+  void add(std::string name, BestValue best);
 
   std::vector<std::string> names_;
   std::vector<BestValue> best_;
 };
 
 /// Returns the name of an evaluation for messages, as " (test)"; "" for the first one.
-[[nodiscard]] inline std::string evaluation_label(std::string const& prefix) {
-  return prefix.empty() ? "" : " (" + prefix.substr(0, prefix.size() - 1) + ")";
-}
+[[nodiscard]] std::string evaluation_label(std::string const& prefix);
 
 /// Returns the evaluation's steps, at least 1.
 /// @throws DataError if there are none, as a mean over nothing would look perfect
@@ -75,15 +67,7 @@ Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& 
 }
 
 /// Checks that names of results are unique, as they are logged by name.   @throws ConfigError
-inline void check_names(MetricNames const& metric_names, char const* what) {
-  std::vector<std::string> taken(log_columns.begin(), log_columns.end());
-  for (auto const& name : metric_names.names()) {
-    if (std::find(taken.begin(), taken.end(), name) != taken.end())
-      throw ConfigError(std::string(what) + ": a metric is called \"" + name +
-                        "\", a name that another metric or logged number has; give it another name()");
-    taken.push_back(name);
-  }
-}
+void check_names(MetricNames const& metric_names, char const* what);
 
 /// Checks the loaders before training starts.   @throws ConfigError
 template <class Loader, class Evaluation>
@@ -97,34 +81,10 @@ void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Spl
   });
 }
 /// Checks the evaluations before training starts; `has_evaluation` says whether the fit has an evaluation.
-inline void check_evaluation(MetricNames const& metric_names, bool has_evaluation, FitOptions const& options) {
-  std::string known = "loss";
-  bool is_known = options.best_by == known;
-  check_names(metric_names, "fit");
-  for (auto const& name : metric_names.names()) {
-    is_known = is_known || name == options.best_by;
-    known += ", " + name;
-  }
-  bool const evaluates = has_evaluation && (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
-  if (options.patience > 0 && !evaluates)
-    throw ConfigError(
-        "fit: patience is " + std::to_string(options.patience) +
-        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
-  if (options.plateau.patience > 0 && !evaluates)
-    throw ConfigError(
-        "fit: plateau.patience is " + std::to_string(options.plateau.patience) +
-        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
-  if (options.evaluate_every_steps > 0 && !evaluates)
-    throw ConfigError("fit: evaluate_every_steps is " + std::to_string(options.evaluate_every_steps) +
-                      ", and there is no evaluation; pass one, or leave it out");
-  for (auto const* observer : options.observers)
-    if (observer->needs_evaluations() && !evaluates)
-      throw ConfigError(
-          "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass "
-          "one, let evaluate_every_epochs be at least 1, or leave the observer out");
-  if (!is_known)
-    throw ConfigError("fit: evaluations are judged by \"" + options.best_by +
-                      "\", which they do not measure; name one of " + known);
-}
+void check_evaluation(MetricNames const& metric_names, bool has_evaluation, FitOptions const& options);
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/check_evaluation.ipp>
+#endif

@@ -23,21 +23,11 @@ struct FitPlan {
   Index steps = 0;        ///< likewise
   TrainerSteps before{};  ///< work of the trainer before this fit
 
-  FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs_, Index max_steps)
-      : micro_steps(micro_steps_),
-        accumulation(accumulation_),
-        micro_samples(micro_samples_),
-        epoch_samples(std::min(samples, micro_steps * micro_samples)),
-        epochs(std::min(epochs_ > 0 ? epochs_ : epochs_of(max_steps),
-                        Progress::most_steps / std::max<Index>(1, epoch_steps()))),
-        steps(std::min(epoch_steps() * epochs, max_steps > 0 ? max_steps : Progress::most_steps)) {}
+  FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs_, Index max_steps);
 
   [[nodiscard]] Index epoch_steps() const noexcept { return (micro_steps + accumulation - 1) / accumulation; }
   /// Returns the number of epochs for `count` steps.
-  [[nodiscard]] Index epochs_of(Index count) const noexcept {
-    auto const each = std::max<Index>(1, epoch_steps());
-    return count / each + (count % each > 0 ? 1 : 0);
-  }
+  [[nodiscard]] Index epochs_of(Index count) const noexcept;
   /// These functions describe the step that follows `step` steps: its epoch, its epoch among the trainer's, its first
   /// micro-step, and one past its last. The trainer's epoch keys shuffling and random operations.
   [[nodiscard]] Index epoch(Index step) const noexcept { return step / std::max<Index>(1, epoch_steps()); }
@@ -47,50 +37,25 @@ struct FitPlan {
   /// Returns whether an epoch, or the fit, ends after `step` steps.
   [[nodiscard]] bool ends_epoch(Index step) const noexcept { return step >= steps || begin(step) == 0; }
   /// Returns whether an evaluation is due after `step` steps, at least one; `over` means that no step follows.
-  [[nodiscard]] bool evaluates_after(Index step, bool over, FitOptions const& options) const noexcept {
-    if (options.evaluate_every_steps > 0) return over || step % options.evaluate_every_steps == 0;
-    return ends_epoch(step) && options.evaluate_every_epochs > 0 &&
-           (over || (epoch(step - 1) + 1) % options.evaluate_every_epochs == 0);
-  }
+  [[nodiscard]] bool evaluates_after(Index step, bool over, FitOptions const& options) const noexcept;
   /// Returns the samples of `step` steps, and below their micro-steps. If a sampler chooses the batches, each counts as
   /// the mean batch of an epoch.
-  [[nodiscard]] Index samples(Index step) const noexcept {
-    bool const has_equal_batches = (micro_steps - 1) * micro_samples < epoch_samples;
-    return epoch(step) * epoch_samples +
-           (has_equal_batches ? begin(step) * micro_samples : begin(step) * epoch_samples / micro_steps);
-  }
+  [[nodiscard]] Index samples(Index step) const noexcept;
   /// Returns the trainer's work after `step` steps, at least one.
-  [[nodiscard]] TrainerSteps trainer_steps(Index step) const noexcept {
-    return {before.steps + step, trainer_epoch(step - 1) + 1};
-  }
+  [[nodiscard]] TrainerSteps trainer_steps(Index step) const noexcept;
   [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
   /// Reserves memory for the seconds of the coming steps and epochs, within a limit for runs without end.
-  void reserve(RunRecord& record) const {
-    auto const left = std::min(steps - record.steps, Index{1} << 16);
-    record.step_seconds.reserve(static_cast<std::size_t>(left));
-    record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(epochs, left)));
-  }
+  void reserve(RunRecord& record) const;
 };
 
 /// Returns the plan of a fit. `samples` and `micro_steps` of an epoch are the loader's, `micro_samples` counts all
 /// shards, and `record` is the fit's record at its start.
 /// @throws DataError if there are no steps, ConfigError if the warm-up is longer than the fit
-[[nodiscard]] inline FitPlan plan_of(Index samples, Index micro_steps, Index micro_samples, RunRecord const& record,
-                                     FitOptions const& options) {
-  if (micro_steps == 0)
-    throw DataError("fit: there is nothing to train on: " + std::to_string(samples) +
-                    " samples make no step of batches of " + std::to_string(record.batch_size) + " for each of " +
-                    std::to_string(record.world_size * record.devices) +
-                    " devices; check which samples the dataset found, or leave the loader's `tail` at exact");
-  FitPlan const plan(samples, micro_steps, micro_samples, options.accumulation, options.epochs, options.max_steps);
-  auto const& schedule = options.schedule;
-  if (schedule.total_steps == 0 && schedule.warmup_steps > plan.steps)
-    throw ConfigError(
-        "fit: schedule.warmup_steps is " + std::to_string(schedule.warmup_steps) + ", and the fit has " +
-        std::to_string(plan.steps) +
-        " steps, so that the learning rate would never be reached; warm up for fewer, or, for a part of a "
-        "longer training, set schedule.total_steps to the steps of the whole training");
-  return plan;
-}
+[[nodiscard]] FitPlan plan_of(Index samples, Index micro_steps, Index micro_samples, RunRecord const& record,
+                              FitOptions const& options);
 
 }}}  // namespace lockstep::train::detail
+
+#if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/train/trainer/detail/fit_plan.ipp>
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/detail/csv_field.ipp>
+#include <lockstep/data/source/detail/csv_parts.ipp>
+#include <lockstep/data/source/detail/csv_table.ipp>
+#include <lockstep/data/source/detail/file_mapping.ipp>
+#include <lockstep/data/source/detail/find_files.ipp>
+#include <lockstep/data/source/detail/npy_header.ipp>
+#include <lockstep/data/source/detail/tar_parser.ipp>
+#include <lockstep/data/source/detail/text_file.ipp>
+#include <lockstep/data/source/detail/text_window.ipp>
+#include <lockstep/data/source/detail/zip_directory.ipp>
+#include <lockstep/data/source/file_array.ipp>
+#include <lockstep/data/source/folder_dataset.ipp>
+#include <lockstep/data/source/labelled_files_dataset.ipp>
+#include <lockstep/data/source/line_stream.ipp>
+#include <lockstep/data/source/mds_dataset.ipp>
+#include <lockstep/data/source/mds_sample.ipp>
+#include <lockstep/data/source/npz_file.ipp>
+#include <lockstep/data/source/open_idx.ipp>
+#include <lockstep/data/source/open_safetensors.ipp>
+#include <lockstep/data/source/row_ranges.ipp>
+#include <lockstep/data/source/tar_dataset.ipp>
+#include <lockstep/data/source/text_lines_dataset.ipp>
+#include <lockstep/data/source/uci_har_dataset.ipp>

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/attention/attention.ipp>
+#include <lockstep/kernel/embedding/fused_embedding.ipp>
+#include <lockstep/kernel/gemm/gemm.ipp>
+#include <lockstep/kernel/linear/gated_linear.ipp>
+#include <lockstep/kernel/linear/linear.ipp>
+#include <lockstep/kernel/loss/cross_entropy.hpp>
+#include <lockstep/kernel/normalization/batch_norm.ipp>
+#include <lockstep/kernel/normalization/group_norm.ipp>
+#include <lockstep/kernel/normalization/layer_norm.ipp>
+#include <lockstep/kernel/normalization/rms_norm.ipp>
+#include <lockstep/kernel/pooling/pooling.ipp>
+#include <lockstep/kernel/pooling/spatial_pooling.ipp>
+#include <lockstep/kernel/reduction/sum_of_squares.ipp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+template LOCKSTEP_CROSS_ENTROPY(float, std::int32_t const);
+template LOCKSTEP_CROSS_ENTROPY(float, std::int64_t const);
+template LOCKSTEP_CROSS_ENTROPY(double, std::int32_t const);
+template LOCKSTEP_CROSS_ENTROPY(double, std::int64_t const);
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/linear/linear.ipp>
+#include <lockstep/nn/normalization/layer_norm.ipp>
+#include <lockstep/nn/normalization/rms_norm.ipp>
+#include <lockstep/nn/transformer/feed_forward.ipp>
+#include <lockstep/nn/transformer/gated_feed_forward.ipp>
+#include <lockstep/nn/transformer/transformer_decoder.ipp>
+#include <lockstep/nn/transformer/transformer_encoder.ipp>

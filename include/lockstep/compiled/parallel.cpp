@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/agreement.ipp>
+#include <lockstep/parallel/check/check_memory.ipp>
+#include <lockstep/parallel/check/check_replicas.ipp>
+#include <lockstep/parallel/detail/replica_groups.ipp>
+#include <lockstep/parallel/device_threads.ipp>
+#include <lockstep/parallel/gradients/gradient_buckets.ipp>
+#include <lockstep/parallel/gradients/row_exchange.ipp>
+#include <lockstep/parallel/policy.ipp>

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/detail/copy_parameters.ipp>
+#include <lockstep/train/detail/saved_state_reader.ipp>
+#include <lockstep/train/metrics/bleu.ipp>
+#include <lockstep/train/metrics/chrf.ipp>
+#include <lockstep/train/metrics/class_report.ipp>
+#include <lockstep/train/metrics/detail/split_words.ipp>
+#include <lockstep/train/prediction/beam_search.ipp>
+#include <lockstep/train/prediction/generate.ipp>
+#include <lockstep/train/trainer/detail/agreement_of.ipp>
+#include <lockstep/train/trainer/detail/averaged_parameters.ipp>
+#include <lockstep/train/trainer/detail/check_evaluation.ipp>
+#include <lockstep/train/trainer/detail/check_options.ipp>
+#include <lockstep/train/trainer/detail/checkpointing.ipp>
+#include <lockstep/train/trainer/detail/fit_plan.ipp>
+#include <lockstep/train/trainer/detail/running_fit.ipp>
+#include <lockstep/train/trainer/detail/sorted_rows.ipp>
+#include <lockstep/train/trainer/detail/step_reports.ipp>
+#include <lockstep/train/trainer/detail/tracing.ipp>
+#include <lockstep/train/trainer/detail/where_not_finite.ipp>
+#include <lockstep/train/trainer/trainer_state.ipp>

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/checkpoint/checkpoint.ipp>
+#include <lockstep/train/checkpoint/load_averages.ipp>
+#include <lockstep/train/files/atomic_file.ipp>
+#include <lockstep/train/files/safetensors.ipp>
+#include <lockstep/train/logs/csv_log.ipp>
+#include <lockstep/train/logs/metrics_log.ipp>
+#include <lockstep/train/logs/progress_bar.ipp>
+#include <lockstep/train/logs/run_json.ipp>
+#include <lockstep/train/logs/run_record.ipp>
+#include <lockstep/train/trace/detail/named_spans.ipp>
+#include <lockstep/train/trace/detail/operation_name.ipp>
+#include <lockstep/train/trace/detail/trace_events.ipp>
+#include <lockstep/train/trace/layer_times.ipp>

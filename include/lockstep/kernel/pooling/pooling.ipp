@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/pooling/pooling.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace kernel {
+
+template <class T>
+LOCKSTEP_INLINE void Pooling<HostSpace>::mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x,
+                                              Matrix<T> y) {
+  auto const width = y.extent[1];
+  stream.pool().run(layout.rows, [=](Index row) {
+    with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
+      auto* const out = y.data + row * width;
+      auto const* in = x.data + first * width;
+      if (tokens == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
+      std::copy_n(in, width, out);
+      for (Index t = 1; t < tokens; ++t) {
+        in += width;
+        for (Index c = 0; c < width; ++c) out[c] += in[c];
+      }
+      for (Index c = 0; c < width; ++c) out[c] /= static_cast<T>(tokens);
+    });
+  });
+}
+
+template <class T>
+LOCKSTEP_INLINE void Pooling<HostSpace>::mean_backward(Stream stream, SequenceLayout<HostSpace> layout,
+                                                       Matrix<T const> dy, Matrix<T> dx, Write write) {
+  auto const width = dy.extent[1];
+  stream.pool().run(layout.rows, [=](Index row) {
+    with_best_instructions([=, first = layout.start(row), end = layout.end(row), tokens = layout.tokens(row)] {
+      auto const* const in = dy.data + row * width;
+      auto* out = dx.data + first * width;
+      for (Index t = 0; t < tokens; ++t, out += width)
+        detail::write_each(0, width, out, write, [=](Index c) { return in[c] / static_cast<T>(tokens); });
+      if (write == Write::overwrite) std::fill_n(out, (end - first - tokens) * width, T{0});
+    });
+  });
+}
+
+template <class T>
+LOCKSTEP_INLINE void Pooling<HostSpace>::token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,
+                                               Matrix<T const> x, Matrix<T> y) {
+  auto const width = y.extent[1];
+  stream.pool().run(layout.rows, [=](Index row) {
+    auto* const out = y.data + row * width;
+    if (layout.tokens(row) == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
+    std::copy_n(x.data + detail::pooled_slot(layout, row, which) * width, width, out);
+  });
+}
+
+template <class T>
+LOCKSTEP_INLINE void Pooling<HostSpace>::token_backward(Stream stream, SequenceLayout<HostSpace> layout,
+                                                        PooledToken which, Matrix<T const> dy, Matrix<T> dx,
+                                                        Write write) {
+  auto const width = dy.extent[1];
+  stream.pool().run(layout.rows, [=](Index row) {
+    auto const* const in = dy.data + row * width;
+    auto const start = layout.start(row), slots = layout.end(row) - start;
+    if (write == Write::overwrite) std::fill_n(dx.data + start * width, slots * width, T{0});
+    if (layout.tokens(row) == 0) return;
+    auto* const out = dx.data + detail::pooled_slot(layout, row, which) * width;
+    for (Index c = 0; c < width; ++c) out[c] += in[c];
+  });
+}
+
+// What the library contains for the programs that link it.
+#if defined(LOCKSTEP_COMPILED)
+template void Pooling<HostSpace>::mean<float>(Stream stream, SequenceLayout<HostSpace> layout, Matrix<float const> x,
+                                              Matrix<float> y);
+template void Pooling<HostSpace>::mean<double>(Stream stream, SequenceLayout<HostSpace> layout, Matrix<double const> x,
+                                               Matrix<double> y);
+template void Pooling<HostSpace>::mean_backward<float>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                       Matrix<float const> dy, Matrix<float> dx, Write write);
+template void Pooling<HostSpace>::mean_backward<double>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                        Matrix<double const> dy, Matrix<double> dx, Write write);
+template void Pooling<HostSpace>::token<float>(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,
+                                               Matrix<float const> x, Matrix<float> y);
+template void Pooling<HostSpace>::token<double>(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which,
+                                                Matrix<double const> x, Matrix<double> y);
+template void Pooling<HostSpace>::token_backward<float>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                        PooledToken which, Matrix<float const> dy, Matrix<float> dx,
+                                                        Write write);
+template void Pooling<HostSpace>::token_backward<double>(Stream stream, SequenceLayout<HostSpace> layout,
+                                                         PooledToken which, Matrix<double const> dy, Matrix<double> dx,
+                                                         Write write);
+#endif
+
+}}}  // namespace lockstep::kernel

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/linear/linear.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+template <class Context>
+LOCKSTEP_INLINE TensorView<Operand<Context> const, 2, typename Context::Space> Linear::weight(
+    Staging<Context>& work) const {
+  return work.template factor<2>(weight_);
+}
+
+template <class Context>
+LOCKSTEP_INLINE TensorView<Operand<Context> const, 1, typename Context::Space> Linear::bias(
+    Staging<Context>& work) const {
+  if (!has_bias_) return {};
+  return work.template factor<1>(bias_);
+}
+
+template <class Context>
+LOCKSTEP_INLINE VariableOf<Context, 2> Linear::forward(Context& context, VariableOf<Context, 2> x) const {
+  check(x.value.extent);
+  auto y = context.template variable<2>({x.extent(0), outputs()});
+  Staging work(context);
+  kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
+      context.stream(), work.read(x.value), weight(work), bias(work), work.write(y.value));
+  on_backward(context, y, [this, x, y](Context& c) { backward(c, x, y.gradient()); });
+  return y;
+}
+
+template <class Context>
+LOCKSTEP_INLINE SequenceOf<Context> Linear::forward(Context& context, SequenceOf<Context> const& x) const {
+  return x.with(forward(context, x.tokens));
+}
+
+template <class Context>
+LOCKSTEP_INLINE VariableOf<Context, 2> Linear::forward(Context& context, VariableOf<Context, 2> x,
+                                                       Activation activation) const {
+  if (activation == Activation::none) return forward(context, x);
+  auto const activated = forward(context, x, activation, {});
+  on_backward(context, activated.y, [this, x, activated](Context& c) {
+    // No other closure reads y's gradient or the kept slopes: the gradient before the activation overwrites either.
+    Extents<1> const flat{activated.y.value.size()};
+    typename Context::template View<2> dh{activated.y.slot->data, activated.y.value.extent};
+    {
+      Staging work(c);
+      using Kernel = kernel::Elementwise<typename Context::Space>;
+      auto const in_place = work.update(dh).reshape(flat);
+      if (auto const slope = activated.slope.factors; slope.data) {
+        Kernel::template backward<kernel::Gelu, Operand<Context>>(c.stream(), in_place, work.read(slope).reshape(flat),
+                                                                  in_place, Write::overwrite);
+      } else {
+        Kernel::template backward<kernel::Relu, Operand<Context>>(
+            c.stream(), in_place, work.read(activated.y.value).reshape(flat), in_place, Write::overwrite);
+      }
+    }
+    backward(c, x, dh);
+  });
+  return activated.y;
+}
+
+template <class Context>
+LOCKSTEP_INLINE SequenceOf<Context> Linear::forward(Context& context, SequenceOf<Context> const& x,
+                                                    Activation activation) const {
+  return x.with(forward(context, x.tokens, activation));
+}
+
+template <class Context>
+LOCKSTEP_INLINE Linear::Activated<Context> Linear::forward(Context& context, VariableOf<Context, 2> x,
+                                                           Activation activation,
+                                                           kernel::RowDropout<typename Context::Space> dropout) const {
+  using Real = typename Context::Real;
+  check(x.value.extent);
+  Activated<Context> activated{context.template variable<2>({x.extent(0), outputs()}), {}};
+  typename Context::template View<2> factors;
+  if (context.recording() && activation == Activation::gelu)
+    factors = context.template temporary<typename Context::Scalar>(activated.y.value.extent);
+  Staging work(context);
+  kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
+      context.stream(), work.read(x.value), weight(work), bias(work), activation, dropout,
+      work.write(activated.y.value), work.write(factors));
+  activated.slope = {.factors = factors,
+                     .positive = activation == Activation::relu ? static_cast<Real>(dropout.mask.scale()) : Real{0}};
+  return activated;
+}
+
+template <class Context>
+LOCKSTEP_INLINE void Linear::backward(
+    Context& c, VariableOf<Context, 2> x, TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
+    kernel::ActivationSlope<typename Context::Scalar, typename Context::Space> slope) const {
+  using Real = typename Context::Real;
+  using Kernel = kernel::Linear<typename Context::Space>;
+  Staging work(c);
+  auto const dx = work.gradient(x);
+  auto const dweight = c.gradient(weight_);
+  auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
+  auto const partial =
+      work.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs(), outputs())});
+  Kernel::template backward<Operand<Context>>(
+      c.stream(), work.read(dy), work.read(c.saved_value(x)), weight(work),
+      {.factors = work.read(slope.factors), .positive = slope.positive}, {dx.data, x.value.extent}, dx.write,
+      {dweight.data, {outputs(), inputs()}}, dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
+}
+
+template <class Context>
+LOCKSTEP_INLINE void Linear::backward_through_gelu(
+    Context& c, VariableOf<Context, 2> before,
+    TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const {
+  using Real = typename Context::Real;
+  using Kernel = kernel::Linear<typename Context::Space>;
+  static_assert(std::is_same_v<Real, typename Context::Scalar>, "Lockstep: a rounded value does not reproduce x");
+  Staging work(c);
+  auto const rows = before.extent(0);
+  auto const h = c.gradient_in_place_of_value(before);
+  auto const dweight = c.gradient(weight_);
+  auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
+  auto const elements = [](Index count) { return Extents<1>{count}; };
+  auto const partial = work.temporary(elements(Kernel::partial_elements(c.stream(), rows, inputs(), outputs())));
+  auto const recomputed = work.temporary(elements(Kernel::recomputed_elements(c.stream(), rows, inputs())));
+  Kernel::template backward_through_gelu<Real>(c.stream(), dy, {h.data, before.value.extent},
+                                               c.template value<2>(weight_), {dweight.data, {outputs(), inputs()}},
+                                               dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data,
+                                               recomputed.data);
+}
+
+// What the library contains for the programs that link it.
+#if defined(LOCKSTEP_COMPILED)
+template TensorView<Operand<Context<float, HostSpace>> const, 2, typename Context<float, HostSpace>::Space>
+Linear::weight<Context<float, HostSpace>>(Staging<Context<float, HostSpace>>& work) const;
+template TensorView<Operand<Context<double, HostSpace>> const, 2, typename Context<double, HostSpace>::Space>
+Linear::weight<Context<double, HostSpace>>(Staging<Context<double, HostSpace>>& work) const;
+template TensorView<Operand<Context<bfloat16, HostSpace>> const, 2, typename Context<bfloat16, HostSpace>::Space>
+Linear::weight<Context<bfloat16, HostSpace>>(Staging<Context<bfloat16, HostSpace>>& work) const;
+template TensorView<Operand<Context<float16, HostSpace>> const, 2, typename Context<float16, HostSpace>::Space>
+Linear::weight<Context<float16, HostSpace>>(Staging<Context<float16, HostSpace>>& work) const;
+template TensorView<Operand<Context<float, HostSpace>> const, 1, typename Context<float, HostSpace>::Space>
+Linear::bias<Context<float, HostSpace>>(Staging<Context<float, HostSpace>>& work) const;
+template TensorView<Operand<Context<double, HostSpace>> const, 1, typename Context<double, HostSpace>::Space>
+Linear::bias<Context<double, HostSpace>>(Staging<Context<double, HostSpace>>& work) const;
+template TensorView<Operand<Context<bfloat16, HostSpace>> const, 1, typename Context<bfloat16, HostSpace>::Space>
+Linear::bias<Context<bfloat16, HostSpace>>(Staging<Context<bfloat16, HostSpace>>& work) const;
+template TensorView<Operand<Context<float16, HostSpace>> const, 1, typename Context<float16, HostSpace>::Space>
+Linear::bias<Context<float16, HostSpace>>(Staging<Context<float16, HostSpace>>& work) const;
+template VariableOf<Context<float, HostSpace>, 2> Linear::forward<Context<float, HostSpace>>(
+    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x) const;
+template VariableOf<Context<double, HostSpace>, 2> Linear::forward<Context<double, HostSpace>>(
+    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x) const;
+template VariableOf<Context<bfloat16, HostSpace>, 2> Linear::forward<Context<bfloat16, HostSpace>>(
+    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x) const;
+template VariableOf<Context<float16, HostSpace>, 2> Linear::forward<Context<float16, HostSpace>>(
+    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x) const;
+template SequenceOf<Context<float, HostSpace>> Linear::forward<Context<float, HostSpace>>(
+    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x) const;
+template SequenceOf<Context<double, HostSpace>> Linear::forward<Context<double, HostSpace>>(
+    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x) const;
+template SequenceOf<Context<bfloat16, HostSpace>> Linear::forward<Context<bfloat16, HostSpace>>(
+    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x) const;
+template SequenceOf<Context<float16, HostSpace>> Linear::forward<Context<float16, HostSpace>>(
+    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x) const;
+template VariableOf<Context<float, HostSpace>, 2> Linear::forward<Context<float, HostSpace>>(
+    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x, Activation activation) const;
+template VariableOf<Context<double, HostSpace>, 2> Linear::forward<Context<double, HostSpace>>(
+    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x, Activation activation) const;
+template VariableOf<Context<bfloat16, HostSpace>, 2> Linear::forward<Context<bfloat16, HostSpace>>(
+    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x, Activation activation) const;
+template VariableOf<Context<float16, HostSpace>, 2> Linear::forward<Context<float16, HostSpace>>(
+    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x, Activation activation) const;
+template SequenceOf<Context<float, HostSpace>> Linear::forward<Context<float, HostSpace>>(
+    Context<float, HostSpace>& context, SequenceOf<Context<float, HostSpace>> const& x, Activation activation) const;
+template SequenceOf<Context<double, HostSpace>> Linear::forward<Context<double, HostSpace>>(
+    Context<double, HostSpace>& context, SequenceOf<Context<double, HostSpace>> const& x, Activation activation) const;
+template SequenceOf<Context<bfloat16, HostSpace>> Linear::forward<Context<bfloat16, HostSpace>>(
+    Context<bfloat16, HostSpace>& context, SequenceOf<Context<bfloat16, HostSpace>> const& x,
+    Activation activation) const;
+template SequenceOf<Context<float16, HostSpace>> Linear::forward<Context<float16, HostSpace>>(
+    Context<float16, HostSpace>& context, SequenceOf<Context<float16, HostSpace>> const& x,
+    Activation activation) const;
+template Linear::Activated<Context<float, HostSpace>> Linear::forward<Context<float, HostSpace>>(
+    Context<float, HostSpace>& context, VariableOf<Context<float, HostSpace>, 2> x, Activation activation,
+    kernel::RowDropout<typename Context<float, HostSpace>::Space> dropout) const;
+template Linear::Activated<Context<double, HostSpace>> Linear::forward<Context<double, HostSpace>>(
+    Context<double, HostSpace>& context, VariableOf<Context<double, HostSpace>, 2> x, Activation activation,
+    kernel::RowDropout<typename Context<double, HostSpace>::Space> dropout) const;
+template Linear::Activated<Context<bfloat16, HostSpace>> Linear::forward<Context<bfloat16, HostSpace>>(
+    Context<bfloat16, HostSpace>& context, VariableOf<Context<bfloat16, HostSpace>, 2> x, Activation activation,
+    kernel::RowDropout<typename Context<bfloat16, HostSpace>::Space> dropout) const;
+template Linear::Activated<Context<float16, HostSpace>> Linear::forward<Context<float16, HostSpace>>(
+    Context<float16, HostSpace>& context, VariableOf<Context<float16, HostSpace>, 2> x, Activation activation,
+    kernel::RowDropout<typename Context<float16, HostSpace>::Space> dropout) const;
+template void Linear::backward<Context<float, HostSpace>>(
+    Context<float, HostSpace>& c, VariableOf<Context<float, HostSpace>, 2> x,
+    TensorView<typename Context<float, HostSpace>::Scalar const, 2, typename Context<float, HostSpace>::Space> dy,
+    kernel::ActivationSlope<typename Context<float, HostSpace>::Scalar, typename Context<float, HostSpace>::Space>
+        slope) const;
+template void Linear::backward<Context<double, HostSpace>>(
+    Context<double, HostSpace>& c, VariableOf<Context<double, HostSpace>, 2> x,
+    TensorView<typename Context<double, HostSpace>::Scalar const, 2, typename Context<double, HostSpace>::Space> dy,
+    kernel::ActivationSlope<typename Context<double, HostSpace>::Scalar, typename Context<double, HostSpace>::Space>
+        slope) const;
+template void Linear::backward<Context<bfloat16, HostSpace>>(
+    Context<bfloat16, HostSpace>& c, VariableOf<Context<bfloat16, HostSpace>, 2> x,
+    TensorView<typename Context<bfloat16, HostSpace>::Scalar const, 2, typename Context<bfloat16, HostSpace>::Space> dy,
+    kernel::ActivationSlope<typename Context<bfloat16, HostSpace>::Scalar, typename Context<bfloat16, HostSpace>::Space>
+        slope) const;
+template void Linear::backward<Context<float16, HostSpace>>(
+    Context<float16, HostSpace>& c, VariableOf<Context<float16, HostSpace>, 2> x,
+    TensorView<typename Context<float16, HostSpace>::Scalar const, 2, typename Context<float16, HostSpace>::Space> dy,
+    kernel::ActivationSlope<typename Context<float16, HostSpace>::Scalar, typename Context<float16, HostSpace>::Space>
+        slope) const;
+template void Linear::backward_through_gelu<Context<float, HostSpace>>(
+    Context<float, HostSpace>& c, VariableOf<Context<float, HostSpace>, 2> before,
+    TensorView<typename Context<float, HostSpace>::Scalar const, 2, typename Context<float, HostSpace>::Space> dy)
+    const;
+template void Linear::backward_through_gelu<Context<double, HostSpace>>(
+    Context<double, HostSpace>& c, VariableOf<Context<double, HostSpace>, 2> before,
+    TensorView<typename Context<double, HostSpace>::Scalar const, 2, typename Context<double, HostSpace>::Space> dy)
+    const;
+#endif
+
+}}}  // namespace lockstep::nn

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/parallel/agreement.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
+
+LOCKSTEP_INLINE void Agreement::add(std::string_view field, std::string_view value) {
+  text_.append(field).push_back('\0');
+  text_.append(value).push_back('\0');
+}
+
+LOCKSTEP_INLINE void Agreement::add(std::string_view field, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  add(field, text);
+}
+
+LOCKSTEP_INLINE std::string Agreement::next(std::string_view& text) {
+  if (text.empty()) return "nothing more";
+  std::string entry;
+  for (int part = 0; part < 2; ++part) {
+    auto const end = text.find('\0');
+    entry.append(text.substr(0, end)).append(part == 0 ? " = " : "");
+    text.remove_prefix(end + 1);
+  }
+  return entry;
+}
+
+LOCKSTEP_INLINE void Agreement::refuse(std::size_t rank, std::string_view first, std::string_view other) {
+  std::string expected, found;
+  do {
+    expected = next(first);
+    found = next(other);
+  } while (expected == found);
+  throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + found + ", but rank 0 has " + expected +
+                           "; start all ranks with the same program, flags and data, on one kind of processor");
+}
+
+}}}  // namespace lockstep::parallel

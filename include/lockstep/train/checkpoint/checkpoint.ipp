@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/checkpoint/checkpoint.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+LOCKSTEP_INLINE std::string Progress::to_json() const {
+  json::Writer out;
+  out.begin_object().member("version", version).member("steps", steps);
+  out.member("effective_batch_size", effective_batch_size).member("reproducible", reproducible);
+  out.member("seed", std::to_string(seed));
+  if (loss_scale) {
+    out.member("loss_scale", static_cast<double>(loss_scale.scale)).member("good_steps", loss_scale.good_steps);
+    out.member("skipped_steps", loss_scale.skipped);
+  }
+  if (!timed_products.empty()) out.member("timed_products", timed_products);
+  if (before.steps > 0 || before.epochs > 0)
+    out.member("steps_before", before.steps).member("epochs_before", before.epochs);
+  if (!optimizer.empty()) out.member("optimizer", optimizer);
+  out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
+  out.member("resumed_at", resumed_at).key("evaluations").begin_array();
+  for (auto const& each : evaluations) {
+    out.begin_object().member("step", each.step).member("epoch", each.epoch).member("samples", each.samples);
+    out.member("seconds", each.seconds).member("best", each.best).key("loss").value_or_null(each.loss);
+    out.key("metrics").begin_object();
+    for (auto const& [name, value] : each.metrics) out.key(name).value_or_null(value);
+    out.end_object().end_object();
+  }
+  out.end_array().member("data", data.to_json()).end_object();
+  return std::move(out).text();
+}
+
+LOCKSTEP_INLINE Progress Progress::from_json(std::string_view text, std::string const& where) {
+  detail::SavedStateReader const in({"the state of training", "run", "resume from another checkpoint", version}, text,
+                                    where);
+  Progress out;
+  out.steps = in.integer("steps", 0, most_steps);
+  out.effective_batch_size = in.integer("effective_batch_size", 1, most_steps);
+  if (in.has("reproducible")) out.reproducible = in.integer<int>("reproducible", 0, most_steps);
+  if (in.has("loss_scale")) out.loss_scale = in.loss_scale(out.steps, detail::SavedStateReader::ZeroScale::refused);
+  out.timed_products = in.string_or_empty("timed_products");
+  if (in.has("steps_before")) {
+    out.before.steps = in.integer("steps_before", 0, most_steps);
+    out.before.epochs = in.integer("epochs_before", 0, most_steps);
+  }
+  out.optimizer = in.string_or_empty("optimizer");
+  out.seed = in.seed();
+  out.epoch_loss = {in.value().at("loss_sum").number(), in.non_negative("loss_weight")};
+  out.seconds = in.non_negative("seconds");
+  Index earlier = 0;
+  for (auto const& step : in.value().at("resumed_at").array()) {
+    earlier = in.within("resumed_at", step.integer(), earlier, out.steps);
+    out.resumed_at.push_back(earlier);
+  }
+  earlier = 0;
+  for (auto const& each : in.value().at("evaluations").array()) {
+    out.evaluations.push_back(read_evaluation(each));
+    auto const& report = out.evaluations.back();
+    earlier = in.within("an evaluation's step", report.step, earlier, out.steps);
+    in.within("an evaluation's epoch", report.epoch, 0, out.steps);
+    in.within("an evaluation's samples", report.samples, 0, most_steps);
+  }
+  out.data = data::LoaderState::from_json(in.value().at("data").string());
+  return out;
+}
+
+LOCKSTEP_INLINE EvaluationReport Progress::read_evaluation(json::Value const& value) {
+  auto const number_or_nan = [](json::Value const& v) {
+    return v.is<double>() || v.is<std::int64_t>() ? v.number() : std::nan("");
+  };
+  EvaluationReport report{value.at("step").integer(),
+                          value.at("epoch").integer(),
+                          value.at("samples").integer(),
+                          number_or_nan(value.at("loss")),
+                          {},
+                          value.at("seconds").number(),
+                          value.at("best").boolean()};
+  for (auto const& [name, metric] : value.at("metrics").object())
+    report.metrics.emplace_back(name.c_str(), number_or_nan(metric));
+  return report;
+}
+
+LOCKSTEP_INLINE void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
+                                     std::span<float const> values, std::span<float const> buffers,
+                                     detail::Moments<float const> const& moments, Progress const& progress,
+                                     Metadata metadata) {
+  detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
+  metadata.emplace_back(Progress::key, progress.to_json());
+  detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata);
+}
+
+LOCKSTEP_INLINE Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
+                                         parallel::SessionState& state) {
+  return detail::load_state_of(path, layout, Progress::key, "resume from a checkpoint of a run", state,
+                               [&](std::string const& text) { return Progress::from_json(text, path); });
+}
+
+LOCKSTEP_INLINE std::vector<Index> checkpoint_steps(std::string const& folder) {
+  constexpr std::string_view prefix = "step_", suffix = ".safetensors";
+  std::vector<Index> all;
+  auto* const open = ::opendir(folder.c_str());
+  if (!open && errno != ENOENT)
+    throw DataError(folder + ": cannot look for checkpoints there: " + std::strerror(errno));
+  while (auto const* entry = open ? ::readdir(open) : nullptr) {
+    std::string_view const name = entry->d_name;
+    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
+    auto const digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+    Index steps = -1;
+    auto const read = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
+    if (read.ec == std::errc{} && steps >= 0 && digits == std::to_string(steps)) all.push_back(steps);
+  }
+  if (open) ::closedir(open);
+  for (std::size_t i = 1; i < all.size(); ++i)  // few elements: std::sort would increase compile time
+    for (auto at = i; at > 0 && all[at - 1] > all[at]; --at) std::swap(all[at - 1], all[at]);
+  return all;
+}
+
+LOCKSTEP_INLINE std::string newest_checkpoint(std::string const& folder) {
+  auto const all = checkpoint_steps(folder);
+  return all.empty() ? "" : folder + "/" + detail::step_name(all.back()) + ".safetensors";
+}
+
+LOCKSTEP_INLINE void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
+  std::vector<Index> all;
+  try {
+    all = checkpoint_steps(folder);
+  } catch (DataError const&) {
+    return;
+  }
+  while (!all.empty() && all.back() > step) all.pop_back();
+  for (Index i = 0; i + keep < std::ssize(all); ++i)
+    ::unlink((folder + "/" + detail::step_name(all[static_cast<std::size_t>(i)]) + ".safetensors").c_str());
+}
+
+}}}  // namespace lockstep::train
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE std::string absolute_path(std::string const& path) {
+  char here[PATH_MAX];
+  bool const unchanged = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
+  return unchanged ? path : here + ("/" + path);
+}
+
+LOCKSTEP_INLINE bool is_in_folder(std::string const& path, std::string const& folder) {
+  auto const slash = path.rfind('/');
+  struct ::stat parent {};
+  struct ::stat target {};
+  return ::stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &parent) == 0 &&
+         ::stat(folder.c_str(), &target) == 0 && parent.st_dev == target.st_dev && parent.st_ino == target.st_ino;
+}
+
+LOCKSTEP_INLINE void remove_partial_checkpoints(std::string const& folder) {
+  auto* const open = ::opendir(folder.c_str());
+  if (!open) return;
+  while (auto const* entry = ::readdir(open)) {
+    std::string_view const name = entry->d_name;
+    if (name.starts_with("step_") && name.ends_with(".partial")) ::unlinkat(::dirfd(open), entry->d_name, 0);
+  }
+  ::closedir(open);
+}
+
+LOCKSTEP_INLINE void create_folder(std::string const& folder) {
+  auto const made = [&] { return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST; };
+  bool exists = made();
+  if (auto const slash = folder.find_last_of('/');
+      !exists && errno == ENOENT && slash != std::string::npos && slash > 0) {
+    create_folder(folder.substr(0, slash));
+    exists = made();
+  }
+  if (exists && ::access((folder + "/.").c_str(), W_OK | X_OK) == 0) return;
+  throw DataError(folder + ": " +
+                  (exists ? "checkpoints cannot be written there: " : "cannot make the folder for checkpoints: ") +
+                  std::strerror(errno));
+}
+
+}}}  // namespace lockstep::train::detail
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+LOCKSTEP_INLINE std::string checkpoint_path(std::string const& folder, std::string const& name) {
+  detail::create_folder(folder);
+  return folder + "/" + name + ".safetensors";
+}
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/files/safetensors.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE void check_arenas(char const* what, nn::ParameterLayout const& layout, std::size_t values,
+                                  std::size_t buffers) {
+  auto const wanted = static_cast<std::size_t>(layout.size()), kept = static_cast<std::size_t>(layout.buffer_size());
+  expect<ShapeError>(values == wanted && buffers == kept, [&] {
+    return std::string(what) + ": " + std::to_string(values) + " parameter and " + std::to_string(buffers) +
+           " buffer elements were passed; the model's layout has " + std::to_string(wanted) + " and " +
+           std::to_string(kept);
+  });
+}
+
+LOCKSTEP_INLINE void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
+                                       float const* buffers, Moments<float const> const& moments,
+                                       Metadata const& metadata) {
+  Moments<float const> const placeholder{
+      moments.count, [](void* any, std::size_t) { return static_cast<float const*>(any); }, const_cast<float*>(values)};
+  std::vector<Checksum> sums(layout.entries().size() * (1 + moments.count) + layout.buffers().size());
+  auto const header = [&] {
+    json::Writer out, checksums;
+    checksums.begin_object();
+    auto sum = sums.begin();
+    for_tensors(layout, values, buffers, placeholder,
+                [&](std::string const& name, auto const&, float const*) { checksums.member(name, to_string(*sum++)); });
+    out.begin_object().key("__metadata__").begin_object();
+    for (auto const& [name, text] : metadata) out.member(name, text);
+    out.member(checksums_key, checksums.end_object().text()).end_object();
+    std::size_t begin = 0;
+    for_tensors(layout, values, buffers, placeholder, [&](std::string const& name, auto const& entry, float const*) {
+      auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
+      out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
+      out.member("data_offsets", std::array{begin, end}).end_object();
+      begin = end;
+    });
+    auto text = out.end_object().text();
+    return text.append((8 - text.size() % 8) % 8, ' ');
+  };
+
+  AtomicFile file(path);
+  auto const text = header();
+  std::uint64_t const length = text.size();
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(text);
+  auto sum = sums.begin();
+  for_tensors(layout, values, buffers, moments, [&](std::string const&, auto const& entry, float const* elements) {
+    auto const bytes = std::as_bytes(std::span(elements, static_cast<std::size_t>(entry.size)));
+    *sum++ = checksum(bytes);
+    file.write(bytes);
+  });
+  file.overwrite(sizeof length, header());  // equal length as before, now with the checksums
+  file.commit();
+}
+
+}}}  // namespace lockstep::train::detail
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+LOCKSTEP_INLINE void save_parameters(std::string const& path, nn::ParameterLayout const& layout,
+                                     std::span<float const> values, Metadata const& metadata,
+                                     std::span<float const> buffers) {
+  detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
+  detail::write_safetensors(path, layout, values.data(), buffers.data(), {}, metadata);
+}
+
+}}}  // namespace lockstep::train
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE IndexedObject::IndexedObject(json::Value object) : value(std::move(object)) {
+  for (std::size_t i = 0; i < value.object().size(); ++i) table.add(*this);
+}
+
+LOCKSTEP_INLINE json::Value const* IndexedObject::find(std::string_view name) const {
+  auto const i = table.find(name, *this);
+  return i == NameTable::none ? nullptr : &value.object()[i].second;
+}
+
+LOCKSTEP_INLINE SafetensorsFile::SafetensorsFile(std::string const& path) : file(std::fopen(path.c_str(), "rbe")) {
+  if (!file || std::fseek(file.get(), 0, SEEK_END) != 0)
+    throw DataError(path + ": cannot be opened for reading: " + std::strerror(errno) +
+                    "; check the path and its permissions");
+  auto const end = std::ftell(file.get());
+  auto const size = end < 0 ? 0 : static_cast<std::uint64_t>(end);
+  std::uint64_t length = 0;
+  std::rewind(file.get());
+  if (size < sizeof length)
+    throw DataError(path + ": " + std::to_string(size) +
+                    " bytes; a safetensors file begins with the 8-byte length of its header");
+  if (!take(&length, sizeof length)) throw DataError(path + ": cannot be read; is it a file?");
+  if (length > size - sizeof length)
+    throw DataError(
+        path + ": its header claims " + std::to_string(length) + " bytes, but only " +
+        std::to_string(size - sizeof length) +
+        " follow; the file is cut off, or no safetensors file: use another, such as the checkpoint before it");
+  std::string text(length, '\0');
+  if (!take(text.data(), text.size())) throw DataError(path + ": cannot be read to its end");
+  data_begin = static_cast<Index>(sizeof length + length);
+  data_bytes = static_cast<Index>(size) - data_begin;
+  header = IndexedObject(json::parse(text, path));
+  for (auto const& [name, value] : metadata())
+    if (name == checksums_key) checksums = IndexedObject(json::parse(value, path + ": " + name));
+}
+
+LOCKSTEP_INLINE Metadata SafetensorsFile::metadata() const {
+  Metadata out;
+  if (auto const* texts = header.find("__metadata__"))
+    for (auto const& [name, value] : texts->object()) out.emplace_back(name, value.string());
+  return out;
+}
+
+LOCKSTEP_INLINE Metadata SafetensorsFile::texts() const {
+  auto out = metadata();
+  std::erase_if(out, [](auto const& text) { return is_reserved(text.first); });
+  return out;
+}
+
+LOCKSTEP_INLINE void SafetensorsFile::read(std::string const& path, nn::ParameterLayout const& layout, float* values,
+                                           float* buffers, Moments<float> const& moments,
+                                           NamesInFile const& names) const {
+  std::string unnamed;  // first name that is not selected
+  bool any = false;
+  for (bool const keeps : {false, true})
+    for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
+      auto const in_file = names(name);
+      if (in_file.empty()) {
+        if (unnamed.empty()) unnamed = name;
+        return;
+      }
+      any = true;
+      read_tensor(path, in_file, entry, {elements, keeps ? static_cast<std::size_t>(entry.size) : 0});
+    });
+  if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
+}
+
+LOCKSTEP_INLINE void SafetensorsFile::read_tensor(std::string const& path, std::string const& name,
+                                                  nn::ParameterLayout::Entry const& entry, std::span<float> out) const {
+  constexpr std::size_t most = std::size_t{1} << 18;
+  auto const found = tensor(path, name, entry);
+  std::vector<std::byte> room(std::min(found.bytes, most));
+  RunningChecksum running;
+  if (::fseeko(file.get(), found.begin, SEEK_SET) != 0) throw DataError(path + ": cannot be read to its end");
+  for (std::size_t at = 0; at < found.bytes; at += room.size()) {
+    auto const piece = std::span(room).first(std::min(room.size(), found.bytes - at));
+    if (!take(piece.data(), piece.size())) throw DataError(path + ": cannot be read to its end");
+    running.add(piece);
+    if (!out.empty()) found.widen(piece, out.subspan(at / found.width, piece.size() / found.width));
+  }
+  check_sum(path, name, running.sum());
+}
+
+LOCKSTEP_INLINE void SafetensorsFile::Tensor::widen(std::span<std::byte const> piece, std::span<float> out) const {
+  if (type == "F16") return lockstep::widen<float16>(piece, out);
+  if (type == "BF16") return lockstep::widen<bfloat16>(piece, out);
+  if (type == "F64") return narrow(piece, out);
+  std::memcpy(out.data(), piece.data(), piece.size());
+}
+
+LOCKSTEP_INLINE void SafetensorsFile::Tensor::narrow(std::span<std::byte const> piece, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    double number = 0;
+    std::memcpy(&number, piece.data() + i * sizeof number, sizeof number);
+    out[i] = static_cast<float>(number);
+  }
+}
+
+LOCKSTEP_INLINE void SafetensorsFile::check_sum(std::string const& path, std::string const& name,
+                                                Checksum const& found) const {
+  auto const* const sum = checksums.find(name);
+  if (sum && sum->string() != to_string(found))
+    throw DataError(path + ": parameter \"" + name +
+                    "\" does not have the checksum that it was saved with: a disk or a copy has changed bits, so use "
+                    "another file, such as the checkpoint before it; a program that changes parameters must remove the "
+                    "metadata's " +
+                    std::string(checksums_key));
+}
+
+LOCKSTEP_INLINE std::vector<Index> SafetensorsFile::without_ones(std::vector<Index> shape) {
+  std::erase(shape, Index{1});
+  return shape;
+}
+
+LOCKSTEP_INLINE SafetensorsFile::Tensor SafetensorsFile::tensor(std::string const& path, std::string const& name,
+                                                                nn::ParameterLayout::Entry const& entry) const {
+  auto const* tensor = header.find(name);
+  if (!tensor)
+    throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model" + other_name(name));
+  auto const what = path + ": parameter \"" + name + "\"";
+  auto const& type = tensor->at("dtype").string();
+  if (type != "F32" && type != "F16" && type != "BF16" && type != "F64")
+    throw DataError(what + " is of type " + type + "; F32, F16, BF16 or F64 is needed");
+  std::vector<Index> shape;
+  for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
+  if (without_ones(shape) != without_ones(entry.shape))
+    throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) +
+                    ": make it with the sizes of the run that saved it, such as the same vocabulary");
+  auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
+             end = tensor->at("data_offsets").at(std::size_t{1}).integer();
+  Index const width = type == "F64" ? 8 : type == "F32" ? 4 : 2, bytes = entry.size * width;
+  auto const place = what + " is at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+  if (begin < 0 || end < begin || end - begin != bytes)
+    throw DataError(place + " of " + std::to_string(data_bytes) + "; " + std::to_string(bytes) +
+                    " bytes inside the file are needed");
+  if (end > data_bytes)
+    throw DataError(place + ", and the file ends with " + std::to_string(data_bytes) +
+                    ": it is cut off; take another, such as the checkpoint before it");
+  return {data_begin + begin, static_cast<std::size_t>(bytes), static_cast<std::size_t>(width), type};
+}
+
+LOCKSTEP_INLINE std::string SafetensorsFile::other_name(std::string const& name) const {
+  auto const is_part = [](std::string_view part, std::string_view whole) {
+    return part.size() < whole.size() && whole.ends_with(part) && whole[whole.size() - part.size() - 1] == '.';
+  };
+  for (auto const& [other, tensor] : header.value.object())
+    if (is_part(other, name) || is_part(name, other))
+      return ", but has \"" + std::string(other) + "\": load(path, prefix, in_file) reads one as the other";
+  std::vector<std::string> names;
+  for (auto const& [other, tensor] : header.value.object())
+    if (other != "__metadata__") names.emplace_back(other);
+  if (names.empty()) return {};
+  return "; the nearest is \"" + nearest(name, names) +
+         "\": if only names differ, pass a function of names to load(path, names)";
+}
+
+}}}  // namespace lockstep::train::detail
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
+
+LOCKSTEP_INLINE Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout,
+                                         std::span<float> values, std::span<float> buffers, NamesInFile const& names) {
+  detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
+  return detail::with_file_name(path, [&] {
+    detail::SafetensorsFile const file(path);
+    file.read(path, layout, values.data(), buffers.data(), {}, names);
+    return file.texts();
+  });
+}
+
+LOCKSTEP_INLINE std::string load_text(std::string const& path, std::string_view name) {
+  std::string names;
+  auto const texts = detail::with_file_name(path, [&] { return detail::SafetensorsFile(path).metadata(); });
+  for (auto const& [each, text] : texts) {
+    if (each == name) return text;
+    if (!detail::is_reserved(each)) names += (names.empty() ? "" : ", ") + each;
+  }
+  throw DataError(path + ": no string \"" + std::string(name) + "\" was saved with the parameters; " +
+                  (names.empty() ? "none was" : "there are: " + names));
+}
+
+}}}  // namespace lockstep::train

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/trainer/detail/check_evaluation.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE BestValue MetricNames::best(std::string const& name) const {
+  auto const found = std::find(names_.begin(), names_.end(), name);
+  return found == names_.end() ? BestValue::largest : best_[static_cast<std::size_t>(found - names_.begin())];
+}
+
+LOCKSTEP_INLINE void MetricNames::add(std::string name, BestValue best) {
+  names_.push_back(std::move(name));
+  best_.push_back(best);
+}
+
+LOCKSTEP_INLINE std::string evaluation_label(std::string const& prefix) {
+  return prefix.empty() ? "" : " (" + prefix.substr(0, prefix.size() - 1) + ")";
+}
+
+LOCKSTEP_INLINE void check_names(MetricNames const& metric_names, char const* what) {
+  std::vector<std::string> taken(log_columns.begin(), log_columns.end());
+  for (auto const& name : metric_names.names()) {
+    if (std::find(taken.begin(), taken.end(), name) != taken.end())
+      throw ConfigError(std::string(what) + ": a metric is called \"" + name +
+                        "\", a name that another metric or logged number has; give it another name()");
+    taken.push_back(name);
+  }
+}
+
+LOCKSTEP_INLINE void check_evaluation(MetricNames const& metric_names, bool has_evaluation, FitOptions const& options) {
+  std::string known = "loss";
+  bool is_known = options.best_by == known;
+  check_names(metric_names, "fit");
+  for (auto const& name : metric_names.names()) {
+    is_known = is_known || name == options.best_by;
+    known += ", " + name;
+  }
+  bool const evaluates = has_evaluation && (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
+  if (options.patience > 0 && !evaluates)
+    throw ConfigError(
+        "fit: patience is " + std::to_string(options.patience) +
+        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
+  if (options.plateau.patience > 0 && !evaluates)
+    throw ConfigError(
+        "fit: plateau.patience is " + std::to_string(options.plateau.patience) +
+        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
+  if (options.evaluate_every_steps > 0 && !evaluates)
+    throw ConfigError("fit: evaluate_every_steps is " + std::to_string(options.evaluate_every_steps) +
+                      ", and there is no evaluation; pass one, or leave it out");
+  for (auto const* observer : options.observers)
+    if (observer->needs_evaluations() && !evaluates)
+      throw ConfigError(
+          "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass "
+          "one, let evaluate_every_epochs be at least 1, or leave the observer out");
+  if (!is_known)
+    throw ConfigError("fit: evaluations are judged by \"" + options.best_by +
+                      "\", which they do not measure; name one of " + known);
+}
+
+}}}  // namespace lockstep::train::detail

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/trainer/detail/checkpointing.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE Checkpointing::Checkpointing(Checkpoints const& options, AnySession& session,
+                                             nn::ParameterLayout const& layout, std::uint64_t seed,
+                                             AnyLoader const& loader, data::Split const& split, FitPlan& plan)
+    : options_(options),  // absolute folder, also if the process changes its working directory
+      session_(session),
+      layout_(layout),
+      seed_(seed),
+      loader_(loader),
+      split_(split),
+      plan_(plan) {
+  options_.folder = absolute_path(options_.folder);
+}
+
+LOCKSTEP_INLINE nn::Loss<HostSpace> Checkpointing::resume(RunRecord& record) {
+  parallel::SessionState state(0, 0, 0);
+  if (is_main_rank() && options_.folder.empty() && options_.every > 0)
+    throw ConfigError("fit: checkpoints.every is " + std::to_string(options_.every) +
+                      " and checkpoints.folder is empty, so that nothing would be saved; name a folder");
+  bool const reads = is_main_rank() && !options_.resume.empty();
+  if (reads) {
+    state = empty_state();
+    auto const progress = load_checkpoint(options_.resume, layout_, state);
+    plan_.before = progress.before;
+    check(progress, record);
+    resumed_step_ = progress.steps;
+    state.text = progress.to_json();
+  }
+  std::array<double, 4> sent{};  // zeros on the other ranks
+  if (is_main_rank())
+    sent = {reads ? 1.0 : 0.0, static_cast<double>(state.text.size()), options_.folder.empty() ? 0.0 : 1.0,
+            static_cast<double>(options_.every)};
+  session_.all_reduce(sent);
+  saves_ = sent[2] != 0;
+  every_ = static_cast<Index>(sent[3]);
+  record.run_began = Clock::seconds();
+  if (sent[0] == 0) return {};
+  if (!reads) {
+    state = empty_state();
+    state.text.resize(static_cast<std::size_t>(sent[1]));
+  }
+  session_.restore(state);
+  auto progress = Progress::from_json(state.text, "the first rank's checkpoint");
+  plan_.before = progress.before;
+  record.run_began -= progress.seconds;
+  record.steps = progress.steps;
+  record.samples = record.samples_before = plan_.samples(progress.steps);
+  record.resumed_at = std::move(progress.resumed_at);
+  record.resumed_at.push_back(progress.steps);
+  record.evaluations = std::move(progress.evaluations);
+  record.timed_products = std::move(progress.timed_products);
+  record.train_loss = progress.epoch_loss.mean();
+  if (record.loss_scale && progress.loss_scale) record.loss_scale = progress.loss_scale;
+  return progress.epoch_loss;
+}
+
+LOCKSTEP_INLINE void Checkpointing::prepare() const {
+  if (!saves_ || !is_main_rank()) return;
+  create_folder(options_.folder);
+  remove_partial_checkpoints(options_.folder);
+  auto const earlier = newest_checkpoint(options_.folder);
+  if (earlier.empty()) return;
+  if (options_.resume.empty())
+    throw ConfigError("fit: the checkpoint folder has checkpoints of an earlier run, the newest " + earlier +
+                      ", but this run starts from step 0; name another folder, remove them, or resume with .resume = "
+                      "train::newest_checkpoint(folder)");
+  if (!is_in_folder(options_.resume, options_.folder))
+    throw ConfigError("fit: the checkpoint folder has checkpoints of another run, the newest " + earlier +
+                      ", but this run resumes from " + options_.resume + "; name another folder, or remove them");
+  if (checkpoint_steps(options_.folder).back() > resumed_step_)
+    throw ConfigError(
+        "fit: the checkpoint folder has later checkpoints, the newest " + earlier + ", than " + options_.resume +
+        ", from which this run resumes, and they would be mistaken for its own; remove them, or name another folder");
+}
+
+LOCKSTEP_INLINE void Checkpointing::save_if_due(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss,
+                                                bool ends) const {
+  bool const due = ends || (every_ > 0 && record.steps % every_ == 0);
+  if (!due || !saves_) return;
+  if (!is_main_rank()) return gather_moments();
+  auto const moment = [](void* session, std::size_t i) { return static_cast<AnySession*>(session)->moment(i); };
+  save_checkpoint(checkpoint_path(options_.folder, step_name(record.steps)), layout_, session_.values(),
+                  session_.buffers(), {session_.kind().states, moment, &session_},
+                  {.steps = record.steps,
+                   .effective_batch_size = record.effective_batch_size,
+                   .reproducible = record.reproducible,
+                   .seed = seed_,
+                   .epoch_loss = epoch_loss,
+                   .seconds = Clock::seconds() - record.run_began,
+                   .resumed_at = record.resumed_at,
+                   .evaluations = record.evaluations,
+                   .data = loader_state(record.steps),
+                   .loss_scale = session_.loss_scale(),
+                   .timed_products = record.timed_products,
+                   .before = plan_.before,
+                   .optimizer = session_.kind().optimizer},
+                  options_.metadata);
+  if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
+}
+
+LOCKSTEP_INLINE parallel::SessionState Checkpointing::empty_state() const {
+  return {layout_.size(), layout_.buffer_size(), static_cast<int>(session_.kind().states)};
+}
+
+LOCKSTEP_INLINE void Checkpointing::gather_moments() const {
+  for (std::size_t i = 0; i < session_.kind().states && session_.shards_moments(); ++i)
+    static_cast<void>(session_.moment(i));
+}
+
+LOCKSTEP_INLINE void Checkpointing::check(Progress const& progress, RunRecord const& record) const {
+  auto const refuse = [&](std::string const& what, std::string const& was, std::string const& is) {
+    throw ConfigError(options_.resume + ": was saved with " + what + " " + was + ", but training would continue with " +
+                      is + "; make them equal, or start a new run");
+  };
+  if (loader_.resumes())  // with other samples, a batch by tokens differs too
+    if (progress.data.samples != loader_.samples()) loader_.check(progress.data);
+  if (progress.effective_batch_size != record.effective_batch_size)
+    refuse("an effective batch of", std::to_string(progress.effective_batch_size),
+           std::to_string(record.effective_batch_size));
+  auto const& optimizer = session_.kind().optimizer;
+  if (!progress.optimizer.empty() && !optimizer.empty() && progress.optimizer != optimizer)
+    refuse("the optimizer", progress.optimizer, optimizer);
+  if (progress.reproducible != record.reproducible)
+    throw ConfigError(options_.resume + ": was saved " + reproducible_text(progress.reproducible) +
+                      ", but training would continue " + reproducible_text(record.reproducible) +
+                      "; make them equal, or start a new run");
+  if (progress.seed != seed_) refuse("the seed", std::to_string(progress.seed), std::to_string(seed_));
+  if (loader_.resumes()) {
+    loader_.check(progress.data);
+    if (!(loader_state(progress.steps) == progress.data))
+      throw ConfigError(options_.resume + ": was saved at epoch " + std::to_string(progress.data.epoch) +
+                        ", position " + std::to_string(progress.data.position) + ", but step " +
+                        std::to_string(progress.steps) +
+                        " does not begin there with this loader's options; use the tail of the earlier run");
+  }
+}
+
+LOCKSTEP_INLINE std::string Checkpointing::reproducible_text(int reproducible) {
+  return reproducible > 0 ? "under Reproducible with " + std::to_string(reproducible) + " shards"
+                          : "without Reproducible";
+}
+
+LOCKSTEP_INLINE data::LoaderState Checkpointing::loader_state(Index steps) const {
+  return loader_.state_before(split_, plan_.trainer_epoch(steps), plan_.begin(steps));
+}
+
+}}}  // namespace lockstep::train::detail

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/trainer/detail/running_fit.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE void EvaluationTracker::add(EvaluationReport& report) {
+  report.best = best_.add(report);
+  plateau_.record(report.best);
+  if (report.best) best_step_ = report.step;
+}
+
+LOCKSTEP_INLINE bool EvaluationTracker::stops_early() const noexcept {
+  return patience_ > 0 && best_.evaluations_since_best() >= patience_;
+}
+
+LOCKSTEP_INLINE RunningFit::RunningFit(AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed,
+                                       AnyLoader& loader, FitPlan const& plan, BestValue best, data::Split const& split,
+                                       FitOptions const& options, TrainerSteps& done, RunRecord&& record)
+    : session_(session),
+      layout_(layout),
+      loader_(loader),
+      options_(options),
+      rank_(split.first / split.count),
+      record_(std::move(record)),
+      plan_(plan),
+      done_(done),
+      checkpoints_(options.checkpoints, session, layout, seed, loader, split, plan_),
+      tracker_(best, options) {
+  plan_.before = {done.steps - session.loss_scale().skipped, done.epochs};
+  epoch_loss_ = checkpoints_.resume(record_);
+  session.set_loss_scale(record_.loss_scale);
+  done_ = record_.steps > 0 ? plan_.trainer_steps(record_.steps) : plan_.before;
+  session.set_gemm_algorithms(record_.timed_products);
+  for (auto& report : record_.evaluations) tracker_.add(report);  // best_by may have changed
+}
+
+LOCKSTEP_INLINE void RunningFit::begin(std::vector<std::string> const& metrics) {
+  checkpoints_.prepare();
+  static_cast<void>(session_.take_phases());  // discards those of earlier steps
+  static_cast<void>(session_.take_work());
+  plan_.reserve(record_);
+  for (auto* observer : options_.observers)
+    observer->start({plan_.steps, plan_.epochs, record_.steps, tracker_.best_step(), metrics, options_.best_by});
+  tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
+}
+
+LOCKSTEP_INLINE void RunningFit::before_step() {
+  if (epoch_began_ == 0) epoch_began_ = Clock::seconds();
+  tracing_->before_step(record_.steps + 1);
+  step_began_ = Clock::seconds();
+}
+
+LOCKSTEP_INLINE void RunningFit::after_micro_step(double asked, double began, double queued, double sent) {
+  tracing_->after_micro_step(asked, began, queued, sent);
+}
+
+LOCKSTEP_INLINE double RunningFit::rate_factor() const {
+  return options_.schedule.factor(record_.steps + 1, plan_.steps) * tracker_.learning_rate_factor();
+}
+
+LOCKSTEP_INLINE bool RunningFit::compares_replicas() const noexcept {
+  return options_.check_replicas_every > 0 && (record_.steps + 1) % options_.check_replicas_every == 0;
+}
+
+LOCKSTEP_INLINE void RunningFit::after_step(nn::Loss<HostSpace> const& loss, double rate, double updating) {
+  auto const began = plan_.begin(record_.steps);
+  auto const step = ++record_.steps;
+  auto const now = Clock::seconds();
+  tracing_->after_step(step, step_began_, updating, now);
+  check_finite(session_, loss, step, options_.clip_norm, rank_, record_.world_size, record_.devices);
+  done_ = plan_.trainer_steps(step);
+  if (!has_learned_) has_learned_ = check_learning(session_, layout_, loss, step);
+  if (began == 0) epoch_loss_ = {};
+  epoch_loss_ += loss;
+  record_.train_loss = epoch_loss_.mean();
+  record_.add_step(now - step_began_, plan_.samples(step));
+  auto const report = reports_.of(session_, plan_, record_, options_, loss.mean(), rate, now);
+  for (auto* observer : options_.observers) observer->step(report);
+  if ((plan_.ends_epoch(step) || is_complete()) && record_.resumed() == 0)
+    check_weight(has_learned_, epoch_loss_, step);
+  step_ended_ = Clock::seconds();
+  if (plan_.ends_epoch(step)) record_.epoch_seconds.push_back(step_ended_ - epoch_began_);
+}
+
+LOCKSTEP_INLINE bool RunningFit::evaluates() const noexcept {
+  return plan_.evaluates_after(record_.steps, is_complete(), options_);
+}
+
+LOCKSTEP_INLINE ProgressCallback RunningFit::evaluating() const {
+  if (options_.observers.empty()) return {};
+  return [this](Index done, Index steps) {
+    for (auto* observer : options_.observers) observer->evaluating({done, steps});
+  };
+}
+
+LOCKSTEP_INLINE void RunningFit::add_evaluation(EvaluationReport report) {
+  report.step = record_.steps, report.epoch = plan_.epoch(record_.steps - 1);
+  auto const now = Clock::seconds();
+  report.seconds = now - record_.run_began;
+  tracing_->add("evaluation", step_ended_, now);
+  tracker_.add(report);
+  for (auto* observer : options_.observers) observer->evaluation(report);
+  record_.evaluations.push_back(std::move(report));
+}
+
+LOCKSTEP_INLINE void RunningFit::end_step() {
+  auto const now = Clock::seconds();
+  epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
+  record_.stopped = session_.stop_requested() && !is_complete();
+  if (!session_.kind().on_host && options_.timed_products && record_.timed_products.empty()) {
+    record_.timed_products = session_.choose_gemm_algorithms(rank_);
+    session_.set_gemm_algorithms(record_.timed_products);
+  }
+  checkpoints_.save_if_due(record_, epoch_loss_, record_.stopped || is_complete());
+}
+
+LOCKSTEP_INLINE RunRecord RunningFit::finish() {
+  record_.phases = session_.take_phases();
+  record_.work = session_.take_work();
+  // Last collective: after it a rank may exit, as the run is saved.
+  record_.ranks = seconds_of_ranks(session_, record_, rank_);
+  record_.session = session_.report();
+  record_.loss_scale = session_.loss_scale();
+  if (record_.steps == 0) record_.session.unused_parameters.clear();
+  for (auto* observer : options_.observers) observer->finish(record_);
+  return std::move(record_);
+}
+
+}}}  // namespace lockstep::train::detail

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/trainer/detail/sorted_rows.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
+
+LOCKSTEP_INLINE void NumberedLine::append_to(std::string& bytes) const {
+  for (Index const number : {sample, static_cast<Index>(text.size())})
+    bytes.append(reinterpret_cast<char const*>(&number), sizeof number);
+  bytes += text;
+}
+
+LOCKSTEP_INLINE std::size_t NumberedLine::bytes_of(std::string_view bytes) noexcept {
+  return bytes.size() < header_bytes ? header_bytes
+                                     : header_bytes + static_cast<std::size_t>(number(bytes.substr(sizeof(Index))));
+}
+
+LOCKSTEP_INLINE NumberedLine NumberedLine::take(std::string_view& bytes) noexcept {
+  auto const all = bytes_of(bytes);
+  NumberedLine const out{number(bytes), bytes.substr(header_bytes, all - header_bytes)};
+  bytes.remove_prefix(all);
+  return out;
+}
+
+LOCKSTEP_INLINE Index NumberedLine::number(std::string_view bytes) noexcept {
+  Index out = 0;
+  std::memcpy(&out, bytes.data(), sizeof out);
+  return out;
+}
+
+LOCKSTEP_INLINE void SortedRows::add(std::string_view lines) {
+  held_ += lines;
+  if (held_.size() >= part_bytes_) spill();
+}
+
+LOCKSTEP_INLINE bool SortedRows::Reader::next() {
+  if (rest_.empty() && at_ == end_) return false;
+  while (rest_.size() < NumberedLine::bytes_of(rest_)) refill();
+  line_ = NumberedLine::take(rest_);
+  return true;
+}
+
+LOCKSTEP_INLINE void SortedRows::Reader::refill() {
+  auto const kept = rest_.size();
+  auto const more = std::min(end_ - at_, std::max(buffer_bytes_, NumberedLine::bytes_of(rest_) - kept));
+  std::string buffer(rest_);
+  buffer.resize(kept + more);
+  if (more == 0 || read_at(rows_->file_.get(), buffer.data() + kept, more, at_, rows_->table_) < more)
+    throw DataError(rows_->table_ + ": its temporary file has lost rows; write the table again");
+  at_ += more;
+  buffer_ = std::move(buffer);
+  rest_ = buffer_;
+}
+
+LOCKSTEP_INLINE std::vector<NumberedLine> SortedRows::sorted() const {
+  std::vector<NumberedLine> lines;
+  for (std::string_view rest = held_; !rest.empty();) lines.push_back(NumberedLine::take(rest));
+  std::stable_sort(lines.begin(), lines.end(), [](auto const& a, auto const& b) { return a.sample < b.sample; });
+  return lines;
+}
+
+LOCKSTEP_INLINE void SortedRows::spill() {
+  if (held_.empty()) return;
+  auto const lines = sorted();
+  std::string bytes;
+  bytes.reserve(held_.size());
+  for (auto const& line : lines) line.append_to(bytes);
+  auto const begin = runs_.empty() ? 0 : runs_.back().end, end = begin + bytes.size();
+  if (!runs_.empty() && lines.front().sample >= runs_.back().last)
+    runs_.back().end = end, runs_.back().last = lines.back().sample;
+  else
+    runs_.push_back({begin, end, lines.back().sample});
+  write(bytes, begin);
+  held_.clear();
+  if (held_.capacity() > 2 * part_bytes_) held_.shrink_to_fit();  // after one large addition
+}
+
+LOCKSTEP_INLINE void SortedRows::write(std::string_view bytes, std::size_t at) {
+  if (file_.get() < 0) {
+    std::error_code error;
+    auto const real = std::filesystem::weakly_canonical(table_, error);
+    auto name = (error ? table_ : real.string()) + ".XXXXXX";
+    file_.reset(::mkostemp(name.data(), O_CLOEXEC));
+    if (file_.get() < 0) fail("create");
+    ::unlink(name.c_str());
+  }
+  while (!bytes.empty()) {
+    auto const written = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<::off_t>(at));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write");
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    at += static_cast<std::size_t>(written);
+  }
+}
+
+LOCKSTEP_INLINE void SortedRows::fail(char const* what) const {
+  auto const reason = errno;
+  throw DataError(table_ + ": cannot " + what + " a temporary file next to it: " + std::strerror(reason) +
+                  file_remedy(reason));
+}
+
+}}}  // namespace lockstep::train::detail
