@@ -19,7 +19,7 @@ calls_of_loops() {
   objdump --disassemble --demangle --no-show-raw-insn "$1" | awk '
     /^[0-9a-f]+ <.*>:$/ { loop = /::detail::call_(baseline|avx2|avx512)</; name = $0 }
     loop { ++seen }
-    loop && /[ \t](call|jmp) +[0-9a-f]+ <[^+]*>$/ && !/@plt|::turn_back|::philox_|_float16|__clang_call_terminate|_Unwind/ {
+    loop && /[ \t](call|jmp) +[0-9a-f]+ <[^+]*>$/ && !/@plt|::write_transposed|::philox_|_float16|__clang_call_terminate|_Unwind/ {
       sub(/.*[ \t](call|jmp) +[0-9a-f]+ /, ""); print name, "calls", $0
     }
     END { if (!seen) print "no loop has the requested name" }'

@@ -88,7 +88,7 @@ TEST_CASE("invalid texts are refused with their messages") {
       {"1 2", "line 1, column 3: the value has ended, and there is '2' after it"},
       {"truth", "line 1, column 1: a value is needed, not 't'"},
       {"nan", "line 1, column 1: a value is needed, not 'n'"},
-      {"Infinity", "a value is needed, not 'I'"},
+      {"Infinity", "a value is needed, and JSON has no Infinity"},
       {"-", "a value is needed, not '-'"},
       {"+1", "a value is needed, not '+'"},
       {".5", "a value is needed, not '.'"},

@@ -151,7 +151,7 @@ class Machine {
       Lanes lanes{};
       for_lanes([&](std::uint32_t lane, Thread& thread) { lanes[lane] = &thread; });
       if (std::count(lanes.begin(), lanes.end(), nullptr) > 0)
-        fail(block_.kernel->name + ": a warp that is not whole computes with matrices at " + block_.place(instruction));
+        fail(block_.kernel->name + ": a partial warp computes with matrices at " + block_.place(instruction));
       on_matrices(instruction, lanes);
     } else if (instruction.op != Op::bar_warp) {
       for_lanes([&](std::uint32_t lane, Thread& thread) {

@@ -54,6 +54,11 @@ struct CsvOptions {
 
 namespace detail {
 
+/// Stands for a row type that is no aggregate, so that its message is the only error.
+struct NoRow {
+  std::string text;
+};
+
 template <class T>
 concept CsvNumber = std::is_arithmetic_v<T>;
 template <class T>
@@ -195,7 +200,7 @@ template <class Row>
 class CsvDataset {
   static_assert(Aggregate<Row>,
                 "Lockstep: the row type of CsvDataset is not an aggregate (a struct without constructors)");
-  using Members = MembersOf<Row>;
+  using Members = MembersOf<std::conditional_t<Aggregate<Row>, Row, detail::NoRow>>;
 
   template <class>
   struct Check;

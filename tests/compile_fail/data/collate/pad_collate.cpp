@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE map: Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array
-// CASE vector_of_bool: Lockstep: this member of the sample cannot be collated
+// CASE vector_of_bool: Lockstep: std::vector<bool> holds bits
 // CASE pointer: Lockstep: this member of the sample cannot be collated
 // CASE nested: Lockstep: this member of the sample cannot be collated
 // CASE too_many: Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct
