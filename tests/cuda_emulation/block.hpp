@@ -23,7 +23,7 @@ struct Three {
   unsigned x = 1, y = 1, z = 1;
 };
 
-inline constexpr unsigned warp_size = 32, most_threads = 1024;
+inline constexpr unsigned warp_size = 32, max_threads = 1024;
 
 /// The line of a kernel at which its threads wait.
 struct Site {
@@ -195,10 +195,10 @@ class Machine {
 
   std::mutex mutex_;
   jmp_buf scheduler_;
-  Fiber* fibers_[most_threads] = {};  // plain pointers: every wait uses them, also in tests without optimization
-  unsigned made_ = 0;                 // number of created fibers
-  Barrier block_barrier_, warp_barriers_[most_threads / warp_size];
-  std::uint64_t exchanged_[most_threads] = {};
+  Fiber* fibers_[max_threads] = {};  // plain pointers: every wait uses them, also in tests without optimization
+  unsigned made_ = 0;                // number of created fibers
+  Barrier block_barrier_, warp_barriers_[max_threads / warp_size];
+  std::uint64_t exchanged_[max_threads] = {};
   std::uint64_t progress_ = 0;
   unsigned current_ = 0;
   bool backwards_ = true;

@@ -558,7 +558,7 @@ inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel
   auto const& grid = config.gridDim;
   auto const& block = config.blockDim;
   bool const valid = grid.x > 0 && grid.x < 1u << 31 && grid.y > 0 && grid.y < 1u << 16 && grid.z == 1 && block.x > 0 &&
-                     block.y > 0 && std::uint64_t{block.x} * block.y <= most_threads && block.z == 1;
+                     block.y > 0 && std::uint64_t{block.x} * block.y <= max_threads && block.z == 1;
   if (!valid) return refuse(cudaErrorInvalidConfiguration);
   auto const allowed = Device::instance().allowed_shared(current_device, kernel.address());
   if (config.dynamicSmemBytes > allowed.value_or(default_shared_bytes)) return refuse(cudaErrorInvalidValue);

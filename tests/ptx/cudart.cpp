@@ -86,7 +86,7 @@ cudaError_t launch(ptx::Function const& kernel, ptx::Extent grid, ptx::Extent bl
                    std::size_t shared_bytes, cudaStream_t stream) {
   bool const valid = grid.x > 0 && grid.x < 1u << 31 && grid.y > 0 && grid.y < 1u << 16 && grid.z > 0 &&
                      grid.z < 1u << 16 && block.x > 0 && block.y > 0 && block.z > 0 && block.z <= 64 &&
-                     std::uint64_t{block.x} * block.y * block.z <= cuda_emulation::most_threads;
+                     std::uint64_t{block.x} * block.y * block.z <= cuda_emulation::max_threads;
   if (!valid) return cuda_emulation::refuse(cudaErrorInvalidConfiguration);
   if (shared_bytes > allowed_shared(kernel)) return cuda_emulation::refuse(cudaErrorInvalidValue);
   std::vector<std::byte> parameters(kernel.parameter_bytes);
@@ -216,7 +216,7 @@ PTX_EXPORTED(cudaError_t, cudaMemcpyAsync,
 }
 struct FunctionAttributes {
   std::size_t shared_bytes, constant_bytes, local_bytes;
-  int most_threads, registers, ptx_version, binary_version, cached, most_dynamic_shared_bytes;
+  int max_threads, registers, ptx_version, binary_version, cached, max_dynamic_shared_bytes;
 };
 PTX_EXPORTED(cudaError_t, cudaFuncGetAttributes, (FunctionAttributes * to, void const* kernel)) {
   auto const& function = kernel_of(kernel);

@@ -118,7 +118,7 @@ class Thread {
     for (;;) {
       auto& frame = frames_.back();
       auto const& how = frame.function->code[frame.next];
-      if (++steps_ > most_steps) fail_at(how, "the thread does not end");
+      if (++steps_ > max_steps) fail_at(how, "the thread does not end");
       if (how.guard >= 0 && ((frame.registers[how.guard] & 1) != 0) == how.guard_not) {
         ++frame.next;
         continue;
@@ -215,7 +215,7 @@ class Thread {
 
  private:
   static constexpr std::size_t stack_bytes = std::size_t{256} << 10;
-  static constexpr std::uint64_t most_steps = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t max_steps = std::uint64_t{1} << 32;
 
   struct Frame {
     Function const* function;

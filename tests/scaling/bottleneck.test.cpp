@@ -8,7 +8,7 @@ using namespace lockstep;
 TEST_CASE("a rank that the others wait for is named, with its slow phase; a small lag is not") {
   scaling::StepProfile profile{.communication_ms = 60,
                                .pass_ms = 40,
-                               .slowest = {.rank = 3, .phase = "data", .ms = 70.25, .least_ms = 1.5, .lag_ms = 60}};
+                               .slowest = {.rank = 3, .phase = "data", .ms = 70.25, .min_ms = 1.5, .lag_ms = 60}};
   auto const bottleneck = scaling::find_bottleneck(profile);
   CHECK(bottleneck.bound == "communication");
   CHECK(bottleneck.summary.ends_with(
@@ -101,7 +101,7 @@ TEST_CASE("a GPU that communicates longer than it computes is bound by communica
   profile.communication_ms = 1;
   CHECK(scaling::find_bottleneck(profile).bound == "communication");
   profile = on_gpu();
-  profile.slowest = {.rank = 1, .phase = "compute", .ms = 1.5, .least_ms = 0.9, .lag_ms = 0.6};
+  profile.slowest = {.rank = 1, .phase = "compute", .ms = 1.5, .min_ms = 0.9, .lag_ms = 0.6};
   auto const bottleneck = scaling::find_bottleneck(profile);
   CHECK(bottleneck.bound == "small kernels");
   CHECK(bottleneck.summary.find("us on average; the others wait for rank 1") != std::string::npos);

@@ -150,7 +150,7 @@ TEST_CASE("the fixed work of a step is divided among more samples in a larger ba
 
 TEST_CASE("a rank that delays the others is named") {
   auto diagnosis = fed();
-  diagnosis.profile.slowest = {.rank = 3, .phase = "data", .ms = 60, .least_ms = 20, .lag_ms = 40};
+  diagnosis.profile.slowest = {.rank = 3, .phase = "data", .ms = 60, .min_ms = 20, .lag_ms = 40};
   CHECK(contains(said(diagnosis), "+ 33 %  the others wait for rank 3, whose data"));
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("all measurements and all remedies are listed, the most effective firs
                                   .communication_ms = 20,
                                   .optimizer_ms = 52,
                                   .pass_ms = 30,
-                                  .slowest = {.rank = 3, .phase = "data", .ms = 60, .least_ms = 20, .lag_ms = 40}},
+                                  .slowest = {.rank = 3, .phase = "data", .ms = 60, .min_ms = 20, .lag_ms = 40}},
                       .loader_samples_per_second = 195,
                       .replayed_samples_per_second = 220,
                       .num_workers = 3,

@@ -44,7 +44,7 @@ TEST_CASE("the slowest rank is the one with the most work of its own, without wa
   CHECK(slowest.lag_ms == doctest::Approx(310));
   CHECK(std::string(slowest.phase) == "compute");
   CHECK(slowest.ms == doctest::Approx(300));
-  CHECK(slowest.least_ms == doctest::Approx(100));
+  CHECK(slowest.min_ms == doctest::Approx(100));
   record.ranks = {{.data_wait = 1, .compute = 5, .optimizer = 2},
                   {.data_wait = 0, .compute = 6, .optimizer = 1},
                   {.data_wait = 0.2, .compute = 4.5, .optimizer = 0.5}};
@@ -53,7 +53,7 @@ TEST_CASE("the slowest rank is the one with the most work of its own, without wa
   CHECK(other.lag_ms == doctest::Approx(280));
   CHECK(std::string(other.phase) == "optimizer");
   CHECK(other.ms == doctest::Approx(200));
-  CHECK(other.least_ms == doctest::Approx(50));
+  CHECK(other.min_ms == doctest::Approx(50));
   record.ranks.resize(1);
   CHECK(scaling::profile_of(record).slowest.lag_ms == 0);
 }

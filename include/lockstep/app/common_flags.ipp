@@ -149,9 +149,9 @@ LOCKSTEP_INLINE void CommonFlags::resolve_prefetch() {
   auto const flag = "--prefetch-factor " + std::to_string(*given_.prefetch_factor),
              all = flag + " with " + std::to_string(options_.num_workers) + " --num-workers";
   options_.prefetch = *given_.prefetch_factor * std::max(1, options_.num_workers);
-  if (options_.prefetch > detail::GivenFlags::most_prefetch)
-    throw ConfigError(all + ": prefetched batches must be at most " +
-                      std::to_string(detail::GivenFlags::most_prefetch) + "; give a smaller factor");
+  if (options_.prefetch > detail::GivenFlags::max_prefetch)
+    throw ConfigError(all + ": prefetched batches must be at most " + std::to_string(detail::GivenFlags::max_prefetch) +
+                      "; give a smaller factor");
   options_.warnings.push_back(all + " is --prefetch " + std::to_string(options_.prefetch));
 }
 

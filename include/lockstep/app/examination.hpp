@@ -61,8 +61,8 @@ struct Examination {
   }
 
  private:
-  static constexpr Index warm_up = 3, most_steps = 40, least_steps = 4;
-  static constexpr Index most_gpu_steps = 400;  // the first steps record passes, and later steps replay them
+  static constexpr Index warm_up = 3, max_steps = 40, min_steps = 4;
+  static constexpr Index max_gpu_steps = 400;  // the first steps record passes, and later steps replay them
   static constexpr double seconds_each = 4;
 
   /// Returns the number of steps, equal on all ranks, because it depends only on the seconds of all ranks.
@@ -75,7 +75,7 @@ struct Examination {
     for (int i = 0; i <= loader.options().prefetch; ++i) static_cast<void>(loader.next());
     auto const began = Clock::seconds();
     double samples = 0, seconds = 0;
-    for (Index i = 0; i < least_steps || (i < 4 * most_steps && seconds < seconds_each / 2); ++i) {
+    for (Index i = 0; i < min_steps || (i < 4 * max_steps && seconds < seconds_each / 2); ++i) {
       samples += static_cast<double>(loader.next().rows());
       seconds = Clock::seconds() - began;
     }

@@ -9,9 +9,9 @@ LOCKSTEP_INLINE Index Examination::steps_within(double seconds, train::RunRecord
   for (auto const& rank : record.ranks)
     longest = std::max(longest, rank.data_wait + rank.compute + rank.communication + rank.optimizer);
   auto const step = longest / static_cast<double>(record.steps);
-  auto const most = record.phases.pass > 0 ? most_gpu_steps : most_steps;
+  auto const most = record.phases.pass > 0 ? max_gpu_steps : max_steps;
   if (step * static_cast<double>(most) <= seconds) return most;
-  return std::max(least_steps, static_cast<Index>(seconds / step));
+  return std::max(min_steps, static_cast<Index>(seconds / step));
 }
 
 }}}  // namespace lockstep::app

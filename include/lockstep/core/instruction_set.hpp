@@ -39,13 +39,13 @@ enum class InstructionSet {
 /// Instruction set that the build allows everywhere, for example with -march=native. Loops are compiled for no narrower
 /// one.
 #if !LOCKSTEP_HAS_INSTRUCTION_SETS
-inline constexpr auto least_instruction_set = InstructionSet::baseline;
+inline constexpr auto min_instruction_set = InstructionSet::baseline;
 #elif defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
-inline constexpr auto least_instruction_set = InstructionSet::avx512;
+inline constexpr auto min_instruction_set = InstructionSet::avx512;
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-inline constexpr auto least_instruction_set = InstructionSet::avx2;
+inline constexpr auto min_instruction_set = InstructionSet::avx2;
 #else
-inline constexpr auto least_instruction_set = InstructionSet::baseline;
+inline constexpr auto min_instruction_set = InstructionSet::baseline;
 #endif
 
 // Define LOCKSTEP_ONE_INSTRUCTION_SET to compile a program quickly.
@@ -53,20 +53,20 @@ inline constexpr auto least_instruction_set = InstructionSet::baseline;
 #if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
 inline constexpr auto widest_instruction_set = InstructionSet::avx512;
 #else
-inline constexpr auto widest_instruction_set = least_instruction_set;
+inline constexpr auto widest_instruction_set = min_instruction_set;
 #endif
 
 /// Returns the widest of these sets that this processor and its operating system support.
 [[nodiscard]] inline InstructionSet best_instruction_set() noexcept {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-  if constexpr (least_instruction_set < widest_instruction_set) {
+  if constexpr (min_instruction_set < widest_instruction_set) {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq"))
       return InstructionSet::avx512;
     if (__builtin_cpu_supports("avx2")) return InstructionSet::avx2;
   }
 #endif
-  return least_instruction_set;
+  return min_instruction_set;
 }
 
 // clang does not accept wide registers as operands of inline assembly in a function compiled for any set.
@@ -171,7 +171,7 @@ decltype(auto) call_avx512(F& f) {
 /// Calls f(a std::integral_constant) with `set`, or with the nearest set that loops are compiled for.
 template <class F>
 decltype(auto) with_compiled_set([[maybe_unused]] InstructionSet set, F&& f) {
-  constexpr auto least = least_instruction_set, widest = widest_instruction_set;
+  constexpr auto least = min_instruction_set, widest = widest_instruction_set;
   if constexpr (widest == InstructionSet::avx512 && least != widest)
     if (set == InstructionSet::avx512) return f(std::integral_constant<InstructionSet, InstructionSet::avx512>{});
   if constexpr (widest == InstructionSet::avx512 && least == InstructionSet::baseline)
@@ -194,7 +194,7 @@ decltype(auto) with_instructions(InstructionSet set, F&& f) {
   });
 }
 
-/// Calls f(), or f(Vectors<bytes>{}), compiled for each set from least_instruction_set to widest_instruction_set. Runs
+/// Calls f(), or f(Vectors<bytes>{}), compiled for each set from min_instruction_set to widest_instruction_set. Runs
 /// the version with the widest vectors that the processor has. The body should be a loop with the functions that it
 /// inlines. Everything that f calls is inlined into each version, so keep checks and messages outside. Capture by value
 /// ([=]) the variables that the loop reads: captures then stay in registers.

@@ -46,7 +46,7 @@ struct SegmentPlan {
   void reserve(std::size_t count);
 
   /// Returns the bits of a sort digit: long lists justify larger histograms.
-  [[nodiscard]] static int most_bits(std::size_t count) noexcept { return count < 8192 ? 8 : 11; }
+  [[nodiscard]] static int max_bits(std::size_t count) noexcept { return count < 8192 ? 8 : 11; }
 
   /// Collects the entries and returns the largest id, or 0.
   std::int32_t collect(std::span<std::int32_t const> ids);

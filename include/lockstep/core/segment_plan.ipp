@@ -18,7 +18,7 @@ LOCKSTEP_INLINE void SegmentPlan::reserve(std::size_t count) {
   for (auto* each : {&order, &first, &begin}) each->reserve(count + 1);
   for (auto* each : {&entries_, &sorted_}) each->reserve(count);
   rows.reserve(count);
-  starts_.reserve(std::size_t{4} << most_bits(count));
+  starts_.reserve(std::size_t{4} << max_bits(count));
 }
 
 LOCKSTEP_INLINE std::int32_t SegmentPlan::collect(std::span<std::int32_t const> ids) {
@@ -35,7 +35,7 @@ LOCKSTEP_INLINE std::int32_t SegmentPlan::collect(std::span<std::int32_t const> 
 }
 
 LOCKSTEP_INLINE void SegmentPlan::sort(int bits) {
-  int const most = most_bits(entries_.size());
+  int const most = max_bits(entries_.size());
   int const digits = (bits + most - 1) / most;
   if (digits == 0) return;
   int const width = (bits + digits - 1) / digits;

@@ -38,7 +38,7 @@ LOCKSTEP_INLINE Bottleneck find_bottleneck(StepProfile const& profile) {
   char waited[160];
   std::snprintf(waited, sizeof waited,
                 "the others wait for rank %d, whose %s takes %.1f ms of a step, while the fastest rank's takes %.1f ms",
-                slowest.rank, slowest.phase, slowest.ms, slowest.least_ms);
+                slowest.rank, slowest.phase, slowest.ms, slowest.min_ms);
   return {bound, summary + waited};
 }
 

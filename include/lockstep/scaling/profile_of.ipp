@@ -17,8 +17,8 @@ LOCKSTEP_INLINE SlowestRank slowest_of(train::RunRecord const& record) {
   for (auto const& [phase, seconds] : {std::pair{"compute", &train::RankSeconds::compute},
                                        {"optimizer", &train::RankSeconds::optimizer},
                                        {"data", &train::RankSeconds::data_wait}}) {
-    auto const ms = record.ms_per_step((*most).*seconds), least_ms = record.ms_per_step((*least).*seconds);
-    if (ms - least_ms > out.ms - out.least_ms) out.phase = phase, out.ms = ms, out.least_ms = least_ms;
+    auto const ms = record.ms_per_step((*most).*seconds), min_ms = record.ms_per_step((*least).*seconds);
+    if (ms - min_ms > out.ms - out.min_ms) out.phase = phase, out.ms = ms, out.min_ms = min_ms;
   }
   return out;
 }

@@ -10,7 +10,7 @@ struct SlowestRank {
   int rank = 0;
   char const* phase = "";  ///< "compute", "optimizer" or "data"
   double ms = 0;           ///< milliseconds of this phase
-  double least_ms = 0;     ///< milliseconds of this phase on the fastest rank
+  double min_ms = 0;       ///< milliseconds of this phase on the fastest rank
   double lag_ms = 0;       ///< difference over all phases to the fastest rank; 0 with one rank
 };
 

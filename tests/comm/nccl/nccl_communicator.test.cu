@@ -27,10 +27,10 @@ using lockstep::TensorView;
 namespace {
 
 #if defined(LOCKSTEP_NCCL_EMULATION)
-constexpr int most_ranks = 4;
+constexpr int max_ranks = 4;
 using cuda_emulation::OwnDevice;
 #else
-constexpr int most_ranks = 1;  // NCCL refuses several on one GPU
+constexpr int max_ranks = 1;  // NCCL refuses several on one GPU
 struct OwnDevice {};
 #endif
 
@@ -46,7 +46,7 @@ void run_ranks(int n, Body const& body, launch::Options options = {}) {
 template <class Body>
 void with_nccl(Body const& body) {
   if (!has_gpu("comm::NcclCommunicator")) return;
-  for (int n = 1; n <= most_ranks; ++n) {
+  for (int n = 1; n <= max_ranks; ++n) {
     CAPTURE(n);
     CHECK_NOTHROW(run_ranks(n, [&](launch::World& world) {
       comm::AnyCommunicator c(comm::NcclCommunicator{world});
@@ -212,7 +212,7 @@ TEST_CASE("host memory uses the host's engine") {
 
 TEST_CASE("an operation begins after the work of its stream") {
   if (!has_gpu("comm::NcclCommunicator::follow")) return;
-  for (int n = 1; n <= most_ranks; ++n)
+  for (int n = 1; n <= max_ranks; ++n)
     CHECK_NOTHROW(run_ranks(n, [](launch::World& world) {
       comm::NcclCommunicator nccl(world);
       lockstep::memory::CudaStream const stream;
@@ -242,7 +242,7 @@ TEST_CASE("an operation begins after the work of its stream") {
 
 TEST_CASE("operations started during a recording are executed with the recording") {
   if (!has_gpu("comm::NcclCommunicator in a graph")) return;
-  for (int n = 1; n <= most_ranks; ++n)
+  for (int n = 1; n <= max_ranks; ++n)
     CHECK_NOTHROW(run_ranks(n, [](launch::World& world) {
       comm::NcclCommunicator nccl(world);
       lockstep::memory::CudaStream const stream;
@@ -282,7 +282,7 @@ TEST_CASE("operations started during a recording are executed with the recording
 
 TEST_CASE("memory is zeroed, and outlives the communicator") {
   if (!has_gpu("comm::NcclCommunicator::allocate")) return;
-  for (int n = 1; n <= most_ranks; ++n)
+  for (int n = 1; n <= max_ranks; ++n)
     CHECK_NOTHROW(run_ranks(n, [](launch::World& world) {
       lockstep::memory::Block block;
       {

@@ -18,7 +18,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace app::detail {
 /// the machine are members here, empty unless given. All other flags write into the options.
 struct GivenFlags {
   static constexpr int automatic = 0;  ///< value of nproc: number of usable GPUs, or of cores
-  static constexpr int most_prefetch = 1024;
+  static constexpr int max_prefetch = 1024;
 
   std::optional<Parallel> parallel;
   std::optional<Backend> backend;
@@ -31,8 +31,8 @@ struct GivenFlags {
   void add_to(Command& command, Options& options);
 
  private:
-  static constexpr int most_ranks = launch::max_local_ranks, most_threads = 1024, most_shards = 1 << 16;
-  static constexpr Index most_samples = Index{1} << 32, unlimited = std::numeric_limits<Index>::max();
+  static constexpr int max_ranks = launch::max_local_ranks, max_threads = 1024, max_shards = 1 << 16;
+  static constexpr Index max_samples = Index{1} << 32, unlimited = std::numeric_limits<Index>::max();
   static constexpr double longest_wait = 3600, unbounded = std::numeric_limits<double>::max();
 
   void add_parallelism(Command& command, Options& options);

@@ -23,15 +23,15 @@ LOCKSTEP_INLINE void GivenFlags::add_parallelism(Command& command, Options& opti
   command.add("--backend", backend, {{"host", Backend::host}, {"cuda", Backend::cuda}},
               "Processor that trains the model: CPU (host) or GPU (cuda); default: cuda if the program was built "
               "with CUDA and a GPU is available");
-  command.add("--devices", devices, 1, most_ranks, "Devices of this process; with ddp, ranks run as threads");
+  command.add("--devices", devices, 1, max_ranks, "Devices of this process; with ddp, ranks run as threads");
   command.add(
       "--gpu-ids", "GPU numbers, separated by commas: one device for each; default: all GPUs",
       [this, &options](auto const& name, auto const& text) {
         gpu_ids = text;
-        options.gpus = parse_numbers<int>(name, text, 0, most_ranks - 1);
+        options.gpus = parse_numbers<int>(name, text, 0, max_ranks - 1);
       },
       Takes::list);
-  command.add("--threads", threads, 1, most_threads, "CPU threads per device; default: cores / devices");
+  command.add("--threads", threads, 1, max_threads, "CPU threads per device; default: cores / devices");
   command.add("--engine", engine,
               {{"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}, {"nccl", launch::Engine::nccl}},
               "Communication between ranks: nccl for GPUs, process for one host, mpi for CPUs of several hosts; "
@@ -45,7 +45,7 @@ LOCKSTEP_INLINE void GivenFlags::add_parallelism(Command& command, Options& opti
               "Number format in which ddp sends gradients; fp16 requires --precision fp16");
   command.add("--shard-optimizer", options.shard_optimizer,
               "Keep 1/n of the optimizer state on each of n ranks, with ddp on the CPU; results are bit-identical");
-  command.add("--reproducible", reproducible, 1, most_shards,
+  command.add("--reproducible", reproducible, 1, max_shards,
               "Number of shards per batch of all ranks, a power of two: results are bit-identical for any number of "
               "ranks or devices that divides it");
   command.add("--check-replicas-every", options.check_replicas_every, 0, unlimited,
@@ -59,7 +59,7 @@ LOCKSTEP_INLINE void GivenFlags::add_launch(Command& command, Options& options) 
   command.group("Launch");
   command.add("--nproc", "Processes to start, each a rank; auto: one per GPU, or per core on the CPU (default 1)",
               [this](auto const& name, auto const& text) {
-                nproc = text == "auto" ? automatic : parse_number<int>(name, text, 1, most_ranks, ", or auto");
+                nproc = text == "auto" ? automatic : parse_number<int>(name, text, 1, max_ranks, ", or auto");
               });
   command.add("--max-restarts", options.max_restarts, 0, 1000, "Restarts of all ranks after a failure, with --nproc");
   command.add("--master-addr", options.master_address,
@@ -72,7 +72,7 @@ LOCKSTEP_INLINE void GivenFlags::add_launch(Command& command, Options& options) 
               "Seconds that a rank waits for another rank that is alive; 0: no limit");
   command.add("--host-timeout", options.host_timeout, 2, longest_wait,
               "Seconds without contact after which another host's ranks count as lost");
-  command.add("--local-rank,--local_rank", local_rank, 0, most_ranks,
+  command.add("--local-rank,--local_rank", local_rank, 0, max_ranks,
               "Rank on this host, as python -m torch.distributed.launch passes it; compared with LOCAL_RANK");
 }
 
@@ -83,8 +83,8 @@ LOCKSTEP_INLINE void GivenFlags::add_data(Command& command, Options& options) {
               "Evaluation data; default: the test part of --data, or a tenth of the training data");
   command.add("--num-workers", options.num_workers, 0, 256,
               "Data loader threads per rank; 0: the training thread loads batches");
-  command.add("--prefetch", options.prefetch, 0, most_prefetch, "Batches that each rank loads in advance");
-  command.add("--prefetch-factor", prefetch_factor, 1, most_prefetch,
+  command.add("--prefetch", options.prefetch, 0, max_prefetch, "Batches that each rank loads in advance");
+  command.add("--prefetch-factor", prefetch_factor, 1, max_prefetch,
               "Batches loaded in advance per data loader thread, instead of --prefetch");
   command.add(
       "--on-failure", options.on_failure,
@@ -100,9 +100,9 @@ LOCKSTEP_INLINE void GivenFlags::add_optimization(Command& command, Options& opt
       "--epochs", epochs, 1, 1000000,
       "Passes over the training data; default " + shortest(options.epochs) + ", or as many as --max-steps needs");
   command.add("--max-steps", options.max_steps, 1, unlimited, "Maximum number of optimizer steps");
-  command.add("--batch-size", batch_size, 1, most_samples,
+  command.add("--batch-size", batch_size, 1, max_samples,
               "Samples per batch of each rank or device; default " + shortest(options.batch_size));
-  command.add("--global-batch-size", global_batch_size, 1, most_samples,
+  command.add("--global-batch-size", global_batch_size, 1, max_samples,
               "Samples per optimizer step of all ranks, instead of --batch-size");
   command.add("--grad-accum-steps", options.grad_accum_steps, 1, 1 << 20,
               "Batches per optimizer step (gradient accumulation)");
@@ -120,7 +120,7 @@ LOCKSTEP_INLINE void GivenFlags::add_optimization(Command& command, Options& opt
                {"linear", optim::LearningRateScaling::linear},
                {"sqrt", optim::LearningRateScaling::sqrt}},
               "Scaling of the learning rate with effective batch / base batch");
-  command.add("--base-batch-size", options.base_batch_size, 1, most_samples,
+  command.add("--base-batch-size", options.base_batch_size, 1, max_samples,
               "Base batch of --lr-scaling; default: the batch of one rank");
   command.add("--warmup-epochs", options.warmup_epochs, 0, 1e6, "Warm-up of the learning rate from 0, in epochs");
   command.add("--warmup-steps", options.warmup_steps, 0, unlimited,

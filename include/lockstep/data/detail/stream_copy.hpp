@@ -32,20 +32,21 @@ inline void stream_line(std::byte* to, std::byte const* from) noexcept {
               _mm_loadu_si128(line + 3));
 }
 
-/// Copies from two streams a page and a half apart, and prefetches the next two. The hardware prefetcher works only
-/// within a page, and two streams keep more reads in flight. The distance is not a whole page: some processors (AMD's
-/// Zen 3) compare only addresses within a page, so reads would wait for earlier stores. The rate would drop to a ninth
-/// where `to` is less than 512 bytes after `from` within its page. `to` is aligned to a cache line.
+/// Copies from two streams a page and a half apart, and prefetches the next two. The hardware prefetcher
+/// works only within a page, and two streams keep more reads in flight. The distance is not a whole page: some
+/// processors (AMD's Zen 3) compare only addresses within a page, so reads would wait for earlier stores. The rate
+/// would drop to a ninth where `to` is less than 512 bytes after `from` within its page. `to` is aligned to a cache
+/// line.
 /// @return the number of bytes copied; fewer than six pages remain
 inline std::size_t stream_pairs(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
-  constexpr std::size_t apart = 4096 + 2048, ahead = 2 * apart;
+  constexpr std::size_t stream_distance = 4096 + 2048, prefetch_distance = 2 * stream_distance;
   std::size_t at = 0;
-  for (; at + ahead + 2 * apart <= bytes; at += 2 * apart) {
-    for (auto line = at; line < at + apart; line += 64) {
-      _mm_prefetch(reinterpret_cast<char const*>(from + line + ahead), _MM_HINT_T0);
+  for (; at + prefetch_distance + 2 * stream_distance <= bytes; at += 2 * stream_distance) {
+    for (auto line = at; line < at + stream_distance; line += 64) {
+      _mm_prefetch(reinterpret_cast<char const*>(from + line + prefetch_distance), _MM_HINT_T0);
       stream_line(to + line, from + line);
-      _mm_prefetch(reinterpret_cast<char const*>(from + line + apart + ahead), _MM_HINT_T0);
-      stream_line(to + line + apart, from + line + apart);
+      _mm_prefetch(reinterpret_cast<char const*>(from + line + stream_distance + prefetch_distance), _MM_HINT_T0);
+      stream_line(to + line + stream_distance, from + line + stream_distance);
     }
   }
   return at;

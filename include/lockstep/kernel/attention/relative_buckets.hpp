@@ -22,9 +22,9 @@ struct RelativeBuckets {
     Index const near = here / 2;
     if (steps < near) return first + steps;
     auto const ratio = [near](Index x) { return std::log(static_cast<double>(x) / static_cast<double>(near)); };
-    constexpr double but_for_rounding = 1 + 1e-7;  // a distance exactly on a border belongs to the upper bucket
+    constexpr double except_for_rounding = 1 + 1e-7;  // a distance exactly on a border belongs to the upper bucket
     auto const beyond =
-        static_cast<Index>(ratio(steps) / ratio(farthest) * static_cast<double>(here - near) * but_for_rounding);
+        static_cast<Index>(ratio(steps) / ratio(farthest) * static_cast<double>(here - near) * except_for_rounding);
     return first + std::min(here - 1, near + beyond);
   }
   /// A bucket's distances, which are contiguous, among `distances` from `first` on: [begin, end), counted from `first`.

@@ -247,12 +247,12 @@ class Device<CudaSpace> {
   /// @param pass_bytes estimated memory traffic of a pass
   [[nodiscard]] DeviceWork take_work(double pass_bytes) {
     enter();
-    clock_.settle();
+    clock_.read_times();
     return load_.take(pass_bytes);
   }
 
   void begin_step() {
-    if (clock_.is_full()) clock_.settle();
+    if (clock_.is_full()) clock_.read_times();
     memory::check_cuda(cudaMemsetAsync(totals_.data(), 0, 2 * sizeof(double), stream().get()), "cudaMemsetAsync");
   }
   void add_loss(Loss const& loss) const {
@@ -267,7 +267,7 @@ class Device<CudaSpace> {
   [[nodiscard]] nn::Loss<HostSpace> read(Loss const& loss) {
     begin_read(loss);
     stream().synchronize();
-    clock_.settle();
+    clock_.read_times();
     return end_read();
   }
   /// Reads the loss in two halves. The second waits only for the first, not for work that is queued in between.

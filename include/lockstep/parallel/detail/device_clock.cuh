@@ -23,7 +23,7 @@ class DeviceClock {
     if (zero_) cudaEventDestroy(zero_);
   }
 
-  /// Records an event in the stream, whose number is valid until the next `settle`.
+  /// Records an event in the stream, whose number is valid until the next `read_times`.
   [[nodiscard]] std::size_t now(memory::Stream<CudaSpace> stream) {
     if (used_ == events_.size()) events_.push_back(created());
     memory::check_cuda(cudaEventRecord(events_[used_], stream.get()), "cudaEventRecord");
@@ -43,21 +43,21 @@ class DeviceClock {
     memory::check_cuda(status, "cudaEventQuery");
     return true;
   }
-  /// Also records phases in `timeline`. All entries hold events until `settle` converts them to seconds. Null ends the
-  /// recording. Waits for the stream.
+  /// Also records phases in `timeline`. All entries hold events until `read_times` converts them to seconds. Null ends
+  /// the recording. Waits for the stream.
   void trace(memory::Stream<CudaSpace> stream, Timeline* timeline) {
-    settle();
+    read_times();
     timeline_ = timeline;
     if (!timeline) return;
     if (!zero_) zero_ = created();
     memory::check_cuda(cudaEventRecord(zero_, stream.get()), "cudaEventRecord");
     memory::check_cuda(cudaEventSynchronize(zero_), "cudaEventSynchronize");
     zero_seconds_ = Clock::seconds();
-    settled_ = timeline->size();
+    converted_ = timeline->size();
   }
 
   /// Adds up all recorded phases. Waits for the last event.
-  void settle() {
+  void read_times() {
     if (used_ > 0) memory::check_cuda(cudaEventSynchronize(events_[used_ - 1]), "cudaEventSynchronize");
     for (auto const& span : spans_) *span.to += between(events_[span.begin], events_[span.end]);
     spans_.clear();
@@ -65,10 +65,10 @@ class DeviceClock {
     used_ = 0;
   }
   [[nodiscard]] PhaseSeconds take() {
-    settle();
+    read_times();
     return std::exchange(phases_, {});
   }
-  /// Returns whether to call `settle`, since events take memory.
+  /// Returns whether to call `read_times`, since events take memory.
   [[nodiscard]] bool is_full() const noexcept { return used_ > 1024; }
 
  private:
@@ -88,15 +88,15 @@ class DeviceClock {
     return 1e-3 * static_cast<double>(milliseconds);
   }
   void write_seconds() {
-    for (; settled_ < timeline_->size(); ++settled_)
-      for (auto* const time_point : {&(*timeline_)[settled_].begin, &(*timeline_)[settled_].end})
+    for (; converted_ < timeline_->size(); ++converted_)
+      for (auto* const time_point : {&(*timeline_)[converted_].begin, &(*timeline_)[converted_].end})
         *time_point = zero_seconds_ + between(zero_, events_[static_cast<std::size_t>(*time_point)]);
   }
 
   std::vector<cudaEvent_t> events_;
   std::size_t used_ = 0;
   Timeline* timeline_ = nullptr;
-  std::size_t settled_ = 0;     // number of its spans in seconds
+  std::size_t converted_ = 0;   // number of its spans in seconds
   cudaEvent_t zero_ = nullptr;  // an event at a known time
   double zero_seconds_ = 0;
   std::vector<Span> spans_;

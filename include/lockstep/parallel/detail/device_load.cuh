@@ -21,8 +21,8 @@ class DeviceLoad {
   /// Begins a pass. `measures` is false if the device must not be kept busy.
   void begin(memory::Stream<CudaSpace> stream, bool measures) {
     ++pass_;
-    auto const microseconds = static_cast<int>(1e6 * (2 * queue_seconds_ + least_seconds));
-    keeps_busy_ = measures && pass_ >= 8 && (pass_ & (pass_ - 1)) == 0 && queue_seconds_ <= most_seconds;
+    auto const microseconds = static_cast<int>(1e6 * (2 * queue_seconds_ + min_seconds));
+    keeps_busy_ = measures && pass_ >= 8 && (pass_ & (pass_ - 1)) == 0 && queue_seconds_ <= max_seconds;
     if (keeps_busy_) keep_busy_.run(stream, microseconds);
     before_ = stream.queued();
     began_ = Clock::seconds();
@@ -53,7 +53,7 @@ class DeviceLoad {
   }
 
  private:
-  static constexpr double least_seconds = 50e-6, most_seconds = 10e-3;  // of queueing, for a pass to be measured
+  static constexpr double min_seconds = 50e-6, max_seconds = 10e-3;  // of queueing, for a pass to be measured
 
   kernel::KeepBusy keep_busy_;
   DeviceWork work_;

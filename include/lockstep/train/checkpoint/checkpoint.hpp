@@ -70,8 +70,8 @@ struct Progress {
   [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where);
 
   static constexpr int version = 1;
-  static constexpr char const* key = "lockstep.progress";  ///< key in the file's metadata
-  static constexpr Index most_steps = Index{1} << 48;      ///< upper bound of any run
+  static constexpr char const* key = "lockstep.progress";   ///< key in the file's metadata
+  static constexpr Index max_total_steps = Index{1} << 48;  ///< upper bound of any run
 
  private:
   [[nodiscard]] static EvaluationReport read_evaluation(json::Value const& value);

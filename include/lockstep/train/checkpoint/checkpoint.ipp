@@ -34,14 +34,14 @@ LOCKSTEP_INLINE Progress Progress::from_json(std::string_view text, std::string 
   detail::SavedStateReader const in({"the state of training", "run", "resume from another checkpoint", version}, text,
                                     where);
   Progress out;
-  out.steps = in.integer("steps", 0, most_steps);
-  out.effective_batch_size = in.integer("effective_batch_size", 1, most_steps);
-  if (in.has("reproducible")) out.reproducible = in.integer<int>("reproducible", 0, most_steps);
+  out.steps = in.integer("steps", 0, max_total_steps);
+  out.effective_batch_size = in.integer("effective_batch_size", 1, max_total_steps);
+  if (in.has("reproducible")) out.reproducible = in.integer<int>("reproducible", 0, max_total_steps);
   if (in.has("loss_scale")) out.loss_scale = in.loss_scale(out.steps, detail::SavedStateReader::ZeroScale::refused);
   out.timed_products = in.string_or_empty("timed_products");
   if (in.has("steps_before")) {
-    out.before.steps = in.integer("steps_before", 0, most_steps);
-    out.before.epochs = in.integer("epochs_before", 0, most_steps);
+    out.before.steps = in.integer("steps_before", 0, max_total_steps);
+    out.before.epochs = in.integer("epochs_before", 0, max_total_steps);
   }
   out.optimizer = in.string_or_empty("optimizer");
   out.seed = in.seed();
@@ -58,7 +58,7 @@ LOCKSTEP_INLINE Progress Progress::from_json(std::string_view text, std::string 
     auto const& report = out.evaluations.back();
     earlier = in.within("an evaluation's step", report.step, earlier, out.steps);
     in.within("an evaluation's epoch", report.epoch, 0, out.steps);
-    in.within("an evaluation's samples", report.samples, 0, most_steps);
+    in.within("an evaluation's samples", report.samples, 0, max_total_steps);
   }
   out.data = data::LoaderState::from_json(in.value().at("data").string());
   return out;

@@ -35,7 +35,7 @@ class ProgressBar final : public Observer {
 
  private:
   static constexpr int width = 24;
-  static constexpr std::size_t most_metrics = 8;  // of an evaluation, shown in its line
+  static constexpr std::size_t max_metrics = 8;  // of an evaluation, shown in its line
 
   void draw(StepReport const& report, std::string const& line);
   [[nodiscard]] std::string describe(StepReport const& report) const;

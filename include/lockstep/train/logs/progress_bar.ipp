@@ -64,7 +64,7 @@ LOCKSTEP_INLINE void ProgressBar::finish(RunRecord const& record) {
 
 LOCKSTEP_INLINE std::string ProgressBar::describe(EvaluationReport const& report) {
   auto line = "evaluation loss " + number("%.4f", report.loss);
-  auto const shown = std::min(report.metrics.size(), most_metrics);
+  auto const shown = std::min(report.metrics.size(), max_metrics);
   for (std::size_t i = 0; i < shown; ++i)
     line += ", " + report.metrics[i].first + " " + number("%.4f", report.metrics[i].second);
   if (shown < report.metrics.size()) line += " and " + std::to_string(report.metrics.size() - shown) + " more metrics";

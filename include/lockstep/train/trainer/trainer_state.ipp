@@ -16,8 +16,8 @@ LOCKSTEP_INLINE std::string TrainerState::to_json() const {
 LOCKSTEP_INLINE TrainerState TrainerState::from_json(std::string const& text, std::string const& where) {
   SavedStateReader const in({"the state of the trainer", "trainer", "use another", 1}, text, where);
   TrainerState out;
-  out.done.steps = in.integer("steps", 0, Progress::most_steps);
-  out.done.epochs = in.integer("epochs", 0, Progress::most_steps);
+  out.done.steps = in.integer("steps", 0, Progress::max_total_steps);
+  out.done.epochs = in.integer("epochs", 0, Progress::max_total_steps);
   out.loss_scale = in.loss_scale(out.done.steps, SavedStateReader::ZeroScale::unscaled);
   out.seed = in.seed();
   out.optimizer = in.value().at("optimizer").string();

@@ -54,7 +54,7 @@ class GroupNccl {
     GroupNccl out;
     auto config = nonblocking_config();
     auto const result = ncclCommInitRankConfig(&out.group_, ranks, id, rank, &config);
-    out.settle(result, "ncclCommInitRankConfig", watch);
+    out.await_result(result, "ncclCommInitRankConfig", watch);
     return out;
   }
   /// Splits the communicator. After an exception this communicator is aborted, too. NCCL continues the split until
@@ -63,8 +63,8 @@ class GroupNccl {
     GroupNccl out;
     auto config = nonblocking_config();
     try {
-      settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
-      out.settle(ncclSuccess, "ncclCommSplit", watch);
+      await_result(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
+      out.await_result(ncclSuccess, "ncclCommSplit", watch);
     } catch (...) {
       abort(true);  // recordings may exist
       wait_for_abort();
@@ -102,7 +102,7 @@ class GroupNccl {
   }
   /// Waits until NCCL is not busy.
   /// @throws RankLost, RankStalled, CommunicationError
-  void settle(ncclResult_t result, char const* call, PeerWatch const& watch) const {
+  void await_result(ncclResult_t result, char const* call, PeerWatch const& watch) const {
     must(result, call, watch, call);
     ncclResult_t now = ncclInProgress;
     watch.wait_until(

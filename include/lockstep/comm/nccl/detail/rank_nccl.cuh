@@ -90,7 +90,7 @@ class RankNccl {
     std::unique_ptr<void, decltype(&ncclMemFree)> held(data, &ncclMemFree);
     memory::check_cuda(cudaMemsetAsync(data, 0, bytes, stream_.view().get()), "cudaMemsetAsync");
     stream_.view().synchronize();
-    group_.settle(ncclCommRegister(group_.get(), data, bytes, registration), "ncclCommRegister", watch_);
+    group_.await_result(ncclCommRegister(group_.get(), data, bytes, registration), "ncclCommRegister", watch_);
     blocks_.push_back({static_cast<std::byte*>(data), bytes});
     return held.release();
   }
@@ -218,7 +218,8 @@ class RankNccl {
             return enqueued_steps_ == steps_.size();
           },
           [&] { return describe_step(*steps_[enqueued_steps_]); });
-      group_.settle(enqueue_nccl(operation, group_.get(), rank(), size(), *followed_stream_), "NCCL's call", watch_);
+      group_.await_result(enqueue_nccl(operation, group_.get(), rank(), size(), *followed_stream_), "NCCL's call",
+                          watch_);
       normalize_logical_result(operation, *followed_stream_);
     });
     if (failure_) std::rethrow_exception(failure_);

@@ -262,7 +262,7 @@ void multiply_block(InstructionSet set, GemmBlock<T> const& block, GemmEpilogue 
 /// Returns the widest instructions that a tile exists for. The tiles for avx2 also need fused multiply-adds.
 [[nodiscard]] inline InstructionSet gemm_instruction_set() noexcept {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-  if constexpr (least_instruction_set == InstructionSet::baseline)
+  if constexpr (min_instruction_set == InstructionSet::baseline)
     if (!__builtin_cpu_supports("fma")) return InstructionSet::baseline;
 #endif
   return best_instruction_set();

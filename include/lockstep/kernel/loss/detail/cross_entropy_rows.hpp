@@ -44,7 +44,7 @@ struct CrossEntropyRows {
     return terms.class_weights ? static_cast<T>(terms.class_weights[c]) : T{1};
   }
 
-  [[gnu::always_inline]] void leave_out(Index r) const noexcept {
+  [[gnu::always_inline]] void ignore_row(Index r) const noexcept {
     losses[r] = weights[r] = 0;
     if (!gradient || write == Write::add) return;
     for (Index c = 0; c < terms.classes; ++c) gradient[r * terms.classes + c] = T{0};
@@ -54,7 +54,7 @@ struct CrossEntropyRows {
   /// classes, too, the error is that of one block.
   template <std::size_t bytes>
   [[gnu::always_inline]] void row(Vectors<bytes> vectors, Index r) const noexcept {
-    if (!counts(r)) return leave_out(r);
+    if (!counts(r)) return ignore_row(r);
     auto const y = label(r), classes = terms.classes;
     auto const* const x = logits + r * classes;
     auto* const dx = gradient ? gradient + r * classes : nullptr;

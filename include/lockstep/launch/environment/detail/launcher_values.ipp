@@ -5,11 +5,11 @@
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
 LOCKSTEP_INLINE bool in_slurm_step(Lookup variable) {
-  constexpr std::string_view least_reserved = "4294967280";  // steps of the batch script, the shell, the container
+  constexpr std::string_view min_reserved = "4294967280";  // steps of the batch script, the shell, the container
   auto const* const step = variable("SLURM_STEP_ID");
   if (!step || !variable("SLURM_STEP_NUM_TASKS") || !variable("SLURM_PROCID")) return false;
   std::string_view const text = step;
-  return text.size() < least_reserved.size() || (text.size() == least_reserved.size() && text < least_reserved);
+  return text.size() < min_reserved.size() || (text.size() == min_reserved.size() && text < min_reserved);
 }
 
 LOCKSTEP_INLINE bool is_present(LauncherVariables const& names, Lookup variable) {

@@ -44,9 +44,9 @@ LOCKSTEP_INLINE std::string operation_name(char const* type) {
   if (name.ends_with(')')) name = name.substr(0, opening(name, '(', ')'));
   auto const function = take_last_part(name), scope = take_last_part(name);
   bool const is_class = !scope.empty() && scope.front() >= 'A' && scope.front() <= 'Z';
-  bool const tells_nothing = function == "forward" || function == "operator()";
+  bool const is_generic = function == "forward" || function == "operator()";
   if (function.empty() || function.front() == '$') return "operation";  // clang's name in a function of one file
-  return std::string(!scope.empty() && (is_class || tells_nothing) ? scope : function);
+  return std::string(!scope.empty() && (is_class || is_generic) ? scope : function);
 }
 
 }}}  // namespace lockstep::train::detail

@@ -19,7 +19,7 @@ struct FitPlan {
   Index accumulation = 1;   ///< micro-steps in a step; an epoch's last step may have fewer
   Index micro_samples = 1;  ///< samples of all shards in a micro-step
   Index epoch_samples = 0;
-  Index epochs = 0;       ///< of the whole fit, limited by Progress::most_steps
+  Index epochs = 0;       ///< of the whole fit, limited by Progress::max_total_steps
   Index steps = 0;        ///< likewise
   TrainerSteps before{};  ///< work of the trainer before this fit
 

@@ -11,8 +11,8 @@ LOCKSTEP_INLINE FitPlan::FitPlan(Index samples, Index micro_steps_, Index micro_
       micro_samples(micro_samples_),
       epoch_samples(std::min(samples, micro_steps * micro_samples)),
       epochs(std::min(epochs_ > 0 ? epochs_ : epochs_of(max_steps),
-                      Progress::most_steps / std::max<Index>(1, epoch_steps()))),
-      steps(std::min(epoch_steps() * epochs, max_steps > 0 ? max_steps : Progress::most_steps)) {}
+                      Progress::max_total_steps / std::max<Index>(1, epoch_steps()))),
+      steps(std::min(epoch_steps() * epochs, max_steps > 0 ? max_steps : Progress::max_total_steps)) {}
 
 LOCKSTEP_INLINE Index FitPlan::epochs_of(Index count) const noexcept {
   auto const each = std::max<Index>(1, epoch_steps());
