@@ -195,7 +195,8 @@ function(lockstep_test_program name file)
   # and links the library if that was compiled so, except for CUDA.
   if(NOT name MATCHES "^(core|kernel|structure|fuzz)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
-    if(NOT name MATCHES "^(emulated|cuda|ptx|cuda_emulation|interop)/" AND NOT test_APART AND lockstep_tests_link)
+    if(NOT name MATCHES "^(emulated/(kernel|memory|comm)|cuda|ptx|cuda_emulation|interop)/"
+       AND NOT test_APART AND lockstep_tests_link)
       if("lockstep::app" IN_LIST test_LINK)
         target_link_libraries(${target} PRIVATE lockstep::compiled_app)
       else()
@@ -205,7 +206,7 @@ function(lockstep_test_program name file)
   endif()
   set(start lockstep_test_start)
   # Models and trainers compile in a quarter less time without optimization, and their tests take only a moment.
-  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(emulated/)?(nn|parallel|train|app|interop|examples|golden)/")
+  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(emulated/)?(data|nn|optim|launch|comm|parallel|train|scaling|app|interop|examples|golden)/")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
     set(start lockstep_test_start_unoptimised)
   endif()
@@ -240,7 +241,7 @@ function(lockstep_compile_fail name)
     NAME compile_fail/${name}
     COMMAND
       "${CMAKE_COMMAND}" -D "SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp" -D
-      "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-Wfatal-errors;-I;${PROJECT_SOURCE_DIR}/include" -D
+      "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-DLOCKSTEP_COMPILED;-Wfatal-errors;-I;${PROJECT_SOURCE_DIR}/include" -D
       "WORK=${CMAKE_CURRENT_BINARY_DIR}/compile_fail/${name}" -P
       "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.cmake")
   set_tests_properties(compile_fail/${name} PROPERTIES TIMEOUT 300)
