@@ -195,8 +195,7 @@ function(lockstep_test_program name file)
   # and links the library if that was compiled so, except for CUDA.
   if(NOT name MATCHES "^(core|kernel|structure|fuzz)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
-    if(NOT name MATCHES "^(emulated/(kernel|memory|comm)|cuda|ptx|cuda_emulation|interop)/"
-       AND NOT test_APART AND lockstep_tests_link)
+    if(NOT name MATCHES "^(emulated|cuda|ptx|cuda_emulation|interop)/" AND NOT test_APART AND lockstep_tests_link)
       if("lockstep::app" IN_LIST test_LINK)
         target_link_libraries(${target} PRIVATE lockstep::compiled_app)
       else()
