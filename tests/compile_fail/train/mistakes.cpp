@@ -7,9 +7,6 @@
 // CASE nameless: Lockstep: visit calls each(child): give each child a name
 // CASE sequences: Lockstep: context.input takes numbers without a length per row
 // CASE optionals: Lockstep: context.input takes a number for each row
-// CASE misspelled: Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context>
-// CASE no_communicator: Lockstep: DistributedDataParallel needs a communicator as its first member
-// CASE tensor: Lockstep: Linear takes a Variable [rows, channels] or a Sequence
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -40,11 +37,7 @@ struct Model {
 #else
   void visit(auto&& each) { each("layer", layer); }
 #endif
-#if defined(CASE_misspelled)
-  auto predct(auto& context, auto const& batch) const {
-#else
   auto predict(auto& context, auto const& batch) const {
-#endif
 #if defined(CASE_other_struct)
     return layer.forward(context, context.input(batch[&Other::x].values));
 #elif defined(CASE_sequences)
@@ -52,8 +45,6 @@ struct Model {
 #elif defined(CASE_optionals)
     static_cast<void>(context.input(batch[&Sample::weight]));
     return layer.forward(context, context.input(batch[&Sample::x]));
-#elif defined(CASE_tensor)
-    return layer.forward(context, batch[&Sample::x].values);
 #else
     return layer.forward(context, context.input(batch[&Sample::x]));  // as with `.values`
 #endif
@@ -70,11 +61,7 @@ struct Model {
 void train(std::vector<Sample> const& samples) {
   ls::data::DataLoader loader{ls::data::InMemoryDataset{samples}, ls::data::SequentialSampler{}, ls::data::PadCollate{},
                               {.batch_size = 2}};
-#if defined(CASE_no_communicator)
-  ls::Trainer trainer{Model{}, ls::optim::SGD{}, ls::parallel::DistributedDataParallel{}};
-#else
   ls::Trainer trainer{Model{}, ls::optim::SGD{}, ls::parallel::SingleDevice{}};
-#endif
   trainer.fit(loader, {.epochs = 1});
 #if defined(CASE_function_as_metric)
   static_cast<void>(trainer.evaluate(ls::train::Evaluation{loader, [](auto const&, auto const&) { return 1.0; }}));
