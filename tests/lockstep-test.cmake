@@ -132,8 +132,8 @@ function(lockstep_cuda_test name)
   lockstep_cuda_test_entry(emulated)
   if(NOT TARGET lockstep::cuda)
     set(missing "an nvcc of version 12 or later")
-  elseif(name MATCHES "^nn/" AND NOT lockstep_gpus AND NOT LOCKSTEP_KIT AND NOT LOCKSTEP_TEST_PTX)
-    # nvcc takes a minute for layers. `./dev check ptx` and `./dev gpu build` compile them on every machine.
+  elseif(name MATCHES "^(nn|parallel)/" AND NOT lockstep_gpus AND NOT LOCKSTEP_KIT AND NOT LOCKSTEP_TEST_PTX)
+    # nvcc takes two minutes for layers and policies. `./dev check ptx` and `./dev gpu build` compile them on every machine.
     set(missing "a GPU")
   elseif(test_WITH AND NOT TARGET ${test_WITH})
     string(REPLACE "lockstep::" "the component " missing "${test_WITH}")
