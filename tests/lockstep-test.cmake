@@ -133,7 +133,7 @@ function(lockstep_cuda_test name)
   if(NOT TARGET lockstep::cuda)
     set(missing "an nvcc of version 12 or later")
   elseif(name MATCHES "^(nn|parallel)/" AND NOT lockstep_gpus AND NOT LOCKSTEP_KIT AND NOT LOCKSTEP_TEST_PTX)
-    # nvcc takes two minutes for layers and policies. `./dev check ptx` and `./dev gpu build` compile them on every machine.
+    # nvcc takes two minutes for layers and policies: `./dev check ptx` and `./dev gpu build` compile them everywhere.
     set(missing "a GPU")
   elseif(test_WITH AND NOT TARGET ${test_WITH})
     string(REPLACE "lockstep::" "the component " missing "${test_WITH}")
