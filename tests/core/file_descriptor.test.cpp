@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "temporary_folder.hpp"
 
@@ -27,6 +29,19 @@ TEST_CASE("an open file is read at an offset, and closed at the end") {
     CHECK(lockstep::read_at(number, read.data(), 4, 8, path) == 2);
   }
   CHECK(::fcntl(number, F_GETFD) == -1);
+}
+
+TEST_CASE("a moved descriptor has one owner, and an assignment closes the previous file") {
+  FileDescriptor first("/dev/null"), second("/dev/null");
+  auto const kept = first.get(), closed = second.get();
+  second = FileDescriptor(std::move(first));
+  CHECK(first.get() == -1);
+  CHECK(second.get() == kept);
+  CHECK(::fcntl(kept, F_GETFD) != -1);
+  CHECK(::fcntl(closed, F_GETFD) == -1);
+  int const released = second.release();
+  CHECK(second.get() == -1);
+  CHECK(::close(released) == 0);
 }
 
 TEST_CASE("a file that is missing has no descriptor, and a failed read names the path") {

@@ -33,8 +33,8 @@ sockaddr_in loopback(std::uint16_t port) {
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return name;
 }
-wire::FileDescriptor tcp_socket() { return wire::FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
-void send_all(wire::FileDescriptor const& file, std::string_view bytes) {
+FileDescriptor tcp_socket() { return FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+void send_all(FileDescriptor const& file, std::string_view bytes) {
   while (!bytes.empty()) {
     auto const sent = ::send(file.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return;  // the peer has closed the connection
@@ -43,7 +43,7 @@ void send_all(wire::FileDescriptor const& file, std::string_view bytes) {
   ::shutdown(file.get(), SHUT_WR);
 }
 /// Reads until the peer closes the connection; returns false if it stays open.
-bool drained(wire::FileDescriptor const& file) {
+bool drained(FileDescriptor const& file) {
   char buffer[4096];
   for (auto const deadline = deadline_in(20); wire::readable(file.get(), deadline);)
     if (::recv(file.get(), buffer, sizeof buffer, 0) <= 0) return true;
@@ -107,7 +107,7 @@ TEST_CASE("a rank gets an answer or an error, whatever a store sends") {
   REQUIRE(::getsockname(listening_socket.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
   std::thread answers([&] {
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      wire::FileDescriptor const client(::accept(listening_socket.get(), nullptr, nullptr));
+      FileDescriptor const client(::accept(listening_socket.get(), nullptr, nullptr));
       wire::StoreHandshake handshake;
       if (::recv(client.get(), &handshake, sizeof handshake, MSG_WAITALL) != sizeof handshake) continue;
       send_all(client, round == 0 ? replies() : mutated(replies(), Philox(mix(round))));

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/launch/run/run.hpp>
 
@@ -23,6 +24,7 @@
 
 using namespace lockstep_test;
 using launch::World;
+using lockstep::FileDescriptor;
 using Texts = std::vector<std::string>;
 
 namespace {
@@ -223,7 +225,7 @@ TEST_CASE("the rendezvous of several hosts is the launcher's, or is given by nam
 TEST_CASE("a launcher's per-host values distinguish runs there, and do not keep ranks of two hosts apart") {
   std::array<int, 2> pair{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0);
-  launch::detail::FileDescriptor const held(pair[0]), other_end(pair[1]);
+  FileDescriptor const held(pair[0]), other_end(pair[1]);
   std::map<std::string, std::string> const alike{
       {"MASTER_ADDR", "n1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"MPISPAWN_MPIRUN_ID", "4242"}};
   for (auto const launcher : {launch::Launcher::pmi, launch::Launcher::mvapich}) {
@@ -332,7 +334,7 @@ TEST_CASE("a rank that ends after it has connected, and before all have, is name
 }
 
 TEST_CASE("a signal does not end a wait for a file") {
-  launch::detail::FileDescriptor const file(::eventfd(0, EFD_CLOEXEC));
+  FileDescriptor const file(::eventfd(0, EFD_CLOEXEC));
   ::signal(SIGUSR1, [](int) {});
   int told = -1;
   std::thread waits([&] { told = launch::detail::readable(file.get(), lockstep::deadline_in(60)); });
@@ -379,7 +381,7 @@ bool is_answered(std::string const& key, std::string const& message, uid_t host 
   address.sun_family = AF_UNIX;
   name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
   auto const bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  launch::detail::FileDescriptor const file(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  FileDescriptor const file(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   while (::connect(file.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) ::usleep(500);
   REQUIRE(::send(file.get(), message.data(), message.size(), MSG_NOSIGNAL) == std::ssize(message));
   char answer = 0;
@@ -431,7 +433,7 @@ TEST_CASE("unauthenticated peers are refused, and do not keep the ranks from con
   auto const segment = launch::SharedSegment::between_processes(3, 42);
   LocalRendezvous host("a run", 0, 3), peer("a run", 1, 3), again("a run", 1, 3), third("a run", 2, 3),
       twice("a run", 0, 3);
-  std::vector<launch::detail::FileDescriptor> connected;
+  std::vector<FileDescriptor> connected;
   std::thread accepting([&] { connected = host.accept_ranks(segment->descriptor(), 42, 10); });
   auto const refused = [](LocalRendezvous& rendezvous) {
     std::string text;

@@ -2,8 +2,7 @@
 #pragma once
 #include <lockstep/comm/operation.hpp>
 
-/// Former names of this folder's public types, for one version.
-
+/// Former names of this folder's types, until the next version.
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm {
 
 using Operation [[deprecated("comm::Reduction")]] = Reduction;

@@ -7,30 +7,35 @@
 #include <cstddef>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <lockstep/core/error.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
-/// An open file that closes itself.
+/// Owns a file descriptor, or none (-1), and closes it.
 class [[nodiscard]] FileDescriptor {
  public:
-  /// Opens a file for reading. Never blocks, not even for the other end of a pipe.
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) noexcept : descriptor_(descriptor) {}
+  /// Opens a file for reading. Never blocks, not even for the other end of a pipe. Owns none if the file cannot be
+  /// opened; `errno` then has the reason.
   explicit FileDescriptor(std::string const& path) noexcept
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  /// Owns an open file; below 0: none.
-  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
-  ~FileDescriptor() { reset(); }
-  FileDescriptor(FileDescriptor const&) = delete;
-  FileDescriptor& operator=(FileDescriptor const&) = delete;
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  void reset(int fd = -1) noexcept {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~FileDescriptor() {
+    if (descriptor_ >= 0) ::close(descriptor_);
   }
 
+  [[nodiscard]] int get() const noexcept { return descriptor_; }
+  int release() noexcept { return std::exchange(descriptor_, -1); }
+
  private:
-  int fd_;
+  int descriptor_ = -1;
 };
 
 /// Returns the system's message for an `errno`.

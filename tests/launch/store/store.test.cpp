@@ -25,12 +25,12 @@ Store::Options to(StoreServer const& server, int rank, int size, std::uint64_t j
   return {"localhost", server.port(), job, rank, size, 5, 5, 4};
 }
 
-launch::detail::FileDescriptor connected_to(StoreServer const& server) {
+FileDescriptor connected_to(StoreServer const& server) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(server.port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  launch::detail::FileDescriptor file(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  FileDescriptor file(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   REQUIRE(::connect(file.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   return file;
 }
@@ -70,7 +70,7 @@ void end(StoreConnection& connection, int exit_code) {
 
 /// Listens at a store's possible address.
 struct OtherServer {
-  launch::detail::FileDescriptor listening_socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  FileDescriptor listening_socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 
   OtherServer() {
     sockaddr_in name{};
@@ -219,7 +219,7 @@ TEST_CASE("a server that does not read for a while is waited for, up to a limit"
     OtherServer const other;
     std::size_t taken = 0;
     std::thread server([&] {
-      launch::detail::FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
+      FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
       auto const acceptance = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {},
                                                             launch::detail::StoreHandshake::acceptance());
       (void)::send(peer.get(), acceptance.data(), acceptance.size(), MSG_NOSIGNAL);
@@ -248,7 +248,7 @@ TEST_CASE("a stopped server does not name missing ranks; its later messages answ
   OtherServer const other;
   std::atomic<bool> goes_on{false};
   std::thread server([&] {
-    launch::detail::FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
+    FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
     auto const say = [&](StoreReply what, std::string_view key, std::string_view value) {
       auto const message = launch::detail::store_message(static_cast<std::uint8_t>(what), key, value);
       (void)::send(peer.get(), message.data(), message.size(), MSG_NOSIGNAL);
@@ -429,7 +429,7 @@ TEST_CASE("an address that does not answer is distinguished from a store that wa
 TEST_CASE("answers of another service are refused, and unknown host names are reported") {
   OtherServer const other;
   std::thread server([&] {
-    launch::detail::FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
+    FileDescriptor const peer(::accept(other.listening_socket.get(), nullptr, nullptr));
     (void)::send(peer.get(), "220 smtp.example.org ready\r\n", 28, MSG_NOSIGNAL);
   });
   CHECK_THROWS_WITH_AS(Store({"127.0.0.1", other.port(), 7, 0, 1, 5, 5, 4}), doctest::Contains("is not a store"),

@@ -35,7 +35,7 @@ TEST_CASE("a port in use is refused by number, and is free again afterwards") {
 }
 
 TEST_CASE("a port in use for IPv6 alone counts as in use: clients would find the other process") {
-  launch::detail::FileDescriptor const other(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  FileDescriptor const other(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int const on = 1;
   sockaddr_in6 name{};
   name.sin6_family = AF_INET6;
@@ -54,7 +54,7 @@ TEST_CASE("a port in use for IPv6 alone counts as in use: clients would find the
 
 TEST_CASE("a server without a free descriptor leaves clients waiting, and does not spin") {
   StoreServer const server(StoreServer::Options{});
-  launch::detail::FileDescriptor const peer(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  FileDescriptor const peer(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(server.port());

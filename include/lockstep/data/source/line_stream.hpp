@@ -36,7 +36,7 @@ class LineReader {
 
   std::shared_ptr<std::vector<std::string> const> paths_;
   std::size_t file_, step_;
-  std::unique_ptr<FileDescriptor> open_;
+  FileDescriptor open_;
   TextWindow window_;
   std::size_t used_ = 0;  // by the last line, which the next call drops
   Index number_ = 0;

@@ -7,8 +7,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 LOCKSTEP_INLINE std::optional<std::string_view> LineReader::next() {
   for (; file_ < paths_->size(); close_file()) {
     try {
-      if (!open_) open_ = std::make_unique<FileDescriptor>(path());
-      if (open_->get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
+      if (open_.get() < 0) open_ = FileDescriptor(path());
+      if (open_.get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
       while (auto const found = line()) {
         ++number_;
         if (!found->is_blank()) return found->text;
@@ -23,7 +23,7 @@ LOCKSTEP_INLINE std::optional<std::string_view> LineReader::next() {
 
 LOCKSTEP_INLINE void LineReader::close_file() {
   file_ += step_;
-  open_.reset();
+  open_ = FileDescriptor();
   window_ = {};
   used_ = 0;
   number_ = 0;
@@ -36,7 +36,7 @@ LOCKSTEP_INLINE std::optional<TextLine> LineReader::line() {
       throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line is longer than " +
                       std::to_string(TextWindow::longest) + " bytes; give a text file");
     auto const at = window_.offset() + window_.text().size();
-    require_text(window_.grow(open_->get(), path()), at, path());
+    require_text(window_.grow(open_.get(), path()), at, path());
   });
   if (found) used_ = found->bytes;
   return found;

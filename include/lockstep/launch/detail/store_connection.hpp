@@ -16,7 +16,8 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/core/file_descriptor.hpp>
+#include <lockstep/launch/detail/readable.hpp>
 #include <lockstep/launch/detail/store_protocol.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {

@@ -17,7 +17,7 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
 

@@ -19,8 +19,9 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/start_thread.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/launch/detail/readable.hpp>
 #include <lockstep/launch/detail/store_protocol.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch {
@@ -54,7 +55,7 @@ class StoreServer {
   static constexpr int socket_type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
   struct Connection {
-    detail::FileDescriptor file;
+    FileDescriptor file;
     int rank = -1;  // -1 before the handshake
     detail::StoreConnectionKind kind = detail::StoreConnectionKind::requests;
     bool waiting = false, closed = false;
@@ -98,8 +99,8 @@ class StoreServer {
                     std::string_view key = {});
 
   Options options_;
-  detail::FileDescriptor listening_socket_;
-  detail::FileDescriptor stop_{::eventfd(0, EFD_CLOEXEC)};
+  FileDescriptor listening_socket_;
+  FileDescriptor stop_{::eventfd(0, EFD_CLOEXEC)};
   Deadline accept_after_ = 0;  // set if the system could not accept a connection
   std::vector<Connection> connections_;
   std::map<std::string, std::string> values_;

@@ -15,7 +15,7 @@ LOCKSTEP_INLINE StoreServer::StoreServer(Options const& options)
   bool open = listening_socket_.get() >= 0 &&
               ::bind(listening_socket_.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
   if (!open && errno != EADDRINUSE) {  // a system without IPv6
-    listening_socket_ = detail::FileDescriptor(::socket(AF_INET, socket_type, 0));
+    listening_socket_ = FileDescriptor(::socket(AF_INET, socket_type, 0));
     ::setsockopt(listening_socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_in any4{};
     any4.sin_family = AF_INET;
@@ -78,7 +78,7 @@ LOCKSTEP_INLINE void StoreServer::run() {
 }
 
 LOCKSTEP_INLINE void StoreServer::admit() {
-  detail::FileDescriptor file(::accept4(listening_socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  FileDescriptor file(::accept4(listening_socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (file.get() < 0) {  // the connection stays pending and would make poll return at once
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) accept_after_ = deadline_in(0.05);
     return;

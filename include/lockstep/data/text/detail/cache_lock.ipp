@@ -4,10 +4,10 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
 
-LOCKSTEP_INLINE CacheLock::CacheLock(std::string path, Progress* progress) : path_(std::move(path)), file_(-1) {
+LOCKSTEP_INLINE CacheLock::CacheLock(std::string path, Progress* progress) : path_(std::move(path)) {
   if (progress) progress->begin("waiting for another process that prepares the texts", 0);
   for (;;) {
-    file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (file_.get() < 0)
       throw DataError(path_ + ": cannot be created: " + system_message(errno) + "; choose another folder");
     while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {

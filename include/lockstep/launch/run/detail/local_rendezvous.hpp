@@ -14,9 +14,10 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/launch/detail/readable.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/start_thread.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
 #include <lockstep/launch/options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {

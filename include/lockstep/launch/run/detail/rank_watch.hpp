@@ -14,8 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/start_thread.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/launch/detail/readable.hpp>
 #include <lockstep/launch/detail/store_connection.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/run/detail/signal_watch.hpp>

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/launch/options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {

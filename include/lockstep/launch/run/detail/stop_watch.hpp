@@ -8,8 +8,8 @@
 #include <thread>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/file_descriptor.hpp>
 #include <lockstep/core/start_thread.hpp>
-#include <lockstep/launch/detail/file_descriptor.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/run/detail/signal_watch.hpp>
 #include <lockstep/launch/stop_request.hpp>

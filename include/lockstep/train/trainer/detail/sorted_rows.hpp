@@ -126,7 +126,7 @@ class SortedRows {
   std::size_t part_bytes_;
   std::string held_;
   std::vector<Run> runs_;
-  FileDescriptor file_{-1};
+  FileDescriptor file_;
 };
 
 }}}  // namespace lockstep::train::detail

@@ -80,7 +80,7 @@ LOCKSTEP_INLINE void SortedRows::write(std::string_view bytes, std::size_t at) {
     std::error_code error;
     auto const real = std::filesystem::weakly_canonical(table_, error);
     auto name = (error ? table_ : real.string()) + ".XXXXXX";
-    file_.reset(::mkostemp(name.data(), O_CLOEXEC));
+    file_ = FileDescriptor(::mkostemp(name.data(), O_CLOEXEC));
     if (file_.get() < 0) fail("create");
     ::unlink(name.c_str());
   }

@@ -1,34 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <poll.h>
-#include <unistd.h>
-
-#include <utility>
 
 #include <lockstep/core/wait.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
-
-/// Owns a file descriptor, or none (-1).
-class [[nodiscard]] FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int descriptor) noexcept : descriptor_(descriptor) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(other.release()) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~FileDescriptor() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-
-  [[nodiscard]] int get() const noexcept { return descriptor_; }
-  int release() noexcept { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_ = -1;
-};
 
 /// Returns the time left for poll: at least 0, rounded up, so that the deadline has passed when it returns 0; -1 for no
 /// deadline.
