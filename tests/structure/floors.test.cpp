@@ -73,26 +73,26 @@ std::string objection(std::string_view header, std::string_view included) {
   return "";
 }
 
-/// Returns a circle of `edges`, such as "a > b > a"; empty if there is none.
-std::string circle_in(std::map<std::string, std::set<std::string>> const& edges) {
+/// Returns a cycle of `edges`, such as "a > b > a"; empty if there is none.
+std::string cycle_in(std::map<std::string, std::set<std::string>> const& edges) {
   std::set<std::string> left;
   std::vector<std::string> path;
   std::function<std::string(std::string const&)> const visit = [&](std::string const& room) -> std::string {
     if (auto const first = std::find(path.begin(), path.end(), room); first != path.end()) {
-      std::string circle;
-      for (auto at = first; at != path.end(); ++at) circle += *at + " > ";
-      return circle + room;
+      std::string cycle;
+      for (auto at = first; at != path.end(); ++at) cycle += *at + " > ";
+      return cycle + room;
     }
     path.push_back(room);
     if (auto const next = edges.find(room); next != edges.end() && !left.contains(room))
       for (auto const& to : next->second)
-        if (auto circle = visit(to); !circle.empty()) return circle;
+        if (auto cycle = visit(to); !cycle.empty()) return cycle;
     left.insert(room);
     path.pop_back();
     return "";
   };
   for (auto const& edge : edges)
-    if (auto circle = visit(edge.first); !circle.empty()) return circle;
+    if (auto cycle = visit(edge.first); !cycle.empty()) return cycle;
   return "";
 }
 
@@ -173,10 +173,10 @@ TEST_CASE("rooms of a floor do not include each other in a cycle") {
       if (folder_of(header) == folder_of(name) && from != to) included_rooms[from].insert(to);
     }
   }
-  CHECK(circle_in(included_rooms) == "");
+  CHECK(cycle_in(included_rooms) == "");
   CHECK(included_rooms.size() >= 9);
   included_rooms["kernel/"].insert("kernel/linear");
-  CHECK(circle_in(included_rooms) != "");
+  CHECK(cycle_in(included_rooms) != "");
 }
 
 TEST_CASE("every header begins with the license and its include guard") {
