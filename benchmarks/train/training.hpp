@@ -52,7 +52,7 @@ class Training {
   [[nodiscard]] Policy& policy() noexcept { return policy_; }
   [[nodiscard]] Index batch_size() const { return held_.batches()[0].rows(); }
   /// Memory of the first device in addition to parameters, their gradients and AdamW's two moments.
-  [[nodiscard]] double activation_bytes() const {
+  [[nodiscard]] double activation_bytes() {
     return static_cast<double>(session_.report().peak_bytes_per_device.at(0)) -
            4 * static_cast<double>(layout_.size()) * sizeof(float);
   }

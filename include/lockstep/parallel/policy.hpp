@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <lockstep/core/processors.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -31,7 +33,7 @@ struct Place {
 };
 
 /// Distribution of training over devices: this process's shards of the global batch, and a `Session<Model, Optimizer>`
-/// with their replicas (docs/reference/parallel.md lists its members). A shard is one device's or rank's part of each
+/// with their replicas, a parallel::Session (parallel/session.hpp). A shard is one device's or rank's part of each
 /// micro-step. Under Reproducible a device has several shards.
 template <class P>
 concept ParallelPolicy = requires(P& policy) {
@@ -53,6 +55,27 @@ template <ParallelPolicy Policy>
     return 1;
 }
 
+/// Settings of a policy that a trainer checks and records.
+struct PolicySettings {
+  int reproducible = 0;              ///< shards of a micro-step, if Reproducible fixes them; else 0
+  bool can_shard_optimizer = false;  ///< whether the policy has the option shard_optimizer
+  bool shard_optimizer = false;
+  WireFormat gradient_wire = WireFormat::float32;
+};
+
+/// Returns a policy's settings. An option that the policy does not have as a member keeps its default.
+template <ParallelPolicy Policy>
+[[nodiscard]] PolicySettings settings_of(Policy const& policy) {
+  PolicySettings settings;
+  if constexpr (requires { policy.shards_each(), policy.all; }) settings.reproducible = policy.all;
+  if constexpr (requires { policy.shard_optimizer; }) {
+    settings.can_shard_optimizer = true;
+    settings.shard_optimizer = policy.shard_optimizer;
+  }
+  if constexpr (requires { policy.gradient_wire; }) settings.gradient_wire = policy.gradient_wire;
+  return settings;
+}
+
 /// Number of devices of a space on this machine; defined by the space's header (lockstep/cuda.cuh).
 template <class Space>
 struct DevicesOf;
@@ -65,6 +88,14 @@ struct DevicesOf;
 /// launcher sets their number; ranks that are threads are all on one host.
 /// @throws ConfigError also if launchers contradict each other (launch::detect)
 [[nodiscard]] int threads_per_rank(int asked, int ranks);
+
+/// One micro-batch of an optimizer step.
+struct MicroStep {
+  std::uint64_t key = 0;  ///< key of random operations: (seed, epoch); equal on all shards
+  bool first = true;      ///< clears the gradients first
+  bool last = true;       ///< gradients are complete afterwards and may be sent
+  bool stop = false;      ///< with `last`: this process requests a stop after the step
+};
 
 /// Values that change with each optimizer step.
 struct UpdateSettings {

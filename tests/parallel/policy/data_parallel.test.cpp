@@ -7,6 +7,8 @@ using namespace lockstep;
 
 namespace {
 using Session = parallel::DataParallel::Session<toy::Model, optim::SGD>;
+static_assert(parallel::Session<Session, parallel::DataParallel, toy::Model, optim::SGD>);
+static_assert(Session::update_copies_parameters && !Session::spans_ranks);
 
 struct Fixture {
   explicit Fixture(int devices) : policy{.devices = devices, .threads = 1} {}

@@ -27,6 +27,8 @@ using namespace lockstep;
 namespace {
 using Policy = parallel::DistributedDataParallel<comm::AnyCommunicator>;
 using Session = Policy::Session<toy::Model, optim::SGD>;
+static_assert(parallel::Session<Session, Policy, toy::Model, optim::SGD>);
+static_assert(Session::spans_ranks && !Session::update_copies_parameters);
 
 /// Runs f(rank, policy, model, layout) on `ranks` thread ranks.
 template <class Model = toy::Model, class F>

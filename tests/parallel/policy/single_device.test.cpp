@@ -5,6 +5,9 @@
 
 using namespace lockstep;
 
+static_assert(parallel::Session<parallel::SingleDevice::Session<toy::Model, optim::SGD>, parallel::SingleDevice,
+                                toy::Model, optim::SGD>);
+
 TEST_CASE("a single device steps by the gradient of the weighted mean") {
   for (int threads : {1, 3}) {
     parallel::SingleDevice policy{.threads = threads};

@@ -68,12 +68,9 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
   int const devices = policy.shards() / shards_of_device(policy), ranks = policy.all_shards() / policy.shards();
   constexpr int moments = Optimizer::states;
   double moment_bytes = moments * floats;
-  bool can_shard = false, copies = false;
-  if constexpr (requires { policy.shard_optimizer; }) {
-    if (policy.shard_optimizer) moment_bytes /= ranks;
-    can_shard = moments > 0 && ranks > 1 && !policy.shard_optimizer;
-    copies = true;
-  }
+  auto const settings = settings_of(policy);
+  if (settings.shard_optimizer) moment_bytes /= ranks;
+  bool const can_shard = settings.can_shard_optimizer && moments > 0 && ranks > 1 && !settings.shard_optimizer;
   int ranks_here = ranks, rank_threads = ranks;
   if (ranks > 1)
     if (auto const place = launch::detect(); place.size > 1) ranks_here = place.local_size, rank_threads = 1;
@@ -84,7 +81,7 @@ void check_memory(Policy& policy, nn::ParameterLayout const& layout) {
   if (moments > 0)
     contents += ", " + std::to_string(moments) + (moments > 1 ? " optimizer moments" : " optimizer moment");
   auto const replica = static_cast<double>(Replica::bytes_per_element) * static_cast<double>(layout.size());
-  auto const start = copies ? 2 * floats : floats;  // ranks copy the initial values to send them
+  auto const start = settings.can_shard_optimizer ? 2 * floats : floats;  // ranks copy the initial values to send them
 
   if (auto const memory = FreeMemory::of_host()) {
     detail::MemoryCheck::Need host{start, 1, "initial values"};

@@ -19,9 +19,9 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/policy/detail/ready_times.hpp>
 #include <lockstep/parallel/policy/detail/replica_sum.hpp>
-#include <lockstep/parallel/policy/detail/session_base.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
+#include <lockstep/parallel/session_base.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -43,7 +43,7 @@ struct DataParallel {
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
   template <class Model, class Optimizer, class Space = HostSpace>
-  class Session : public detail::SessionBase<Session<Model, Optimizer, Space>> {
+  class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
    public:
     using DeviceReplica = Replica<Model, Space>;
     static constexpr bool update_copies_parameters = true;  ///< every device then has the first device's parameters
@@ -107,17 +107,17 @@ struct DataParallel {
       return device.end_read();
     }
 
-    [[nodiscard]] bool stop_requested() const noexcept { return stop_requested_; }
+    [[nodiscard]] bool stop_requested() noexcept override { return stop_requested_; }
 
     template <class F>
     void for_each_shard(F&& f) {
       on_devices([&](int device, DeviceReplica& replica) { replica.for_shards(device, f); });
     }
-    void all_reduce(std::span<double>) {}
+    void all_reduce(std::span<double>) override {}
 
     /// Compares the bits of all devices' parameters, before an update. Only the first device has optimizer state.
     /// @throws CollectiveMismatch if they differ, with the first parameter that differs, and the devices
-    void check_replicas(Index step) {
+    void check_replicas(Index step) override {
       auto const each_has = layout_.entries().size();
       std::vector<Checksum> all(replicas_.size() * each_has);
       on_devices([&](int device, DeviceReplica& replica) {
@@ -130,7 +130,7 @@ struct DataParallel {
     }
 
     /// Makes the buffers of all replicas equal, according to the policy.
-    void synchronize_buffers() {
+    void synchronize_buffers() override {
       auto all = replicas_[0]->buffers();
       if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) {
@@ -150,7 +150,7 @@ struct DataParallel {
       });
     }
 
-    void restore(SessionState& state) {
+    void restore(SessionState& state) override {
       on_devices([&](int device, DeviceReplica& replica) {
         replica.device().enter();
         replica.set_values(state.values());
@@ -159,13 +159,13 @@ struct DataParallel {
       });
     }
     /// Returns the first device's phases. Its wait for slower devices counts as communication.
-    [[nodiscard]] PhaseSeconds take_phases() {
+    [[nodiscard]] PhaseSeconds take_phases() override {
       auto phases = first().device().take_phases();
       phases.communication += *std::max_element(busy_.begin(), busy_.end()) - busy_[0];
       std::fill(busy_.begin(), busy_.end(), 0.0);
       return phases;
     }
-    [[nodiscard]] SessionReport report() const {
+    [[nodiscard]] SessionReport report() override {
       SessionReport report;
       report.buckets = ready_times_.times();
       std::vector<double> used(replicas_[0]->used().size());
@@ -179,7 +179,7 @@ struct DataParallel {
     }
 
    private:
-    friend class detail::SessionBase<Session>;
+    friend class SessionBase<Session, DeviceReplica, Optimizer>;
 
     static int checked(int devices) {
       if (devices < 1) throw ConfigError("DataParallel: " + std::to_string(devices) + " devices; at least 1 is needed");

@@ -31,9 +31,9 @@
 #include <lockstep/parallel/policy/detail/host_staged_reduction.hpp>
 #include <lockstep/parallel/policy/detail/host_staged_rows.hpp>
 #include <lockstep/parallel/policy/detail/optimizer_shards.hpp>
-#include <lockstep/parallel/policy/detail/session_base.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
+#include <lockstep/parallel/session_base.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
@@ -82,7 +82,8 @@ struct DistributedDataParallel {
   [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }
 
   template <class Model, class Optimizer, class Space = HostSpace>
-  class Session : public detail::SessionBase<Session<Model, Optimizer, Space>> {
+  class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
+    using Base = SessionBase<Session, Replica<Model, Space>, Optimizer>;
     /// Gradients are summed in place, unless a device's replica uses a communicator of the host: then copies are
     /// summed.
     static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
@@ -97,8 +98,7 @@ struct DistributedDataParallel {
     using Exchange = typename Shards::Exchange;
     struct Nothing {};
     using HostStagedRows = std::conditional_t<copies, detail::HostStagedRows<Space>, Nothing>;
-    static constexpr bool update_copies_parameters = false;  ///< every rank updates its own replica
-    static constexpr bool begins_with_first_values = true;   ///< of rank 0; other ranks need no values
+    static constexpr bool spans_ranks = true;
 
     /// Creates the replica with rank 0's values. `policy` is a DistributedDataParallel, or a policy derived from it.
     /// @shape values [layout.size()], the whole arena; may be empty on other ranks than 0
@@ -180,42 +180,43 @@ struct DistributedDataParallel {
       return loss;
     }
 
-    [[nodiscard]] bool stop_requested() noexcept { return buckets_.piggybacked_scalars()[2] > 0; }
-    /// Records in `timeline` the waits for sums and the times of each bucket; null ends the recording.
-    void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
+    [[nodiscard]] bool stop_requested() noexcept override { return buckets_.piggybacked_scalars()[2] > 0; }
+    /// Also records the waits for sums and the times of each bucket in `waits`.
+    void trace(std::span<Timeline* const> devices, Timeline* waits) override {
+      Base::trace(devices, waits);
+      timeline_ = waits;
+    }
 
     template <class F>
     void for_each_shard(F&& f) {
       replica_.for_shards(0, f);
     }
-    void all_reduce(std::span<double> numbers) {
+    void all_reduce(std::span<double> numbers) override {
       comm::CollectiveOperation operation{
           ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Reduction::sum, {}};
       communicator_.start(operation);
       communicator_.finish();
     }
 
-    /// Copies the string of rank `root` to all ranks.   @collective
-    void broadcast(std::string& text, int root) {
+    void broadcast(std::string& text, int root) override {
       auto size = communicator_.rank() == root ? static_cast<double>(text.size()) : 0;
       all_reduce(std::span(&size, 1));
       text.resize(static_cast<std::size_t>(size));
       detail::broadcast_bytes(communicator_, text.data(), text.size(), root);
     }
 
-    /// @collective   @throws CollectiveMismatch on all ranks if one of them has another value
-    void check_agreement(Agreement const& agreement) { agreement.check(communicator_); }
+    void check_agreement(Agreement const& agreement) override { agreement.check(communicator_); }
 
     /// Compares the bits of all ranks' parameters and optimizer moments. Does not compare sharded moments.
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
-    void check_replicas(Index step) {
+    void check_replicas(Index step) override {
       ReplicaArenas arenas{replica_.values().data()};
       for (std::size_t i = 0; i < Optimizer::states && !shards_.is_sharded(); ++i) arenas.push_back(moment(i));
       parallel::check_replicas(communicator_, layout_, arenas, step);
     }
 
     /// Makes the buffers of all ranks equal, according to the policy.   @collective
-    void synchronize_buffers() {
+    void synchronize_buffers() override {
       auto buffers = replica_.buffers();
       if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
@@ -227,12 +228,9 @@ struct DistributedDataParallel {
       replica_.set_buffers(buffers);
     }
 
-    /// Returns whether a whole moment needs all ranks.
-    [[nodiscard]] bool shards_moments() const noexcept { return shards_.is_sharded(); }
-    /// Returns the optimizer's moment i, on the host, valid until the next call or step.   @collective if
-    /// shards_moments()
-    [[nodiscard]] float const* moment(std::size_t i) {
-      if (!shards_.is_sharded()) return detail::SessionBase<Session>::moment(i);
+    [[nodiscard]] bool shards_moments() const noexcept override { return shards_.is_sharded(); }
+    [[nodiscard]] float const* moment(std::size_t i) override {
+      if (!shards_.is_sharded()) return Base::moment(i);
       if constexpr (copies) {
         state_.write_parts(i, replica_.device(), summed_in_.data());
         shards_.gather_on_host();
@@ -251,7 +249,7 @@ struct DistributedDataParallel {
       }
     }
     /// Resumes all ranks from rank 0's state, and copies it to `state` on all ranks.   @collective
-    void restore(SessionState& state) {
+    void restore(SessionState& state) override {
       detail::broadcast_bytes(communicator_, state.numbers().data(), state.numbers().size_bytes());
       detail::broadcast_bytes(communicator_, state.text.data(), state.text.size());
       replica_.set_values(state.values());
@@ -259,14 +257,14 @@ struct DistributedDataParallel {
       state_.set_moments(state, replica_.device());
     }
     /// Returns the phases. Communication inside backward counts as communication.
-    [[nodiscard]] PhaseSeconds take_phases() {
+    [[nodiscard]] PhaseSeconds take_phases() override {
       auto phases = replica_.device().take_phases();
       auto const inside = buckets_.take_seconds_in_backward();
       phases.communication += inside + std::exchange(waited_seconds_, 0.0);
       phases.backward -= inside;
       return phases;
     }
-    [[nodiscard]] SessionReport report() {
+    [[nodiscard]] SessionReport report() override {
       std::vector<double> peak(static_cast<std::size_t>(communicator_.size()), 0.0);
       peak[static_cast<std::size_t>(communicator_.rank())] =
           static_cast<double>(replica_.bytes() + state_.bytes() + wire_.bytes());
@@ -280,7 +278,7 @@ struct DistributedDataParallel {
     }
 
    private:
-    friend class detail::SessionBase<Session>;
+    friend Base;
 
     [[nodiscard]] DeviceReplica& first() noexcept { return replica_; }
     [[nodiscard]] DeviceReplica const& first() const noexcept { return replica_; }

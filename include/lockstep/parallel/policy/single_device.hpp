@@ -4,9 +4,9 @@
 
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/policy/detail/ready_times.hpp>
-#include <lockstep/parallel/policy/detail/session_base.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
+#include <lockstep/parallel/session_base.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
@@ -23,7 +23,7 @@ struct SingleDevice {
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
   template <class Model, class Optimizer, class Space = HostSpace>
-  class Session : public detail::SessionBase<Session<Model, Optimizer, Space>> {
+  class Session : public SessionBase<Session<Model, Optimizer, Space>, Replica<Model, Space>, Optimizer> {
    public:
     using DeviceReplica = Replica<Model, Space>;
 
@@ -53,35 +53,32 @@ struct SingleDevice {
       return device.end_read();
     }
 
-    /// Returns, after an update, whether a process requested a stop with its last micro-step. Equal on all processes.
-    [[nodiscard]] bool stop_requested() const noexcept { return stop_requested_; }
+    [[nodiscard]] bool stop_requested() noexcept override { return stop_requested_; }
 
     /// Calls f(shard, replica) for each local shard, on the threads of the shard's device.
     template <class F>
     void for_each_shard(F&& f) {
       replica_.for_shards(0, f);
     }
-    /// Sums numbers over all processes, in place.
-    void all_reduce(std::span<double>) {}
+    void all_reduce(std::span<double>) override {}
 
     /// Copies the first shard's buffers to every shard.
-    void synchronize_buffers() {
+    void synchronize_buffers() override {
       if (replica_.shards() > 1) replica_.set_buffers(replica_.buffers());
     }
 
-    /// Restores the state of a checkpoint.
-    void restore(SessionState& state) {
+    void restore(SessionState& state) override {
       replica_.set_values(state.values());
       replica_.set_buffers(state.buffers());
       state_.set_moments(state, replica_.device());
     }
-    [[nodiscard]] PhaseSeconds take_phases() { return replica_.device().take_phases(); }
-    [[nodiscard]] SessionReport report() const {
+    [[nodiscard]] PhaseSeconds take_phases() override { return replica_.device().take_phases(); }
+    [[nodiscard]] SessionReport report() override {
       return {ready_times_.times(), {replica_.bytes() + state_.bytes()}, replica_.unused(replica_.used())};
     }
 
    private:
-    friend class detail::SessionBase<Session>;
+    friend class SessionBase<Session, DeviceReplica, Optimizer>;
 
     [[nodiscard]] DeviceReplica& first() noexcept { return replica_; }
     [[nodiscard]] DeviceReplica const& first() const noexcept { return replica_; }

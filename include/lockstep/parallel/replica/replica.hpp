@@ -36,14 +36,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel {
 
-/// One micro-batch of an optimizer step.
-struct MicroStep {
-  std::uint64_t key = 0;  ///< key of random operations: (seed, epoch); equal on all shards
-  bool first = true;      ///< clears the gradients first
-  bool last = true;       ///< gradients are complete afterwards and may be sent
-  bool stop = false;      ///< with `last`: this process requests a stop after the step
-};
-
 /// Callback for the loss of a micro-batch, before its backward begins.
 struct LossSink {
   void (*call)(void* self) = nullptr;

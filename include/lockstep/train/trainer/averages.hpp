@@ -4,7 +4,6 @@
 
 #include <lockstep/optim/averaged.hpp>
 #include <lockstep/train/trainer/detail/averaged_parameters.hpp>
-#include <lockstep/train/trainer/detail/trainer_access.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -17,11 +16,11 @@ template <class Model, class Optimizer, class Policy>
   static_assert(optim::averages<Optimizer>,
                 "Lockstep: train::averages needs a trainer whose optimizer keeps averages, such as "
                 "optim::Averaged{optim::AdamW{}, 0.999}");
-  if (detail::TrainerAccess::averages_in_place(trainer)) {
+  if (trainer.state().averages_in_place) {
     auto const values = trainer.values();
     return {values.begin(), values.end()};
   }
-  return detail::averaged_values(detail::TrainerAccess::any_session(trainer));
+  return detail::averaged_values(trainer.session());
 }
 
 }}}  // namespace lockstep::train

@@ -11,7 +11,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/optim/global_norm.hpp>
-#include <lockstep/train/trainer/detail/trainer_access.hpp>
+#include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -23,19 +23,18 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
 /// @throws ConfigError if ranks share the optimizer (`shard_optimizer`), as no rank then has all gradients
 template <class Model, class Optimizer, class Policy>
 [[nodiscard]] std::vector<std::pair<std::string, double>> gradient_norms(Trainer<Model, Optimizer, Policy>& trainer) {
-  auto& session = detail::TrainerAccess::session(trainer);
+  auto& session = trainer.session();
   using Replica = typename std::remove_reference_t<decltype(session)>::DeviceReplica;
   using Space = typename Replica::Space;
   static_assert(!Replica::scales_loss,
                 "Lockstep: train::gradient_norms is for models in float or nn::InBfloat16: nn::InFloat16 gradients "
                 "have a scale that changes with the step");
-  if constexpr (requires { trainer.policy().shard_optimizer; })
-    if (trainer.policy().shard_optimizer && trainer.ranks() > 1)
-      throw ConfigError(
-          "gradient_norms: with shard_optimizer each rank has only its part of the gradients; leave it out, or let "
-          "clip_norm measure the global norm");
+  if (parallel::settings_of(trainer.policy()).shard_optimizer && trainer.ranks() > 1)
+    throw ConfigError(
+        "gradient_norms: with shard_optimizer each rank has only its part of the gradients; leave it out, or let "
+        "clip_norm measure the global norm");
   std::vector<std::pair<std::string, double>> norms;
-  auto const weight = detail::TrainerAccess::weight(trainer);
+  auto const weight = trainer.state().weight;
   session.for_each_shard([&](int shard, Replica& replica) {
     if (shard != 0) return;
     for (auto const& entry : trainer.layout().entries()) {

@@ -18,6 +18,7 @@
 #include <lockstep/parallel/check/check_memory.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/detail/copy_parameters.hpp>
 #include <lockstep/train/detail/single_thread_guard.hpp>
@@ -27,7 +28,6 @@
 #include <lockstep/train/trainer/batch_feed.hpp>
 #include <lockstep/train/trainer/detail/agreement_of.hpp>
 #include <lockstep/train/trainer/detail/any_loader.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
 #include <lockstep/train/trainer/detail/averaged_parameters.hpp>
 #include <lockstep/train/trainer/detail/batches_of.hpp>
 #include <lockstep/train/trainer/detail/can_fit.hpp>
@@ -39,11 +39,12 @@
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
 #include <lockstep/train/trainer/detail/record_of.hpp>
 #include <lockstep/train/trainer/detail/running_fit.hpp>
-#include <lockstep/train/trainer/detail/trainer_access.hpp>
+#include <lockstep/train/trainer/detail/start_loader.hpp>
 #include <lockstep/train/trainer/detail/where_not_finite.hpp>
 #include <lockstep/train/trainer/detail/with_sample_name.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
 #include <lockstep/train/trainer/fit_options.hpp>
+#include <lockstep/train/trainer/training_state.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI {
 
@@ -68,9 +69,11 @@ class Trainer {
       "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
       "see docs/reference/parallel.md");
 
-  using Session = typename Policy::template Session<Model, Optimizer>;
-
  public:
+  /// The policy's replicas of the model, a parallel::Session.
+  using Session = typename Policy::template Session<Model, Optimizer>;
+  static_assert(parallel::is_session<Session, Policy, Model, Optimizer>());
+
   /// Memory space of the replicas.
   using Space = typename Session::DeviceReplica::Space;
 
@@ -82,8 +85,8 @@ class Trainer {
         policy_(std::move(policy)),
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values(seed)),
-        seed_(seed) {
-    if constexpr (train::detail::ChecksAgreement<Session>)
+        state_{.seed = seed} {
+    if constexpr (Session::spans_ranks)
       session_.check_agreement(train::detail::agreement_of(optimizer_, layout_, seed));
   }
   // Not copyable: the session refers to model, policy and layout.
@@ -105,7 +108,7 @@ class Trainer {
     replace_parameters("load", [&](std::span<float> values, std::span<float> buffers) {
       metadata = train::load_parameters(path, layout_, values, buffers, names);
     });
-    if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
+    session_.check_replicas(0);
     return metadata;
   }
   train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
@@ -191,7 +194,7 @@ class Trainer {
   /// Compares parameters and optimizer state of all ranks bit by bit, for your own training loop.
   /// @collective with DistributedDataParallel   @throws CollectiveMismatch if they differ; names the first difference
   void check_replicas() {
-    train::detail::compare_replicas(session_, train::detail::ComparisonTime::after_update, done_.steps);
+    train::detail::compare_replicas(session_, train::detail::ComparisonTime::after_update, state_.done.steps);
   }
 
   /// Returns the mean loss and the metrics over all samples of the evaluation's loader, each counted once, in
@@ -205,9 +208,8 @@ class Trainer {
       evaluate(Evaluation const& evaluation, train::ProgressCallback const& on_progress = {}) {
     auto const turn = call();
     train::detail::check_names(train::detail::MetricNames(evaluation), "evaluate");
-    if constexpr (train::detail::ChecksAgreement<Session>)
-      session_.check_agreement(train::detail::agreement_of(evaluation));
-    train::detail::AveragedParameters const averaged(any_session_, averages_in_place_);
+    if constexpr (Session::spans_ranks) session_.check_agreement(train::detail::agreement_of(evaluation));
+    train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
     return evaluate_all(evaluation, on_progress);
   }
 
@@ -224,16 +226,19 @@ class Trainer {
   [[nodiscard]] int ranks() const { return policy_.all_shards() / policy_.shards(); }
   /// Returns the string of rank `root`.   @collective with DistributedDataParallel
   [[nodiscard]] std::string broadcast(std::string text, int root) {
-    if constexpr (requires { session_.broadcast(text, root); }) session_.broadcast(text, root);
+    session_.broadcast(text, root);
     return text;
   }
 
+  /// Returns the session, for functions that read or restore replicas.
+  [[nodiscard]] Session& session() noexcept { return session_; }
+  /// Returns the state that is not in the session, for functions that save, restore or inspect a trainer.
+  [[nodiscard]] train::TrainingState& state() noexcept { return state_; }
+
  private:
-  friend struct train::detail::TrainerAccess;
   [[nodiscard]] std::vector<float> initial_values(std::uint64_t seed) {
     parallel::check_memory<typename Session::DeviceReplica, Optimizer>(policy_, layout_);
-    if constexpr (requires { Session::begins_with_first_values; })
-      if (rank() > 0) return {};  // rank 0 sends its own
+    if (Session::spans_ranks && rank() > 0) return {};  // rank 0 sends its own
     return nn::initial_values(layout_, seed, policy_.threads_each());
   }
   [[nodiscard]] train::detail::SingleThreadGuard::Call call() const {
@@ -251,7 +256,7 @@ class Trainer {
                                    Index steps, train::ProgressCallback const& on_progress = {}) {
     if constexpr (train::detail::can_learn_from<Model, typename Session::DeviceReplica, typename Loader::Batch>()) {
       session_.synchronize_buffers();
-      start(evaluation.loader, 0, 0, 1);
+      train::detail::start_loader<typename Session::DeviceReplica>(evaluation.loader, split(), 0, 0, 1);
       return train::detail::evaluate(session_, split(), prefix, evaluation, steps, on_progress);
     } else {
       return {};
@@ -262,20 +267,12 @@ class Trainer {
   template <class F>
   void replace_parameters(char const* what, F const& f) {
     auto const turn = call();
-    train::detail::TrainerAccess::expect_values(*this, what);
+    state_.expect_parameters(what);
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
     auto values = copy(session_.values()), buffers = copy(session_.buffers());
     f(std::span<float>(values), std::span<float>(buffers));
-    train::detail::set_values_and_buffers(any_session_, layout_, values, buffers);
+    train::detail::set_values_and_buffers(session_, layout_, values, buffers);
   }
-  /// Starts a loader at a micro-step. For a GPU, batches use pinned memory.
-  template <class Loader>
-  void start(Loader& loader, Index epoch, Index step, Index last_epoch) {
-    if constexpr (!Space::host_accessible && requires(memory::AnyHostResource memory) { loader.use(memory); })
-      loader.use(Session::DeviceReplica::batch_memory());
-    loader.start(split(), epoch, step, last_epoch);
-  }
-
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
@@ -285,15 +282,15 @@ class Trainer {
     train::detail::check_loaders(loader, evaluation, split());
     train::detail::check_evaluation(metric_names, evaluates, options);
     Index const batch_size = loader.options().batch_size;
-    auto record = train::detail::record_of(any_session_, policy_, layout_, batch_size, options);
-    if constexpr (train::detail::ChecksAgreement<Session>)
+    auto record = train::detail::record_of(session_, policy_, layout_, batch_size, options);
+    if constexpr (Session::spans_ranks)
       session_.check_agreement(
           train::detail::agreement_of(options, loader, evaluation, metric_names, record.batch_size));
     auto const fit_plan =
         train::detail::plan_of(loader.samples(), loader.steps(split()), batch_size * split().all, record, options);
     train::detail::LoaderAdapter<Loader> any_loader(loader);
-    train::detail::RunningFit fit(any_session_, layout_, seed_, any_loader, fit_plan,
-                                  metric_names.best(options.best_by), split(), options, done_, std::move(record));
+    train::detail::RunningFit fit(session_, layout_, state_.seed, any_loader, fit_plan,
+                                  metric_names.best(options.best_by), split(), options, state_.done, std::move(record));
     if (fit.was_complete()) return std::move(fit.record());
     if (options.dry_run) {
       run_dry(loader, evaluation, options, fit.plan(), fit.record());
@@ -302,13 +299,14 @@ class Trainer {
     fit.begin(metric_names.names());
     auto const& plan = fit.plan();
     auto const steps = fit.record().steps;
-    start(loader, plan.trainer_epoch(steps), plan.begin(steps), plan.before.epochs + plan.epochs);
+    train::detail::start_loader<typename Session::DeviceReplica>(loader, split(), plan.trainer_epoch(steps),
+                                                                 plan.begin(steps), plan.before.epochs + plan.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(steps));
     while (!fit.is_complete() && !fit.record().stopped) {
       make_step(fit, feed, options);
       if constexpr (evaluates)
         if (fit.evaluates()) {
-          train::detail::AveragedParameters const averaged(any_session_, averages_in_place_);
+          train::detail::AveragedParameters const averaged(session_, state_.averages_in_place);
           fit.add_evaluation(evaluate_all(evaluation, fit.evaluating()));
         }
       fit.end_step();
@@ -331,7 +329,7 @@ class Trainer {
     auto const updating = Clock::seconds();
     auto const loss = session_.update(
         optimizer_, {plan.trainer_steps(before + 1).steps, rate, options.clip_norm, options.loss_scaler});
-    weight_ = loss.weight;
+    state_.weight = loss.weight;
     if (compares) train::detail::compare_replicas(session_, train::detail::ComparisonTime::after_update, before + 1);
     fit.after_step(loss, rate, updating);
   }
@@ -340,22 +338,22 @@ class Trainer {
   nn::Loss<HostSpace> step_of(Batches const& from, std::span<Batch const> batches, StepOptions const& options) {
     if constexpr (Session::DeviceReplica::scales_loss) {
       options.loss_scaler.check();
-      if (done_.steps == 0) any_session_.set_loss_scale(options.loss_scaler.begin());
+      if (state_.done.steps == 0) session_.set_loss_scale(options.loss_scaler.begin());
     }
-    auto const step = done_.steps + 1;
+    auto const step = state_.done.steps + 1;
     auto const shards = static_cast<std::size_t>(policy_.shards());
     train::detail::with_sample_name(from, [&] {
       for (std::size_t at = 0; at < batches.size(); at += shards)
-        session_.micro_step(batches.subspan(at, shards), {mix(~seed_, static_cast<std::uint64_t>(step), at), at == 0,
-                                                          at + shards == batches.size(), false});
+        session_.micro_step(batches.subspan(at, shards), {mix(~state_.seed, static_cast<std::uint64_t>(step), at),
+                                                          at == 0, at + shards == batches.size(), false});
     });
     auto const loss = session_.update(
         optimizer_, {step, optimizer_.learning_rate * options.rate_factor, options.clip_norm, options.loss_scaler});
-    train::detail::check_finite(any_session_, loss, step, options.clip_norm, rank(), ranks(),
+    train::detail::check_finite(session_, loss, step, options.clip_norm, rank(), ranks(),
                                 policy_.shards() / parallel::shards_of_device(policy_));
-    done_.steps = step;
-    weight_ = loss.weight;
-    if (!stepped_) stepped_ = train::detail::check_learning(any_session_, layout_, loss, step);
+    state_.done.steps = step;
+    state_.weight = loss.weight;
+    if (!state_.has_learned) state_.has_learned = train::detail::check_learning(session_, layout_, loss, step);
     return loss;
   }
 
@@ -364,7 +362,8 @@ class Trainer {
   void run_dry(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
                train::detail::FitPlan const& plan, train::RunRecord& record) {
     auto const epoch = plan.trainer_epoch(record.steps);
-    start(loader, epoch, plan.begin(record.steps), epoch + 1);
+    train::detail::start_loader<typename Session::DeviceReplica>(loader, split(), epoch, plan.begin(record.steps),
+                                                                 epoch + 1);
     train::BatchFeed feed(loader, session_, 1);
     micro_step(feed, epoch, true, false, options, record, [](auto...) {});
     train::detail::each_evaluation(evaluation,
@@ -380,8 +379,8 @@ class Trainer {
     auto const began = Clock::seconds();
     if (first) record.pass_began = began;
     train::detail::with_sample_name(feed.held(), [&] {
-      session_.micro_step(batches,
-                          {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
+      session_.micro_step(
+          batches, {mix(state_.seed, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
     });
     auto const queued = Clock::seconds();
     feed.send_next();
@@ -395,12 +394,7 @@ class Trainer {
   Policy policy_;
   nn::ParameterLayout layout_;
   Session session_;
-  train::detail::SessionAdapter<Optimizer, Session> any_session_{session_};
-  std::uint64_t seed_;
-  train::TrainerSteps done_;  // steps include steps that were skipped since the loss scale was set
-  bool stepped_ = false;
-  double weight_ = 0;               // of the last step's loss
-  bool averages_in_place_ = false;  // instead of the parameters
+  train::TrainingState state_;
   mutable train::detail::SingleThreadGuard guard_;
 };
 

@@ -9,11 +9,10 @@
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/detail/saved_state_reader.hpp>
 #include <lockstep/train/files/safetensors.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
-#include <lockstep/train/trainer/detail/trainer_access.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train {
@@ -33,12 +32,12 @@ struct TrainerState {
 };
 
 /// Implements `save_state` on the first rank (`first`) and on the others.
-void save_state(AnySession& session, nn::ParameterLayout const& layout, bool first, TrainerSteps const& done,
+void save_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first, TrainerSteps const& done,
                 std::uint64_t seed, std::string const& path, Metadata metadata);
 
 /// Implements `load_state`. Returns the trainer's work before the save.
-TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& layout, bool first, std::uint64_t seed,
-                        std::string const& path);
+TrainerSteps load_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first,
+                        std::uint64_t seed, std::string const& path);
 
 }  // namespace detail
 
@@ -51,10 +50,9 @@ TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& layout, 
 /// optim::Averaged
 template <class Model, class Optimizer, class Policy>
 void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata const& metadata = {}) {
-  using Parts = detail::TrainerAccess;
-  Parts::expect_values(trainer, "save_state");
-  detail::save_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0, Parts::done(trainer),
-                     Parts::seed(trainer), path, metadata);
+  auto const& state = trainer.state();
+  state.expect_parameters("save_state");
+  detail::save_state(trainer.session(), trainer.layout(), trainer.rank() == 0, state.done, state.seed, path, metadata);
 }
 
 /// Restores the state that `save_state` saved, under any policy and number of ranks. The next step is the one that
@@ -64,10 +62,9 @@ void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
 /// ConfigError if the seed or the optimizer differs
 template <class Model, class Optimizer, class Policy>
 void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path) {
-  using Parts = detail::TrainerAccess;
-  Parts::expect_values(trainer, "load_state");
-  Parts::done(trainer) = detail::load_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0,
-                                            Parts::seed(trainer), path);
+  auto& state = trainer.state();
+  state.expect_parameters("load_state");
+  state.done = detail::load_state(trainer.session(), trainer.layout(), trainer.rank() == 0, state.seed, path);
 }
 
 }}}  // namespace lockstep::train

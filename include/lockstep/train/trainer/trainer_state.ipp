@@ -24,7 +24,7 @@ LOCKSTEP_INLINE TrainerState TrainerState::from_json(std::string const& text, st
   return out;
 }
 
-LOCKSTEP_INLINE void save_state(AnySession& session, nn::ParameterLayout const& layout, bool first,
+LOCKSTEP_INLINE void save_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first,
                                 TrainerSteps const& done, std::uint64_t seed, std::string const& path,
                                 Metadata metadata) {
   auto const& kind = session.kind();
@@ -34,12 +34,12 @@ LOCKSTEP_INLINE void save_state(AnySession& session, nn::ParameterLayout const& 
   }
   TrainerState const state{done, seed, session.loss_scale(), kind.optimizer};
   metadata.emplace_back(TrainerState::key, state.to_json());
-  auto const moment = [](void* of, std::size_t i) { return static_cast<AnySession*>(of)->moment(i); };
+  auto const moment = [](void* of, std::size_t i) { return static_cast<parallel::AnySession*>(of)->moment(i); };
   write_safetensors(path, layout, session.values().data(), session.buffers().data(), {kind.states, moment, &session},
                     metadata);
 }
 
-LOCKSTEP_INLINE TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& layout, bool first,
+LOCKSTEP_INLINE TrainerSteps load_state(parallel::AnySession& session, nn::ParameterLayout const& layout, bool first,
                                         std::uint64_t seed, std::string const& path) {
   auto const& kind = session.kind();
   parallel::SessionState state(layout.size(), layout.buffer_size(), static_cast<int>(kind.states));

@@ -17,8 +17,8 @@
 #include <lockstep/train/trainer/detail/agreement_of.hpp>
 #include <lockstep/train/trainer/detail/averaged_parameters.hpp>
 #include <lockstep/train/trainer/detail/sorted_rows.hpp>
+#include <lockstep/train/trainer/detail/start_loader.hpp>
 #include <lockstep/train/trainer/detail/table_rows.hpp>
-#include <lockstep/train/trainer/detail/trainer_access.hpp>
 #include <lockstep/train/trainer/detail/with_sample_name.hpp>
 #include <lockstep/train/trainer/evaluation.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
@@ -63,22 +63,22 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
                        std::vector<std::string> const& columns, Row const& row,
                        ProgressCallback const& on_progress = {}) {
   detail::expect_all_samples(loader);
-  auto& session = detail::TrainerAccess::session(trainer);
+  auto& session = trainer.session();
   using Session = std::remove_reference_t<decltype(session)>;
   using Replica = typename Session::DeviceReplica;
   static_assert(
       nn::HasPredict<Model, typename Replica::Context, typename Replica::template DeviceBatch<typename Loader::Batch>>,
       "Lockstep: the model has no predict(context, batch) const for this batch type; see docs/reference/model.md");
-  if constexpr (detail::ChecksAgreement<Session>) session.check_agreement(detail::agreement_of(Evaluation{loader}));
+  if constexpr (Session::spans_ranks) session.check_agreement(detail::agreement_of(Evaluation{loader}));
   std::optional<AtomicFile> file;
   if (trainer.rank() == 0) file.emplace(path);
   detail::SortedRows table(path);
   auto const split = trainer.split();
   std::vector<detail::TableRows> by_shard(static_cast<std::size_t>(split.count), detail::TableRows(columns));
   {
-    detail::AveragedParameters const averaged(detail::TrainerAccess::any_session(trainer),
-                                              detail::TrainerAccess::averages_in_place(trainer));
-    detail::TrainerAccess::start(trainer, loader);
+    detail::AveragedParameters const averaged(session, trainer.state().averages_in_place);
+    session.synchronize_buffers();
+    detail::start_loader<Replica>(loader, split, 0, 0, 1);
     Index part = 1, steps_of_part = 0;
     for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
       auto const held = loader.next();

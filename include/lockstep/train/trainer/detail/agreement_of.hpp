@@ -14,12 +14,6 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Whether a session's replicas are on several ranks, which may have been started with different arguments.
-template <class Session>
-concept ChecksAgreement = requires(Session& session, parallel::Agreement const& agreement) {
-  session.check_agreement(agreement);
-};
-
 /// Returns the settings of a rank's updates.
 template <class Optimizer>
 [[nodiscard]] parallel::Agreement agreement_of(Optimizer const& optimizer, nn::ParameterLayout const& layout,

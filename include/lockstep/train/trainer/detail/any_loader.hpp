@@ -7,7 +7,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-/// Interface of a loader without the type of its batches, like AnySession.
+/// Interface of a loader without the type of its batches, like parallel::AnySession.
 class AnyLoader {
  public:
   AnyLoader(AnyLoader const&) = delete;

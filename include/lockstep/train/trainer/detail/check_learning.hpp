@@ -7,15 +7,15 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
+#include <lockstep/parallel/session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Checks that at least one parameter gets a gradient from samples that count. Otherwise training would have no effect.
 /// @returns false if it is unknown, because `loss`, of all ranks, has weight 0
 /// @collective with DistributedDataParallel   @throws Error if no step so far has written a gradient
-inline bool check_learning(AnySession& session, nn::ParameterLayout const& layout, nn::Loss<HostSpace> const& loss,
-                           Index step) {
+inline bool check_learning(parallel::AnySession& session, nn::ParameterLayout const& layout,
+                           nn::Loss<HostSpace> const& loss, Index step) {
   if (loss.weight == 0) return false;
   std::size_t parameters = 0;
   for (auto const& entry : layout.entries()) parameters += entry.size > 0 && !entry.frozen;

@@ -11,10 +11,10 @@
 #include <lockstep/data/split.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/logs/run_record.hpp>
 #include <lockstep/train/trainer/detail/any_loader.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -22,8 +22,8 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 /// Loads and saves the checkpoints of one fit. All arguments of the constructor must outlive it.
 class Checkpointing {
  public:
-  Checkpointing(Checkpoints const& options, AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed,
-                AnyLoader const& loader, data::Split const& split, FitPlan& plan);
+  Checkpointing(Checkpoints const& options, parallel::AnySession& session, nn::ParameterLayout const& layout,
+                std::uint64_t seed, AnyLoader const& loader, data::Split const& split, FitPlan& plan);
 
   /// Resumes from the checkpoint that the first rank names, if any. Call it before `save_if_due`: all ranks learn here
   /// when to save. The plan then has the trainer's work before the fit that saved the checkpoint.
@@ -56,7 +56,7 @@ class Checkpointing {
   [[nodiscard]] data::LoaderState loader_state(Index steps) const;
 
   Checkpoints options_;
-  AnySession& session_;
+  parallel::AnySession& session_;
   nn::ParameterLayout const& layout_;
   std::uint64_t seed_;
   AnyLoader const& loader_;

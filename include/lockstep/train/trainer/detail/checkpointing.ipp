@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE Checkpointing::Checkpointing(Checkpoints const& options, AnySession& session,
+LOCKSTEP_INLINE Checkpointing::Checkpointing(Checkpoints const& options, parallel::AnySession& session,
                                              nn::ParameterLayout const& layout, std::uint64_t seed,
                                              AnyLoader const& loader, data::Split const& split, FitPlan& plan)
     : options_(options),  // absolute folder, also if the process changes its working directory
@@ -83,7 +83,9 @@ LOCKSTEP_INLINE void Checkpointing::save_if_due(RunRecord const& record, nn::Los
   bool const due = ends || (every_ > 0 && record.steps % every_ == 0);
   if (!due || !saves_) return;
   if (!is_main_rank()) return gather_moments();
-  auto const moment = [](void* session, std::size_t i) { return static_cast<AnySession*>(session)->moment(i); };
+  auto const moment = [](void* session, std::size_t i) {
+    return static_cast<parallel::AnySession*>(session)->moment(i);
+  };
   save_checkpoint(checkpoint_path(options_.folder, step_name(record.steps)), layout_, session_.values(),
                   session_.buffers(), {session_.kind().states, moment, &session_},
                   {.steps = record.steps,

@@ -2,8 +2,8 @@
 #pragma once
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/logs/run_record.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
 #include <lockstep/train/trainer/fit_options.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
@@ -11,14 +11,15 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 /// Returns the record of a fit before it begins.
 /// @throws ConfigError if the loss is scaled and loss_scaler is out of range
 template <class Policy>
-[[nodiscard]] RunRecord record_of(AnySession const& session, Policy const& policy, nn::ParameterLayout const& layout,
-                                  Index batch_size, FitOptions const& options) {
+[[nodiscard]] RunRecord record_of(parallel::AnySession const& session, Policy const& policy,
+                                  nn::ParameterLayout const& layout, Index batch_size, FitOptions const& options) {
   RunRecord record;
   record.parallel = policy.name();
   record.engine = policy.engine();
-  if constexpr (requires { policy.shards_each(), policy.all; }) record.reproducible = policy.all;
-  if constexpr (requires { policy.shard_optimizer; }) record.shard_optimizer = policy.shard_optimizer;
-  if constexpr (requires { policy.gradient_wire; }) record.gradient_wire = policy.gradient_wire;
+  auto const settings = parallel::settings_of(policy);
+  record.reproducible = settings.reproducible;
+  record.shard_optimizer = settings.shard_optimizer;
+  record.gradient_wire = settings.gradient_wire;
   record.devices = policy.shards() / parallel::shards_of_device(policy);
   record.threads = policy.threads_each();
   record.world_size = policy.all_shards() / policy.shards();

@@ -13,12 +13,12 @@
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/optim/plateau.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/checkpoint/checkpoint.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/run_record.hpp>
 #include <lockstep/train/metrics/best_evaluation.hpp>
 #include <lockstep/train/trainer/detail/any_loader.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
 #include <lockstep/train/trainer/detail/check_learning.hpp>
 #include <lockstep/train/trainer/detail/checkpointing.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
@@ -59,7 +59,7 @@ class RunningFit {
   /// Resumes from a checkpoint, if the options name one. `best` is the best value of `options.best_by`. `done` is the
   /// trainer's work so far, and is updated.
   /// @collective   @throws all that Checkpointing::resume throws
-  RunningFit(AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed, AnyLoader& loader,
+  RunningFit(parallel::AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed, AnyLoader& loader,
              FitPlan const& plan, BestValue best, data::Split const& split, FitOptions const& options,
              TrainerSteps& done, RunRecord&& record);
   RunningFit(RunningFit const&) = delete;
@@ -98,7 +98,7 @@ class RunningFit {
   RunRecord finish();
 
  private:
-  AnySession& session_;
+  parallel::AnySession& session_;
   nn::ParameterLayout const& layout_;
   AnyLoader& loader_;
   FitOptions const& options_;

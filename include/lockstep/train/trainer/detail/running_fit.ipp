@@ -14,9 +14,10 @@ LOCKSTEP_INLINE bool EvaluationTracker::stops_early() const noexcept {
   return patience_ > 0 && best_.evaluations_since_best() >= patience_;
 }
 
-LOCKSTEP_INLINE RunningFit::RunningFit(AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed,
-                                       AnyLoader& loader, FitPlan const& plan, BestValue best, data::Split const& split,
-                                       FitOptions const& options, TrainerSteps& done, RunRecord&& record)
+LOCKSTEP_INLINE RunningFit::RunningFit(parallel::AnySession& session, nn::ParameterLayout const& layout,
+                                       std::uint64_t seed, AnyLoader& loader, FitPlan const& plan, BestValue best,
+                                       data::Split const& split, FitOptions const& options, TrainerSteps& done,
+                                       RunRecord&& record)
     : session_(session),
       layout_(layout),
       loader_(loader),

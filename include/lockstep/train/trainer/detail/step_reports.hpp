@@ -6,9 +6,9 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/logs/observer.hpp>
 #include <lockstep/train/logs/run_record.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
 #include <lockstep/train/trainer/detail/fit_plan.hpp>
 #include <lockstep/train/trainer/detail/recent_rate.hpp>
 #include <lockstep/train/trainer/fit_options.hpp>
@@ -20,7 +20,7 @@ class StepReports {
  public:
   /// Returns the report of the last step of `record`, which ended at time `now`.
   /// @throws Error if the loss scale is at its minimum and all steps since the last logged one were skipped
-  [[nodiscard]] StepReport of(AnySession& session, FitPlan const& plan, RunRecord const& record,
+  [[nodiscard]] StepReport of(parallel::AnySession& session, FitPlan const& plan, RunRecord const& record,
                               FitOptions const& options, double loss, double rate, double now);
 
  private:

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE StepReport StepReports::of(AnySession& session, FitPlan const& plan, RunRecord const& record,
+LOCKSTEP_INLINE StepReport StepReports::of(parallel::AnySession& session, FitPlan const& plan, RunRecord const& record,
                                            FitOptions const& options, double loss, double rate, double now) {
   auto const before = std::exchange(samples_, record.samples);
   recent_.add(static_cast<double>(record.samples - (before > 0 ? before : record.samples_before)),

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <vector>
+
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/timeline.hpp>
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/trace/trace.hpp>
 #include <lockstep/train/trainer/detail/any_loader.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -11,7 +14,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 class Tracing {
  public:
   /// Plans the recording among the steps after `done` up to `all`. All arguments must outlive this object.
-  Tracing(Trace* trace, int devices, AnySession& session, AnyLoader& loader, Index done, Index all);
+  Tracing(Trace* trace, int devices, parallel::AnySession& session, AnyLoader& loader, Index done, Index all);
   Tracing(Tracing const&) = delete;
   Tracing& operator=(Tracing const&) = delete;
   /// Ends the recording, also after an exception.
@@ -28,7 +31,7 @@ class Tracing {
 
   Trace* trace_;
   int devices_;
-  AnySession* session_;
+  parallel::AnySession* session_;
   AnyLoader* loader_;
   Index first_ = 0;
   bool recording_ = false;

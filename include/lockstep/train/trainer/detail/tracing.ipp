@@ -4,8 +4,8 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE Tracing::Tracing(Trace* trace, int devices, AnySession& session, AnyLoader& loader, Index done,
-                                 Index all)
+LOCKSTEP_INLINE Tracing::Tracing(Trace* trace, int devices, parallel::AnySession& session, AnyLoader& loader,
+                                 Index done, Index all)
     : trace_(trace), devices_(devices), session_(&session), loader_(&loader) {
   if (trace_) first_ = trace_->plan(done, all);
 }
@@ -45,14 +45,16 @@ LOCKSTEP_INLINE void Tracing::add(char const* what, double began, double ended, 
 LOCKSTEP_INLINE void Tracing::start() {
   trace_->begin(first_, devices_, session_->kind().on_host);
   recording_ = true;
-  session_->trace(trace_);
+  std::vector<Timeline*> devices;
+  for (int device = 0; device < trace_->devices(); ++device) devices.push_back(&trace_->device(device));
+  session_->trace(devices, &trace_->training());
   loader_->trace(&trace_->loading());
 }
 
 LOCKSTEP_INLINE void Tracing::stop() {
   if (!recording_) return;
   recording_ = false;
-  session_->trace(nullptr);
+  session_->trace({}, nullptr);
   loader_->trace(nullptr);
 }
 

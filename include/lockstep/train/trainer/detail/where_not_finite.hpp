@@ -10,27 +10,27 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
-#include <lockstep/train/trainer/detail/any_session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
 /// Returns the ranks, or the devices of a single rank, whose loss is not finite, as " on rank 1". Empty if all are
 /// affected, as the cause is then not one rank's data.
 /// @collective with DistributedDataParallel
-[[nodiscard]] std::string where_not_finite(AnySession& session, int rank, int ranks, int devices);
+[[nodiscard]] std::string where_not_finite(parallel::AnySession& session, int rank, int ranks, int devices);
 
 /// Checks a gradient that is to be clipped. A norm that is not finite skips the update. A loss scale then shrinks, but
 /// without one the step has no effect.
 /// @throws Error if the gradient of a step is not finite and its loss is
-void check_gradient(AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm);
+void check_gradient(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm);
 
 /// Checks the loss of a step, and its gradient if it is clipped.   @throws Error if one is not finite
 /// @collective with DistributedDataParallel
-void check_finite(AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm, int rank,
-                  int ranks, int devices);
+void check_finite(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm,
+                  int rank, int ranks, int devices);
 
 }}}  // namespace lockstep::train::detail
 
 #if !defined(LOCKSTEP_COMPILED)
+#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>
 #endif

@@ -4,7 +4,7 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
-LOCKSTEP_INLINE std::string where_not_finite(AnySession& session, int rank, int ranks, int devices) {
+LOCKSTEP_INLINE std::string where_not_finite(parallel::AnySession& session, int rank, int ranks, int devices) {
   std::vector<double> bad(static_cast<std::size_t>(devices));
   session.mark_not_finite(bad);
   if (ranks > 1) {
@@ -22,7 +22,7 @@ LOCKSTEP_INLINE std::string where_not_finite(AnySession& session, int rank, int 
   return (ranks > 1 ? " on rank" : " on device") + std::string(affected == 1 ? " " : "s ") + names;
 }
 
-LOCKSTEP_INLINE void check_gradient(AnySession& session, nn::Loss<HostSpace> const& loss, Index step,
+LOCKSTEP_INLINE void check_gradient(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step,
                                     double clip_norm) {
   if (session.kind().scales_loss || clip_norm == 0 || loss.weight == 0 || !session.skipped()) return;
   throw Error("training: the gradient of step " + std::to_string(step) + " is not finite, although the loss is " +
@@ -31,8 +31,8 @@ LOCKSTEP_INLINE void check_gradient(AnySession& session, nn::Loss<HostSpace> con
               "logarithm of it, in layers of your own, lower the learning rate, or check samples by data::Finite");
 }
 
-LOCKSTEP_INLINE void check_finite(AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm,
-                                  int rank, int ranks, int devices) {
+LOCKSTEP_INLINE void check_finite(parallel::AnySession& session, nn::Loss<HostSpace> const& loss, Index step,
+                                  double clip_norm, int rank, int ranks, int devices) {
   if (std::isfinite(loss.sum)) return check_gradient(session, loss, step, clip_norm);
   auto const where = where_not_finite(session, rank, ranks, devices);
   throw Error("training: the loss of step " + std::to_string(step) + " is " + std::to_string(loss.sum) + where +
