@@ -340,6 +340,7 @@ class Device<CudaSpace> {
   std::uint64_t received_ = 0;
   Loss loss_{totals_.data(), nullptr, nullptr}, summed_{totals_.data() + 2, nullptr, nullptr};
 };
+static_assert(DeviceWithMemory<Device<CudaSpace>>);
 
 }  // namespace detail
 }}}  // namespace lockstep::parallel

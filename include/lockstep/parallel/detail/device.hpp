@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/thread_pool.hpp>
@@ -12,13 +11,11 @@
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/parallel/device.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace parallel::detail {
-
-/// Parameters whose gradients a pass has reported as complete, in order: offset and size.
-using ReadyParameters = std::vector<std::pair<Index, Index>>;
 
 /// Device of a replica: the stream for its work, copies between its memory and the host's, and the loss of a step. Used
 /// by one thread at a time.
@@ -118,5 +115,6 @@ class Device<HostSpace> {
   PhaseSeconds phases_;
   Timeline* timeline_ = nullptr;
 };
+static_assert(parallel::Device<Device<HostSpace>>);
 
 }}}  // namespace lockstep::parallel::detail
