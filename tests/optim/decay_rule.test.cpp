@@ -27,6 +27,20 @@ TEST_CASE("a lambda is a rule, by name and shape") {
   CHECK(rule("head.weight", table));
 }
 
+TEST_CASE("an optimizer without a rule decays every parameter") {
+  struct Entry {
+    std::string_view name;
+    std::vector<Index> shape;
+  };
+  struct Plain {};
+  struct Ruled {
+    DecayRule decays = DecayRule::matrices;
+  };
+  CHECK(optim::decay_of(Plain{}, Entry{"bias", {8}}) == 1);
+  CHECK(optim::decay_of(Ruled{}, Entry{"bias", {8}}) == 0);
+  CHECK(optim::decay_of(Ruled{}, Entry{"weight", {8, 4}}) == 1);
+}
+
 TEST_CASE("a rule may return a factor of the decay") {
   DecayRule const rule = [](std::string_view name, std::span<Index const>) { return name == "head" ? 2.5 : 0.5; };
   CHECK(rule("head", {}) == 2.5);

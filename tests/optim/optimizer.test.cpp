@@ -35,6 +35,15 @@ static_assert(!optim::Optimizer<int>);
 
 }  // namespace
 
+TEST_CASE("an optimizer without optional members has their defaults") {
+  int described = 0;
+  optim::describe(SignDescent{}, [&](auto&&...) { ++described; });
+  CHECK(described == 0);
+  CHECK_NOTHROW(optim::check(SignDescent{.learning_rate = -1}));
+  CHECK(optim::name_of<SignDescent>().empty());
+  static_assert(!optim::takes_touched_rows<SignDescent>());
+}
+
 TEST_CASE("a user's optimizer is a value with a step") {
   ThreadPool pool;
   float values[] = {1, 1}, gradients[] = {3, -3};

@@ -34,12 +34,12 @@ struct Averaged : O {
 
   [[nodiscard]] static std::string name() { return "Averaged " + name_of<O>(); }
   void describe(auto&& each) const {
-    if constexpr (requires { O::describe(each); }) O::describe(each);
+    optim::describe(static_cast<O const&>(*this), each);
     each("decay of the average", decay);
   }
   /// @throws ConfigError for a setting out of range
   void check() const {
-    if constexpr (requires { O::check(); }) O::check();
+    optim::check(static_cast<O const&>(*this));
     detail::expect_setting("Averaged", "decay", decay, 1);
   }
 

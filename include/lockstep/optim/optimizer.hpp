@@ -21,6 +21,8 @@ concept Optimizer = std::copy_constructible<O> &&
   optimizer.step(stream, slice, scalars);
 };
 
+// Optional members of an optimizer, each with its default.
+
 /// Returns the optimizer's name; empty if it has none.
 template <class O>
 [[nodiscard]] std::string name_of() {
@@ -28,6 +30,25 @@ template <class O>
     return O::name();
   else
     return {};
+}
+/// Calls each(name, value) for the settings that must be equal on all ranks, by `describe(each)`; none by default.
+template <class O, class Each>
+void describe(O const& optimizer, Each const& each) {
+  if constexpr (requires { optimizer.describe(each); }) optimizer.describe(each);
+}
+/// Checks the optimizer's settings by `check()`; by default all settings are valid.
+/// @throws ConfigError for a setting out of range
+template <class O>
+void check(O const& optimizer) {
+  if constexpr (requires { optimizer.check(); }) optimizer.check();
+}
+/// Returns whether the optimizer's step reads Slice::touched, by `takes_touched_rows`; false by default.
+template <class O>
+[[nodiscard]] consteval bool takes_touched_rows() {
+  if constexpr (requires { requires bool{O::takes_touched_rows}; })
+    return O::takes_touched_rows;
+  else
+    return false;
 }
 
 }}}  // namespace lockstep::optim

@@ -11,6 +11,7 @@
 #include <lockstep/kernel/embedding/touched_rows.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
@@ -126,8 +127,7 @@ class OptimizerState {
     Range range;
     auto const& entries = layout_->entries();
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      double decays = 1;
-      if constexpr (requires { optimizer.decays; }) decays = optimizer.decays(entry->name, entry->shape);
+      auto const decays = optim::decay_of(optimizer, *entry);
       auto const rate = optim::rate_of(optimizer, *entry);
       bool const is_table = !tables.empty() && tables[0].offset == entry->offset && entry->size > 0;
       if (is_table || decays != range.decays || rate != range.rate) {
@@ -172,7 +172,7 @@ class OptimizerState {
     slice.half_precision = to.shadow + range.begin;
     slice.rate = range.rate;
     slice.decays = range.decays;
-    if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; })
+    if constexpr (optim::takes_touched_rows<Optimizer>())
       slice.touched = range.table;
     else if (Space::host_accessible && range.table.words != nullptr)
       zero_untouched(range, gradients);

@@ -6,6 +6,8 @@
 #include <type_traits>
 
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/optim/decay_rule.hpp>
+#include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/train/trainer/detail/check_evaluation.hpp>
@@ -22,12 +24,9 @@ template <class Optimizer>
   auto const each = [&](std::string_view name, auto value) { agreement.add("optimizer: " + std::string(name), value); };
   agreement.add("seed", std::to_string(seed));
   each("learning rate", static_cast<double>(optimizer.learning_rate));
-  if constexpr (requires { optimizer.describe(each); }) optimizer.describe(each);
-  if constexpr (requires { optimizer.decays; })
-    for (auto const& entry : layout.entries())
-      each("decay of " + entry.name, static_cast<double>(optimizer.decays(entry.name, entry.shape)));
-  if constexpr (requires { optimizer.rates; })
-    for (auto const& entry : layout.entries()) each("rate of " + entry.name, optim::rate_of(optimizer, entry));
+  optim::describe(optimizer, each);
+  for (auto const& entry : layout.entries()) each("decay of " + entry.name, optim::decay_of(optimizer, entry));
+  for (auto const& entry : layout.entries()) each("rate of " + entry.name, optim::rate_of(optimizer, entry));
   return agreement;
 }
 

@@ -4,6 +4,7 @@
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/loader/loader_state.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/train/trainer/detail/loads_batches.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -43,9 +44,7 @@ class LoaderAdapter final : public AnyLoader {
     else
       return {};
   }
-  void trace(Timeline* timeline) override {
-    if constexpr (requires { loader_.trace(timeline); }) loader_.trace(timeline);
-  }
+  void trace(Timeline* timeline) override { trace_loader(loader_, timeline); }
 
  private:
   static constexpr bool can_resume = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };

@@ -9,6 +9,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/optim/optimizer.hpp>
+#include <lockstep/train/trainer/detail/loads_batches.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -39,19 +41,17 @@ template <class Batches>
 /// others. To do that on purpose, pass the batches instead of the loader's object.
 /// @throws ConfigError if the loader was started with another split
 template <class Batches>
-void check_split([[maybe_unused]] Batches const& from, [[maybe_unused]] data::Split const& own) {
-  if constexpr (requires { from.split(); }) {
-    auto const split = from.split();
-    bool const same = split.first * own.all == own.first * split.all && split.count * own.all == own.count * split.all;
-    if (same || own.count == own.all) return;
-    auto const part = [](data::Split const& s) {
-      return "from " + std::to_string(s.first) + " on, " + std::to_string(s.count) + " of " + std::to_string(s.all);
-    };
-    throw ConfigError("step: the loader was started for the shards " + part(split) +
-                      ", but this rank takes the shards " + part(own) +
-                      "; start it with loader.start(trainer.split(), epoch, 0, epoch + 1), or, if each rank's loader "
-                      "has its own samples, pass held.batches() of the result of next()");
-  }
+void check_split(Batches const& from, data::Split const& own) {
+  auto const split = split_of(from);
+  if (!split || own.count == own.all) return;
+  if (split->first * own.all == own.first * split->all && split->count * own.all == own.count * split->all) return;
+  auto const part = [](data::Split const& s) {
+    return "from " + std::to_string(s.first) + " on, " + std::to_string(s.count) + " of " + std::to_string(s.all);
+  };
+  throw ConfigError("step: the loader was started for the shards " + part(*split) +
+                    ", but this rank takes the shards " + part(own) +
+                    "; start it with loader.start(trainer.split(), epoch, 0, epoch + 1), or, if each rank's loader "
+                    "has its own samples, pass held.batches() of the result of next()");
 }
 
 /// Checks the options of a step.   @throws ConfigError with name, value and rule
@@ -67,7 +67,7 @@ void check_step(StepOptions const& options, Optimizer const& optimizer, std::siz
                         "; it must be a finite number of at least 0");
   };
   not_negative("rate_factor", options.rate_factor), not_negative("clip_norm", options.clip_norm);
-  if constexpr (requires { optimizer.check(); }) optimizer.check();
+  optim::check(optimizer);
 }
 
 }}}  // namespace lockstep::train::detail

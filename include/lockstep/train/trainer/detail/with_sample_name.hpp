@@ -4,6 +4,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
+#include <lockstep/train/trainer/detail/loads_batches.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -21,10 +22,7 @@ void with_sample_name(Held const& held, F&& f) {
   try {
     f();
   } catch (RowError const& error) {
-    std::string sample;
-    if constexpr (requires { held.name_at(Index{0}); })
-      if (error.position() >= 0) sample = held.name_at(error.position());
-    throw_named(error, sample);
+    throw_named(error, error.position() >= 0 ? sample_name(held, error.position()) : std::string());
   }
 }
 
