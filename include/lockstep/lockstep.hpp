@@ -85,6 +85,7 @@
 #include <lockstep/kernel/attention/relative_bias.hpp>
 #include <lockstep/kernel/attention/relative_buckets.hpp>
 #include <lockstep/kernel/attention/rotary.hpp>
+#include <lockstep/kernel/contract.hpp>
 #include <lockstep/kernel/convolution/convolution.hpp>
 #include <lockstep/kernel/convolution/image_input.hpp>
 #include <lockstep/kernel/convolution/upsample.hpp>
@@ -270,6 +271,7 @@
 #include <lockstep/parallel/check/check_memory.hpp>
 #include <lockstep/parallel/check/check_replicas.hpp>
 #include <lockstep/parallel/deprecated.hpp>
+#include <lockstep/parallel/device.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/device_work.hpp>
 #include <lockstep/parallel/gradients/collective_cost.hpp>
@@ -283,6 +285,8 @@
 #include <lockstep/parallel/policy/single_device.hpp>
 #include <lockstep/parallel/replica/optimizer_state.hpp>
 #include <lockstep/parallel/replica/replica.hpp>
+#include <lockstep/parallel/session.hpp>
+#include <lockstep/parallel/session_base.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
 #include <lockstep/train/checkpoint/checkpoint.hpp>
@@ -319,6 +323,7 @@
 #include <lockstep/train/trainer/gradient_norms.hpp>
 #include <lockstep/train/trainer/trainer.hpp>
 #include <lockstep/train/trainer/trainer_state.hpp>
+#include <lockstep/train/trainer/training_state.hpp>
 #include <lockstep/train/trainer/write_predictions.hpp>
 
 #include <lockstep/scaling/bottleneck.hpp>

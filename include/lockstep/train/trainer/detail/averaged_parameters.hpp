@@ -7,6 +7,7 @@
 
 #include <lockstep/nn/autograd/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -41,6 +42,5 @@ class AveragedParameters {
 }}}  // namespace lockstep::train::detail
 
 #if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/trainer/detail/averaged_parameters.ipp>
 #endif

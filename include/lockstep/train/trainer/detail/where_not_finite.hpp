@@ -10,6 +10,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
+#include <lockstep/parallel/session.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace train::detail {
 
@@ -31,6 +32,5 @@ void check_finite(parallel::AnySession& session, nn::Loss<HostSpace> const& loss
 }}}  // namespace lockstep::train::detail
 
 #if !defined(LOCKSTEP_COMPILED)
-#include <lockstep/parallel/session.hpp>
 #include <lockstep/train/trainer/detail/where_not_finite.ipp>
 #endif
