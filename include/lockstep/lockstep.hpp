@@ -147,21 +147,26 @@
 
 #include <lockstep/nn/attention/attention.hpp>
 #include <lockstep/nn/attention/relative_position_bias.hpp>
+#include <lockstep/nn/autograd/activation_arena.hpp>
 #include <lockstep/nn/autograd/buffer.hpp>
 #include <lockstep/nn/autograd/context.hpp>
+#include <lockstep/nn/autograd/decoding_cache.hpp>
 #include <lockstep/nn/autograd/detach.hpp>
 #include <lockstep/nn/autograd/half_precision.hpp>
 #include <lockstep/nn/autograd/layout_of.hpp>
 #include <lockstep/nn/autograd/loss.hpp>
 #include <lockstep/nn/autograd/model.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
+#include <lockstep/nn/autograd/parameter_binding.hpp>
 #include <lockstep/nn/autograd/parameter_gradients.hpp>
 #include <lockstep/nn/autograd/parameter_layout.hpp>
+#include <lockstep/nn/autograd/random_keys.hpp>
 #include <lockstep/nn/autograd/recompute.hpp>
 #include <lockstep/nn/autograd/replica_group.hpp>
 #include <lockstep/nn/autograd/sequence.hpp>
 #include <lockstep/nn/autograd/sequence_of.hpp>
 #include <lockstep/nn/autograd/staging.hpp>
+#include <lockstep/nn/autograd/tape.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
 #include <lockstep/nn/contrastive/all_gather.hpp>
 #include <lockstep/nn/contrastive/dot_by_row.hpp>

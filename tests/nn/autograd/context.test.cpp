@@ -80,8 +80,8 @@ TEST_CASE("the sink is called once per parameter, after its last use, and never 
   CHECK(heard.offset == f.scale_at);
   CHECK(heard.count == 1);
   CHECK(heard.gradient == doctest::Approx(15));
-  CHECK(f.context.written(1));
-  CHECK_FALSE(f.context.written(0));
+  CHECK(f.context.parameters().gradients().written(1));
+  CHECK_FALSE(f.context.parameters().gradients().written(0));
 }
 
 TEST_CASE("an aborted forward pass leaves no uses that backward would wait for") {
@@ -161,7 +161,7 @@ TEST_CASE("a layer with an unused output does not run backward") {
   nn::Parameter p{{1}, {}, f.scale_at, 1};
   static_cast<void>(toy::multiply(f.context, p, toy::inputs(f.context, f.batch)));
   f.context.backward({});
-  CHECK_FALSE(f.context.written(1));
+  CHECK_FALSE(f.context.parameters().gradients().written(1));
   CHECK(f.scale_gradient() == -1);
 }
 
@@ -249,7 +249,7 @@ std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_mod
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<double> values(static_cast<std::size_t>(layout.size()), 0.5), gradients(values.size(), -7), out;
   context.bind(values.data(), gradients.data(), layout);
-  CHECK(context.touched().size() == (form == nn::GradientForm::by_rows ? 3 : 1));
+  CHECK(context.parameters().gradients().touched().size() == (form == nn::GradientForm::by_rows ? 3 : 1));
   context.begin_step();
   for (auto const& batch : micro_batches) {
     context.begin_micro_batch(nn::Mode::training, 1);
@@ -257,13 +257,14 @@ std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_mod
     context.backward({});
   }
   out.resize(gradients.size());
-  kernel::for_written(context.touched(), 0, layout.size(), [&](Index begin, Index end) {
+  kernel::for_written(context.parameters().gradients().touched(), 0, layout.size(), [&](Index begin, Index end) {
     for (; begin < end; ++begin) out[static_cast<std::size_t>(begin)] = gradients[static_cast<std::size_t>(begin)];
   });
   for (std::size_t p = 0; p < layout.entries().size(); ++p)
-    if (!context.written(p)) std::fill_n(out.begin() + layout.entries()[p].offset, layout.entries()[p].size, 0.0);
+    if (!context.parameters().gradients().written(p))
+      std::fill_n(out.begin() + layout.entries()[p].offset, layout.entries()[p].size, 0.0);
   context.begin_step();
-  for (auto const& table : context.touched()) CHECK(table.count() == 0);
+  for (auto const& table : context.parameters().gradients().touched()) CHECK(table.count() == 0);
   return out;
 }
 }  // namespace
@@ -377,6 +378,38 @@ TEST_CASE("old names of members call the new ones") {
   context.expect_use(unvisited);
   context.used(unvisited);
 }
+
+TEST_CASE("members that moved to parts of the context call the parts") {
+  Fixture f;
+  auto& context = f.context;
+  f.loss();
+  context.backward({});
+  CHECK(context.written(1));
+  std::vector<std::uint8_t> const flags(context.written().begin(), context.written().end());
+  context.begin_step();
+  CHECK_FALSE(context.parameters().gradients().written(1));
+  context.set_written(flags);
+  CHECK(context.parameters().gradients().written(1));
+  CHECK(context.touched().empty());
+  context.begin_decoding_pass(0);
+  CHECK(context.is_decoding());
+  CHECK(context.appended_tokens() == 0);
+  std::array<Index, 2> const extent{2, 3};
+  Index const positions[] = {0, 1};
+  auto const layout = kernel::SequenceLayout<HostSpace>::padded(1, {}, {positions, {2}});
+  auto const x = context.variable<2>(extent).value;
+  std::fill_n(x.data, x.size(), 3.0);
+  CHECK(context.append(x, layout)(1, 2) == 3);
+  CHECK(context.recurrent_state(layout, 4).extent == Extents<2>{2, 4});
+  CHECK_FALSE(context.is_cached_memory(x));
+  Index const rows[] = {1};
+  context.select_rows(rows);
+  context.end_decoding();
+  CHECK_FALSE(context.cache().is_decoding());
+  context.bind_group(static_cast<nn::ReplicaGroup*>(nullptr));
+  CHECK(context.group() == nullptr);
+  CHECK(context.take_exchange_seconds() == 0);
+}
 #pragma GCC diagnostic pop
 
 TEST_CASE("recomputation frees memory only for itself, until all of it is released") {
@@ -420,7 +453,7 @@ TEST_CASE("a context without a layout has dense gradients") {
   std::vector<double> values(8), gradients(8);
   context.bind(values.data(), gradients.data(), 1);
   context.begin_step();
-  CHECK(context.touched().empty());
+  CHECK(context.parameters().gradients().touched().empty());
   auto const first = context.gradient_by_rows(table), second = context.gradient_by_rows(table);
   CHECK(first.touched.words == nullptr);
   CHECK(first.write == Write::overwrite);
@@ -432,13 +465,14 @@ TEST_CASE("a restarted micro-batch, over the previous gradients, gives the bits 
   auto const add_up = [&](bool again) {
     f.context.begin_step();
     for (int micro = 0; micro < 2; ++micro) {
-      std::vector<std::uint8_t> const before(f.context.written().begin(), f.context.written().end());
+      std::vector<std::uint8_t> const before(f.context.parameters().gradients().written().begin(),
+                                             f.context.parameters().gradients().written().end());
       auto const gradients = f.gradients;
       f.loss();
       if (again) {
         f.context.backward({});
         f.context.restart_micro_batch();
-        f.context.set_written(before);
+        f.context.parameters().gradients().set_written(before);
         std::copy(gradients.begin(), gradients.end(), f.gradients.begin());
         f.model.forward(f.context, f.batch);
       }

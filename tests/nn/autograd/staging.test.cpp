@@ -115,7 +115,7 @@ TEST_CASE("a gradient that replaces another is written after that one has been r
 TEST_CASE("a loss's gradient is scaled before it is rounded to float16, and not for other types") {
   Fixture<float16> f;
   float const scale = 0x1p10f, faint = 0x1p-26f;  // without scaling it would be zero
-  f.context.bind_loss_scale(&scale);
+  f.context.loss_scaling().bind(&scale);
   auto const x = f.quarters(2), y = f.quarters(2);
   {
     nn::Staging work(f.context);

@@ -32,12 +32,12 @@ TEST_CASE("in token-by-token decoding the first result is kept, and its inputs m
   int calls = 0;
   bool kept_inside = false;
   auto const pass = [&](Index earlier, std::optional<Index> rows) {
-    context.begin_decoding_pass(earlier);
+    context.cache().begin_decoding_pass(earlier);
     context.begin_micro_batch(nn::Mode::evaluation, 0);
     std::vector<Index> offsets{0, 2, 5}, positions{8, 9};
     if (rows) offsets.resize(static_cast<std::size_t>(*rows + 1)), positions.resize(static_cast<std::size_t>(*rows));
     auto const ragged = nn::encode_once(context, [&] {
-      ++calls, kept_inside = kept_inside || context.is_decoding();
+      ++calls, kept_inside = kept_inside || context.cache().is_decoding();
       auto const x = context.variable<2>({offsets.back(), 3});
       for (Index i = 0; i < x.value.size(); ++i) x.value.data[i] = static_cast<float>(i);
       return Memory{x, nn::SequenceLayout<HostSpace>::ragged(offsets.back(), 3, {offsets.data(), {std::ssize(offsets)}},
@@ -55,10 +55,10 @@ TEST_CASE("in token-by-token decoding the first result is kept, and its inputs m
   for (Index earlier : {0, 4, 5}) {
     auto const [ragged, padded] = pass(earlier, std::nullopt);
     CHECK(calls == 2);
-    CHECK(context.is_decoding());
-    CHECK(context.is_cached_memory(ragged.tokens.value));
-    CHECK(context.is_cached_memory(padded.tokens.value));
-    CHECK_FALSE(context.is_cached_memory(context.variable<2>({5, 3}).value));
+    CHECK(context.cache().is_decoding());
+    CHECK(context.cache().is_cached_memory(ragged.tokens.value));
+    CHECK(context.cache().is_cached_memory(padded.tokens.value));
+    CHECK_FALSE(context.cache().is_cached_memory(context.variable<2>({5, 3}).value));
     CHECK(ragged.tokens.value.extent == lockstep::Extents<2>{5, 3});
     CHECK(ragged.tokens.value(4, 2) == 14);
     CHECK(ragged.layout.tokens(1) == 3);
@@ -70,8 +70,8 @@ TEST_CASE("in token-by-token decoding the first result is kept, and its inputs m
   auto const begun = pass(0, 1).first;  // others begin
   CHECK(calls == 4);
   CHECK(begun.layout.slots == 2);
-  context.end_decoding();
-  CHECK_FALSE(context.is_cached_memory(begun.tokens.value));
+  context.cache().end_decoding();
+  CHECK_FALSE(context.cache().is_cached_memory(begun.tokens.value));
   CHECK(nn::encode_once(context, [&] { return ++calls, begun; }).layout.slots == 2);
   CHECK(calls == 5);
 }

@@ -133,7 +133,7 @@ TEST_CASE("it computes as in evaluation, stores nothing for backward, and later 
   CHECK(!frozen.has_gradient);
   CHECK(buffers == kept);
   context.backward({});
-  for (std::size_t p = 0; p < layout.entries().size(); ++p) CHECK_FALSE(context.written(p));
+  for (std::size_t p = 0; p < layout.entries().size(); ++p) CHECK_FALSE(context.parameters().gradients().written(p));
   auto const learned = run(nn::Mode::training, block);
   CHECK(learned.values != expected.values);
   CHECK(learned.has_gradient);

@@ -89,12 +89,12 @@ class MultiHeadAttention {
     bool causal = causal_;
     auto const angles = apply_rotary(context, x, memory, query, key);
     if constexpr (Context::Space::host_accessible) {
-      bool const is_cached_memory = context.is_cached_memory(memory.tokens.value);
+      bool const is_cached_memory = context.cache().is_cached_memory(memory.tokens.value);
       if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_cached_memory)
         context.expect_whole_sequences("attention");
-      if (context.is_decoding() && !is_cached_memory) {
-        key.value = context.append(key.value, keys);
-        value.value = context.append(value.value, keys);
+      if (context.cache().is_decoding() && !is_cached_memory) {
+        key.value = context.cache().append(key.value, keys);
+        value.value = context.cache().append(value.value, keys);
         causal = context.cached_tokens() == 0;  // a token that follows others attends to all of them
         keys = SequenceLayout<HostSpace>::padded(context.cached_tokens() + keys.length, {}, keys.positions);
       }
@@ -238,9 +238,10 @@ class MultiHeadAttention {
   template <class Context, class Variable>
   [[nodiscard]] static Variable project_memory(Context& context, Linear const& map, Variable const& x) {
     if constexpr (Context::Space::host_accessible)
-      if (context.is_cached_memory(x.value))
-        return {context.cached_projection(x.value, map.outputs(), [&] { return map.forward(context, x).value; }),
-                nullptr};
+      if (context.cache().is_cached_memory(x.value))
+        return {
+            context.cache().cached_projection(x.value, map.outputs(), [&] { return map.forward(context, x).value; }),
+            nullptr};
     return map.forward(context, x);
   }
 

@@ -125,7 +125,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
           this->stride_.values[0] == 1 && padding_before() == dilated_kernel(0) - 1 && padding_after() == 0;
       if (!can_decode) context.expect_whole_sequences("a convolution that is not causal, or has a stride");
       if (context.cached_tokens() > 0) return forward_next_tokens(context, x);
-      if (context.is_decoding()) save_last_tokens(context, x);
+      if (context.cache().is_decoding()) save_last_tokens(context, x);
     }
     expect<ShapeError>(!x.layout.is_ragged(), [&] {
       return weight_.layer("Convolution") +
@@ -180,7 +180,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// Keeps as many last tokens of each sequence as the next token reads. Zeros precede the first token.
   template <class Context>
   void save_last_tokens(Context& context, SequenceOf<Context> const& x) const {
-    auto const last_tokens = context.recurrent_state(x.layout, padding_before() * inputs());
+    auto const last_tokens = context.cache().recurrent_state(x.layout, padding_before() * inputs());
     for (Index row = 0; row < x.layout.rows; ++row)
       save_last_tokens(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
                        last_tokens.data + row * padding_before() * inputs());
@@ -199,7 +199,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::Convolution<typename Context::Space>;
     auto const rows = x.layout.rows, past = padding_before() * inputs(), all = past + inputs();
-    auto const last_tokens = context.recurrent_state(x.layout, past);
+    auto const last_tokens = context.cache().recurrent_state(x.layout, past);
     auto const window = context.template temporary<Scalar>(Extents<2>{rows, all});
     for (Index row = 0; row < rows; ++row) {
       auto const* const token = x.tokens.value.data + row * inputs();

@@ -12,7 +12,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 template <class Context, class Encode>
 [[nodiscard]] SequenceOf<Context> encode_once(Context& context, Encode const& encode) {
   if constexpr (Context::Space::host_accessible)
-    if (context.is_decoding()) return context.template cached_memory<SequenceOf<Context>>(encode);
+    if (context.cache().is_decoding()) return context.cache().template cached_memory<SequenceOf<Context>>(encode);
   return encode();
 }
 

@@ -25,9 +25,9 @@ check_gradients(std::function<Loss<HostSpace>(Context<double, HostSpace>&)> cons
   double const absolute = std::max(options.absolute, rounding);
   context.backward({});
   for (std::size_t i = 0; i < layout.entries().size(); ++i)  // unwritten gradients and untouched rows are zero
-    if (auto const& entry = layout.entries()[i]; !context.written(i))
+    if (auto const& entry = layout.entries()[i]; !context.parameters().gradients().written(i))
       std::fill_n(gradients.begin() + entry.offset, entry.size, 0.0);
-  for (auto const& table : context.touched())
+  for (auto const& table : context.parameters().gradients().touched())
     table.for_runs(0, table.rows, [&](Index first, Index last, bool touched) {
       auto const begin = gradients.begin() + table.offset;
       if (!touched) std::fill(begin + first * table.width, begin + last * table.width, 0.0);

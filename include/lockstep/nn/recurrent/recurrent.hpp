@@ -86,9 +86,10 @@ class Recurrent {
       auto const product = work.temporary(Extents<2>{rows, gate_columns});
       auto state = work.temporary(Extents<2>{rows, width()});
       if constexpr (Space::host_accessible)
-        if (context.is_decoding()) {
+        if (context.cache().is_decoding()) {
           if (direction_ == Direction::backward) context.expect_whole_sequences(Cell::name);
-          state = context.recurrent_state(x.layout, width()), pass.earlier = context.recurrent_state(x.layout, width());
+          state = context.cache().recurrent_state(x.layout, width()),
+          pass.earlier = context.cache().recurrent_state(x.layout, width());
         }
       auto const out = work.write(y.value);
       for (Index t = 0; t < x.layout.length; ++t) {

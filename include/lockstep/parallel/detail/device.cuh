@@ -142,23 +142,25 @@ class Device<CudaSpace> {
       auto& start = stream().template persistent<PassStart<Batch>>();
       start.batch = batch;
       start.reports_ready = ready != nullptr;
-      start.written.assign(context.written().begin(), context.written().end());
+      start.written.assign(context.parameters().gradients().written().begin(),
+                           context.parameters().gradients().written().end());
       auto const* const outcome = stream().template persistent<Passes<Batch>>().run(
           stream(), start, context.memory_version() + stream().memory_version(), [&] {
             auto const before = stream().queued();
             pass();
             auto const after = std::exchange(stream().queued(), before);  // replays count it
-            return PassOutcome{std::vector(context.written().begin(), context.written().end()),
+            return PassOutcome{std::vector(context.parameters().gradients().written().begin(),
+                                           context.parameters().gradients().written().end()),
                                ready ? *ready : ReadyParameters(), after.since(before)};
           });
       if (outcome) {
         stream().queued() += outcome->work;
-        context.set_written(outcome->written);
+        context.parameters().gradients().set_written(outcome->written);
         if (ready) *ready = outcome->ready;
         return true;
       }
       context.restart_micro_batch();  // a pass that could not be recorded has changed the context
-      context.set_written(start.written);
+      context.parameters().gradients().set_written(start.written);
     }
     return false;
   }

@@ -84,14 +84,14 @@ class Replica {
     context_.bind_buffers(buffers_.data());
     if constexpr (has_shadow) {
       shadow_ = memory::Buffer<Shadow, Space>(layout.size(), memory::DefaultResource<Space>{});
-      context_.bind_half_precision_values(shadow_.data());
+      context_.parameters().bind_half_precision_values(shadow_.data());
     }
     loss_scale_.bind(device_, context_);
-    context_.bind_group(&sequential_shards_);
+    context_.replicas().bind_group(&sequential_shards_);
   }
   /// Sets the group with which passes exchange data; it must outlive the replica. Shards in turns exchange with none.
   void set_group(nn::ReplicaGroup& group) noexcept {
-    if (shards() == 1) context_.bind_group(&group);
+    if (shards() == 1) context_.replicas().bind_group(&group);
   }
 
   /// Runs forward and backward of one batch, and adds its loss and gradients to the step's. On a device, sinks are
@@ -117,7 +117,8 @@ class Replica {
       with_row_position(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, device_batch)); });
       context_.end_forward();
       if (loss_sink.call) loss_sink.call(loss_sink.self);
-      if constexpr (Space::host_accessible) middle = device_.now(), in_forward = context_.take_exchange_seconds();
+      if constexpr (Space::host_accessible)
+        middle = device_.now(), in_forward = context_.replicas().take_exchange_seconds();
       context_.backward(ready_sink);
     };
     bool const replayed = !traced_ && (ready || (!loss_sink.call && !ready_sink.call)) &&
@@ -129,7 +130,7 @@ class Replica {
       device_.add_phase(&PhaseSeconds::forward, begin, middle);
       device_.add_phase(&PhaseSeconds::backward, middle, end);
       device_.count_as_communication(&PhaseSeconds::forward, in_forward);
-      device_.count_as_communication(&PhaseSeconds::backward, context_.take_exchange_seconds());
+      device_.count_as_communication(&PhaseSeconds::backward, context_.replicas().take_exchange_seconds());
     } else {
       device_.add_phase(&PhaseSeconds::pass, begin, end);
     }
@@ -148,7 +149,7 @@ class Replica {
       select_shard(shard);
       if (!step.first)
         device_.change_loss([&](double* totals) {
-          context_.set_written(shard_sum_.restore(stream(), shard, gradient_data(), totals));
+          context_.parameters().gradients().set_written(shard_sum_.restore(stream(), shard, gradient_data(), totals));
         });
       if (step.last) {
         shard_sum_.begin(shard);
@@ -156,8 +157,9 @@ class Replica {
         run_last(batch, step, completes ? loss_sink : LossSink{}, completes ? ready_sink : nn::ReadySink{});
       } else {
         run(batch, step);
-        device_.change_loss(
-            [&](double* totals) { shard_sum_.save(stream(), shard, gradient_data(), totals, context_.written()); });
+        device_.change_loss([&](double* totals) {
+          shard_sum_.save(stream(), shard, gradient_data(), totals, context_.parameters().gradients().written());
+        });
       }
     }
     select_shard(0);
@@ -260,7 +262,9 @@ class Replica {
   [[nodiscard]] auto& loss_scale() noexcept { return loss_scale_; }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
   /// Returns the tables with gradients by rows, in the arena's order.
-  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
+  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept {
+    return context_.parameters().gradients().touched();
+  }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
   /// Returns the work of a GPU's passes since the last call; empty on the CPU. Waits for the device. A pass is taken to
   /// access each activation five times (to write it, to use it in forward and backward, and its gradient twice), and
@@ -307,7 +311,7 @@ class Replica {
   [[nodiscard]] static detail::ShardSum<Space> bind_context(Context& context, float const* values, float* gradients,
                                                             nn::ParameterLayout const& layout, int shards) {
     context.bind(values, gradients, layout);
-    return detail::ShardSum<Space>(shards, layout.size(), context.touched());
+    return detail::ShardSum<Space>(shards, layout.size(), context.parameters().gradients().touched());
   }
   void select_shard(int shard) { shard_buffers_.select(device_, shard, buffers_.data()); }
   /// Runs the last micro-batch of a shard's step and adds the sums of the shards before it.
@@ -369,7 +373,7 @@ class Replica {
     device_.enter();
     auto const& entries = layout_->entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (context_.written(i))
+      if (context_.parameters().gradients().written(i))
         used_[i] = 1;
       else if (!entries[i].frozen && !(Space::host_accessible && entries[i].by_rows()))
         device_.zero(gradient_data() + entries[i].offset, entries[i].size);

@@ -110,7 +110,7 @@ class Predictor {
   template <class Batch>
   [[nodiscard]] auto predict(Batch const& batch) {
     auto const turn = call();
-    context_.end_decoding();
+    context_.cache().end_decoding();
     return run(batch);
   }
 
@@ -151,7 +151,7 @@ class Predictor {
     expect<ConfigError>(tokens_ > 0, [] {
       return "Predictor: select chooses among the sequences of begin and next, but there are none; call begin first";
     });
-    context_.select_rows(rows);
+    context_.cache().select_rows(rows);
   }
 
   /// Returns the strings that were saved with the parameters; empty without a file.
@@ -169,14 +169,14 @@ class Predictor {
   template <class Batch>
   [[nodiscard]] auto continue_sequences(Batch const& batch, Index earlier) {
     tokens_ = 0;  // restored if this pass succeeds
-    context_.begin_decoding_pass(earlier);
+    context_.cache().begin_decoding_pass(earlier);
     auto prediction = run(batch);
-    expect<ConfigError>(context_.appended_tokens() > 0, [] {
+    expect<ConfigError>(context_.cache().appended_tokens() > 0, [] {
       return "Predictor: this batch left no state to continue from, because the model has neither "
              "causal attention nor a recurrent layer nor a causal convolution, or the sequences have no tokens; use "
              "predict";
     });
-    tokens_ = earlier + context_.appended_tokens();
+    tokens_ = earlier + context_.cache().appended_tokens();
     return prediction;
   }
   template <class Batch>

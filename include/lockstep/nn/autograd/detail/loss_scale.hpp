@@ -9,7 +9,7 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 /// A context's factor on the gradients of its losses. Empty unless activations are float16.
 template <class Scalar>
 class LossScale {
- protected:
+ public:
   static constexpr void set_in_backward(bool) noexcept {}
   static constexpr void expect_scaled() noexcept {}
 };
@@ -19,10 +19,9 @@ class LossScale<float16> {
  public:
   /// Binds the factor, in the context's space. It is read whenever a loss's gradient is stored, also when a recorded
   /// pass is replayed. Without it, gradients are not scaled.
-  void bind_loss_scale(float const* scale) noexcept { scale_ = scale; }
-  [[nodiscard]] float const* loss_scale() const noexcept { return scale_; }
+  void bind(float const* scale) noexcept { scale_ = scale; }
+  [[nodiscard]] float const* get() const noexcept { return scale_; }
 
- protected:
   void set_in_backward(bool in) noexcept { in_backward_ = in; }
   /// Rejects gradients that a loss writes in forward without scaling: the following layers expect scaled ones.
   /// @throws ConfigError

@@ -4,8 +4,8 @@
 #include <span>
 #include <tuple>
 
-#include <lockstep/nn/autograd/detail/tape.hpp>
 #include <lockstep/nn/autograd/parameter.hpp>
+#include <lockstep/nn/autograd/tape.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
@@ -13,12 +13,33 @@ namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 using Parameters = std::span<Parameter const* const>;
 
 /// An operation of the forward pass as backward needs it: its closure, output and parameters.
-template <class Context, class Scalar>
+template <class Context>
 struct Operation {
   typename Tape<Context>::Entry backward;
-  GradientSlot<Scalar>* output;
+  GradientSlot<typename Context::Scalar>* output;
   Parameters parameters;
+
+  /// Runs the closure if a consumer has written the output's gradient.
+  void run(Context& context) const {
+    if (output->data) backward.run(backward.closure, context);
+    context.arena().finish_producer(*output);
+    for (auto const* p : parameters) context.finish_use(*p);
+  }
 };
+
+/// Pushes an operation onto the context's tape. `type` names its backward closure.
+template <class Context>
+void record_operation(Context& context, Operation<Context> const& operation, char const* type) {
+  auto& tape = context.tape();
+  for (auto const* p : operation.parameters)
+    if (!tape.recomputing()) context.add_use(*p);
+  ++operation.output->producers;
+  auto* const kept = tape.template make<Operation<Context>>(operation);
+  kept->parameters = tape.copy(operation.parameters);
+  tape.push({kept, [](void* self, Context& c) { static_cast<Operation<Context>*>(self)->run(c); }});
+  if (auto* const tracer = context.tracer())
+    tracer->registered(tape.size() - 1, type, operation.parameters, tape.recomputing());
+}
 
 /// Returns the addresses of the parameters of a std::tie.
 template <class... P>

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <vector>
+
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/resource.hpp>
+#include <lockstep/memory/scratch.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
 
@@ -12,6 +16,13 @@ struct Staged {
   TensorView<Scalar, 1, Space> to;
   Write write;
   float const* scale;  // factor of a loss's gradient, or null
+};
+
+/// Memory of nn::Staging for the current layer: temporary numbers, and results to store at its end.
+template <class Real, class Scalar, class Space>
+struct StagingMemory {
+  memory::Scratch<memory::DefaultResource<Space>> scratch;
+  std::vector<Staged<Real, Scalar, Space>> results;
 };
 
 }}}  // namespace lockstep::nn::detail

@@ -9,9 +9,10 @@
 
 #include <lockstep/memory/scratch.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Closures that a pass leaves for later, and other objects, in an arena that the host reads. Runs no destructors.
+/// Closures that a forward pass leaves for backward, and their objects, in an arena that the host reads. Runs no
+/// destructors. A part of nn::Context.
 template <class Context>
 class Tape {
  public:
@@ -36,13 +37,14 @@ class Tape {
   }
   void push(Entry const& entry) { entries_.push_back(entry); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  /// Runs and removes the closures from index `first`, last one first.
+  /// Runs and removes the closures from index `first`, last one first. Reports them to the tracer, if it is not null.
   template <class Tracer>
-  void run(std::size_t first, Context& context, Tracer& tracer) {
+  void run(std::size_t first, Context& context, Tracer* tracer) {
     for (auto i = entries_.size(); i-- > first;) {
-      auto const running = tracer.enter(i);
+      typename Tracer::Running running;
+      if (tracer) running = tracer->enter(i);
       entries_[i].run(entries_[i].closure, context);
-      tracer.leave(running);
+      if (tracer) tracer->leave(running);
     }
     entries_.resize(first);
   }
@@ -57,6 +59,11 @@ class Tape {
     recompute.run(recompute.closure, context);
   }
 
+  /// Returns whether the pass that fills the tape repeats a part of forward during backward.
+  [[nodiscard]] bool recomputing() const noexcept { return recomputing_; }
+  /// Returns the previous value.
+  bool set_recomputing(bool recomputing) noexcept { return std::exchange(recomputing_, recomputing); }
+
   [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), entries_.size(), recomputes_.size()}; }
   void rewind(Mark const& mark) noexcept {
     memory_.rewind(mark.memory);
@@ -67,11 +74,13 @@ class Tape {
     memory_.rewind();
     entries_.clear();
     recomputes_.clear();
+    recomputing_ = false;
   }
 
  private:
   memory::Scratch<> memory_;
   std::vector<Entry> entries_, recomputes_;
+  bool recomputing_ = false;
 };
 
-}}}  // namespace lockstep::nn::detail
+}}}  // namespace lockstep::nn

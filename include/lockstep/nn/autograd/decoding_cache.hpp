@@ -15,11 +15,11 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// State of token-by-token prediction that a context keeps between passes: keys and values of causal attention (the KV
-/// cache), memories with their keys and values, and states of recurrent layers and convolutions. Usually empty, because
-/// a pass covers whole sequences.
+/// State of token-by-token prediction between passes: keys and values of causal attention (the KV cache), memories with
+/// their keys and values, and states of recurrent layers and convolutions. Usually empty, because a pass covers whole
+/// sequences. A part of nn::Context.
 template <class Scalar>
 class DecodingCache {
   using Layout = kernel::SequenceLayout<HostSpace>;
@@ -268,4 +268,4 @@ class DecodingCache {
   bool decoding_ = false;
 };
 
-}}}  // namespace lockstep::nn::detail
+}}}  // namespace lockstep::nn

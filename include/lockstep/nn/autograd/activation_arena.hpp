@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/free_memory.hpp>
@@ -13,11 +14,11 @@
 #include <lockstep/nn/autograd/parameter_gradients.hpp>
 #include <lockstep/nn/autograd/variable.hpp>
 
-namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn::detail {
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
 
-/// Arena of a micro-batch's values and gradients. Reuses memory that is given back.
+/// Arena of a micro-batch's activations and their gradients. Reuses memory that is given back. A part of nn::Context.
 template <class Space>
-class ActivationMemory {
+class ActivationArena {
   using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
 
  public:
@@ -42,6 +43,26 @@ class ActivationMemory {
     if (slot->data) return {slot->data, Write::add};
     slot->data = slot->reserved ? slot->reserved : take<Scalar>(slot->size);
     return {slot->data, Write::overwrite};
+  }
+  /// Returns where to write the gradient of x, computed elementwise from the gradient of y, which no other closure
+  /// reads: in y's memory, unless x's gradient has a place or y has several producers.
+  template <class Scalar>
+  [[nodiscard]] GradientTarget<Scalar> target_in_place(GradientSlot<Scalar>* x, GradientSlot<Scalar>& y) {
+    if (!x || x->data || x->reserved || x->size != y.size || y.producers > 1) return target(x);
+    x->data = y.data;
+    y.memory_reused = true;
+    return {x->data, Write::overwrite};
+  }
+  /// Returns where to write the gradient of x in the memory of its value, which nothing reads afterwards.
+  template <class Scalar>
+  [[nodiscard]] GradientTarget<Scalar> target_in_place_of_value(GradientSlot<Scalar>& x) noexcept {
+    x.data = std::exchange(x.value, nullptr);
+    return {x.data, Write::overwrite};
+  }
+  /// Takes memory for a slot's gradient, if it has none, that a later rewind to a mark does not free.
+  template <class Scalar>
+  void reserve_gradient(GradientSlot<Scalar>* slot) {
+    if (slot && !slot->data && !slot->reserved) slot->reserved = take<Scalar>(slot->size);
   }
   /// Counts one producer whose backward has read the gradient. The last one frees gradient and activation.
   template <class Scalar>
@@ -95,4 +116,4 @@ class ActivationMemory {
   std::size_t largest_ = 0;
 };
 
-}}}  // namespace lockstep::nn::detail
+}}}  // namespace lockstep::nn

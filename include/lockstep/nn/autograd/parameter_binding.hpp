@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/nn/autograd/buffer.hpp>
+#include <lockstep/nn/autograd/detail/unvisited_message.hpp>
+#include <lockstep/nn/autograd/parameter.hpp>
+#include <lockstep/nn/autograd/parameter_gradients.hpp>
+#include <lockstep/nn/autograd/parameter_layout.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace nn {
+
+/// The arenas in which a model's parameters, their gradients and its buffers have their numbers. Does not own them. A
+/// part of nn::Context, for activations of type Scalar.
+template <class Scalar, class Space>
+class ParameterBinding {
+ public:
+  using Real = Accumulate<Scalar>;
+
+  /// Binds the values and gradients of `parameters` parameters. All gradients are dense.
+  void bind(Real const* values, Real* gradients, std::size_t parameters) {
+    values_ = values;
+    gradients_.bind(gradients, parameters);
+  }
+  /// Binds the values and gradients of a layout's parameters; each gradient has the form that its parameter requests.
+  void bind(Real const* values, Real* gradients, ParameterLayout const& layout) {
+    values_ = values;
+    gradients_.bind(gradients, layout);
+  }
+  /// Binds a copy of the values as Scalar, for matrix products on a device (nn::Staging::factor). Without it, values
+  /// are rounded for every product. Only for 16-bit activations.
+  void bind_half_precision_values(Scalar const* values) noexcept { half_precision_values_ = values; }
+  /// Binds the values of the model's buffers. Only needed for a model with buffers.
+  void bind_buffers(Real* buffers) noexcept { buffers_ = buffers; }
+
+  /// Returns the value of a parameter.
+  /// @throws ConfigError if the model's visit does not name the parameter
+  template <int Rank>
+  [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
+    expect<ConfigError>(p.offset >= 0, [&] { return detail::unvisited_message(p.shape); });
+    TensorView<Real const, Rank, Space> view(values_ + p.offset, {});
+    std::copy_n(p.shape.begin(), Rank, view.extent.begin());
+    return view;
+  }
+  /// Returns a buffer of the model, to read or to write.
+  /// @throws ConfigError if the model's visit does not name the buffer
+  template <int Rank>
+  [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
+    expect<ConfigError>(b.offset >= 0, [&] { return detail::unvisited_message(b.shape); });
+    TensorView<Real, Rank, Space> view(buffers_ + b.offset, {});
+    std::copy_n(b.shape.begin(), Rank, view.extent.begin());
+    return view;
+  }
+  /// Returns a parameter's value as Scalar; null if no such copy is bound.
+  [[nodiscard]] Scalar const* half_precision_value(Parameter const& p) const noexcept {
+    return half_precision_values_ ? half_precision_values_ + p.offset : nullptr;
+  }
+
+  /// Returns the gradients, with flags of those that this step has written.
+  [[nodiscard]] ParameterGradients<Real, Space>& gradients() noexcept { return gradients_; }
+  [[nodiscard]] ParameterGradients<Real, Space> const& gradients() const noexcept { return gradients_; }
+
+ private:
+  Real const* values_ = nullptr;
+  Scalar const* half_precision_values_ = nullptr;  // values_ as Scalar
+  Real* buffers_ = nullptr;
+  ParameterGradients<Real, Space> gradients_;
+};
+
+}}}  // namespace lockstep::nn
