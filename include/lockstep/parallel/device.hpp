@@ -103,16 +103,16 @@ concept HoldsLoss = requires(D& device, typename D::Loss const& loss, detail::An
   { device.end_read() } -> std::convertible_to<nn::Loss<HostSpace>>;
 };
 
-/// What a replica asks of the place where it computes: the host or a GPU. Used by one thread at a time.
+/// Requires all that a replica asks of the place where it computes: the host or a GPU. Used by one thread at a time.
 template <class D>
 concept Device =
     QueuesWork<D> && MovesValues<D> && TakesBatches<D> && RunsRecordings<D> && MeasuresWork<D> && HoldsLoss<D>;
 
-/// What a replica also asks of a device whose memory the host cannot access. `prefetch` starts to copy a batch from
-/// `batch_memory()`, and `cancel_prefetch` discards it; `read`, `copy_to_host` and `copy_from_host` wait for a copy;
-/// `record` and `await` mark and wait for a point in the queued work; `begin_sum`, `summed` and `write_sum` hold the
-/// loss over all devices; `choose_gemm_algorithms` and `set_gemm_algorithms` tune matrix products; `gpu` is the
-/// device's number, of which `free_memory` tells the memory.
+/// Requires also what a replica asks of a device whose memory the host cannot access. `prefetch` starts to copy a batch
+/// from `batch_memory()`, and `cancel_prefetch` discards it. `read`, `copy_to_host` and `copy_from_host` wait for a copy.
+/// `record` and `await` mark and wait for a point in the queued work. `begin_sum`, `summed` and `write_sum` hold the loss
+/// over all devices. `choose_gemm_algorithms` and `set_gemm_algorithms` tune matrix products. `gpu` is the device's
+/// number, and `free_memory` the memory of a device.
 template <class D>
 concept DeviceWithMemory = Device<D> &&
     requires(D& device, detail::MovableBatch const& batch, float* floats, std::span<float> to, typename D::Event& event,

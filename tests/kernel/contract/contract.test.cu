@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/contract.hpp>
+#include <lockstep/kernel/contract/contract.hpp>
 
 #include <doctest/doctest.h>
 

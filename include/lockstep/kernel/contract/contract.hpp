@@ -437,53 +437,73 @@ concept HasStridedRows = requires(KernelArguments<Space> a) {
 /// Returns whether a space offers all kernels of the contract; otherwise a static_assert names each that it lacks.
 template <class Space>
 consteval bool has_all_kernels() {
-  static_assert(HasAttention<Space>, "Lockstep: this space's kernel::Attention differs from kernel/contract.hpp");
-  static_assert(HasRelativeBias<Space>, "Lockstep: this space's kernel::RelativeBias differs from kernel/contract.hpp");
-  static_assert(HasRotary<Space>, "Lockstep: this space's kernel::Rotary differs from kernel/contract.hpp");
-  static_assert(HasConvolution<Space>, "Lockstep: this space's kernel::Convolution differs from kernel/contract.hpp");
-  static_assert(HasImageInput<Space>, "Lockstep: this space's kernel::ImageInput differs from kernel/contract.hpp");
-  static_assert(HasUpsample<Space>, "Lockstep: this space's kernel::Upsample differs from kernel/contract.hpp");
-  static_assert(HasChannels<Space>, "Lockstep: this space's kernel::Channels differs from kernel/contract.hpp");
-  static_assert(HasConvert<Space>, "Lockstep: this space's kernel::Convert differs from kernel/contract.hpp");
-  static_assert(HasCopy<Space>, "Lockstep: this space's kernel::Copy differs from kernel/contract.hpp");
-  static_assert(HasElementwise<Space>, "Lockstep: this space's kernel::Elementwise differs from kernel/contract.hpp");
+  static_assert(HasAttention<Space>,
+                "Lockstep: this space's kernel::Attention differs from kernel/contract/contract.hpp");
+  static_assert(HasRelativeBias<Space>,
+                "Lockstep: this space's kernel::RelativeBias differs from kernel/contract/contract.hpp");
+  static_assert(HasRotary<Space>, "Lockstep: this space's kernel::Rotary differs from kernel/contract/contract.hpp");
+  static_assert(HasConvolution<Space>,
+                "Lockstep: this space's kernel::Convolution differs from kernel/contract/contract.hpp");
+  static_assert(HasImageInput<Space>,
+                "Lockstep: this space's kernel::ImageInput differs from kernel/contract/contract.hpp");
+  static_assert(HasUpsample<Space>,
+                "Lockstep: this space's kernel::Upsample differs from kernel/contract/contract.hpp");
+  static_assert(HasChannels<Space>,
+                "Lockstep: this space's kernel::Channels differs from kernel/contract/contract.hpp");
+  static_assert(HasConvert<Space>, "Lockstep: this space's kernel::Convert differs from kernel/contract/contract.hpp");
+  static_assert(HasCopy<Space>, "Lockstep: this space's kernel::Copy differs from kernel/contract/contract.hpp");
+  static_assert(HasElementwise<Space>,
+                "Lockstep: this space's kernel::Elementwise differs from kernel/contract/contract.hpp");
   static_assert(HasBinaryOperation<Space>,
-                "Lockstep: this space's kernel::BinaryOperation differs from kernel/contract.hpp");
-  static_assert(HasChannelBias<Space>, "Lockstep: this space's kernel::ChannelBias differs from kernel/contract.hpp");
-  static_assert(HasChannelScale<Space>, "Lockstep: this space's kernel::ChannelScale differs from kernel/contract.hpp");
-  static_assert(HasLearnedScale<Space>, "Lockstep: this space's kernel::LearnedScale differs from kernel/contract.hpp");
+                "Lockstep: this space's kernel::BinaryOperation differs from kernel/contract/contract.hpp");
+  static_assert(HasChannelBias<Space>,
+                "Lockstep: this space's kernel::ChannelBias differs from kernel/contract/contract.hpp");
+  static_assert(HasChannelScale<Space>,
+                "Lockstep: this space's kernel::ChannelScale differs from kernel/contract/contract.hpp");
+  static_assert(HasLearnedScale<Space>,
+                "Lockstep: this space's kernel::LearnedScale differs from kernel/contract/contract.hpp");
   static_assert(HasFusedEmbedding<Space>,
-                "Lockstep: this space's kernel::FusedEmbedding differs from kernel/contract.hpp");
-  static_assert(HasGemm<Space>, "Lockstep: this space's kernel::Gemm differs from kernel/contract.hpp");
-  static_assert(HasLinear<Space>, "Lockstep: this space's kernel::Linear differs from kernel/contract.hpp");
-  static_assert(HasGatedLinear<Space>, "Lockstep: this space's kernel::GatedLinear differs from kernel/contract.hpp");
-  static_assert(HasCrossEntropy<Space>, "Lockstep: this space's kernel::CrossEntropy differs from kernel/contract.hpp");
+                "Lockstep: this space's kernel::FusedEmbedding differs from kernel/contract/contract.hpp");
+  static_assert(HasGemm<Space>, "Lockstep: this space's kernel::Gemm differs from kernel/contract/contract.hpp");
+  static_assert(HasLinear<Space>, "Lockstep: this space's kernel::Linear differs from kernel/contract/contract.hpp");
+  static_assert(HasGatedLinear<Space>,
+                "Lockstep: this space's kernel::GatedLinear differs from kernel/contract/contract.hpp");
+  static_assert(HasCrossEntropy<Space>,
+                "Lockstep: this space's kernel::CrossEntropy differs from kernel/contract/contract.hpp");
   static_assert(HasSoftCrossEntropy<Space>,
-                "Lockstep: this space's kernel::SoftCrossEntropy differs from kernel/contract.hpp");
+                "Lockstep: this space's kernel::SoftCrossEntropy differs from kernel/contract/contract.hpp");
   static_assert(HasElementwiseLoss<Space>,
-                "Lockstep: this space's kernel::ElementwiseLoss differs from kernel/contract.hpp");
-  static_assert(HasCtc<Space>, "Lockstep: this space's kernel::Ctc differs from kernel/contract.hpp");
-  static_assert(HasBatchNorm<Space>, "Lockstep: this space's kernel::BatchNorm differs from kernel/contract.hpp");
-  static_assert(HasGroupNorm<Space>, "Lockstep: this space's kernel::GroupNorm differs from kernel/contract.hpp");
-  static_assert(HasL2Normalize<Space>, "Lockstep: this space's kernel::L2Normalize differs from kernel/contract.hpp");
-  static_assert(HasLayerNorm<Space>, "Lockstep: this space's kernel::LayerNorm differs from kernel/contract.hpp");
-  static_assert(HasRMSNorm<Space>, "Lockstep: this space's kernel::RMSNorm differs from kernel/contract.hpp");
-  static_assert(HasSoftmax<Space>, "Lockstep: this space's kernel::Softmax differs from kernel/contract.hpp");
-  static_assert(HasPooling<Space>, "Lockstep: this space's kernel::Pooling differs from kernel/contract.hpp");
+                "Lockstep: this space's kernel::ElementwiseLoss differs from kernel/contract/contract.hpp");
+  static_assert(HasCtc<Space>, "Lockstep: this space's kernel::Ctc differs from kernel/contract/contract.hpp");
+  static_assert(HasBatchNorm<Space>,
+                "Lockstep: this space's kernel::BatchNorm differs from kernel/contract/contract.hpp");
+  static_assert(HasGroupNorm<Space>,
+                "Lockstep: this space's kernel::GroupNorm differs from kernel/contract/contract.hpp");
+  static_assert(HasL2Normalize<Space>,
+                "Lockstep: this space's kernel::L2Normalize differs from kernel/contract/contract.hpp");
+  static_assert(HasLayerNorm<Space>,
+                "Lockstep: this space's kernel::LayerNorm differs from kernel/contract/contract.hpp");
+  static_assert(HasRMSNorm<Space>, "Lockstep: this space's kernel::RMSNorm differs from kernel/contract/contract.hpp");
+  static_assert(HasSoftmax<Space>, "Lockstep: this space's kernel::Softmax differs from kernel/contract/contract.hpp");
+  static_assert(HasPooling<Space>, "Lockstep: this space's kernel::Pooling differs from kernel/contract/contract.hpp");
   static_assert(HasSpatialPooling<Space>,
-                "Lockstep: this space's kernel::SpatialPooling differs from kernel/contract.hpp");
+                "Lockstep: this space's kernel::SpatialPooling differs from kernel/contract/contract.hpp");
   static_assert(HasRandom<Space>,
                 "Lockstep: this space's kernel::Dropout, SampleDropout or StandardNormal differs from "
-                "kernel/contract.hpp");
-  static_assert(HasStepKey<Space>, "Lockstep: this space's kernel::StepKey differs from kernel/contract.hpp");
-  static_assert(HasRecurrent<Space>, "Lockstep: this space's kernel::Recurrent differs from kernel/contract.hpp");
-  static_assert(HasDotByRow<Space>, "Lockstep: this space's kernel::DotByRow differs from kernel/contract.hpp");
-  static_assert(HasSum<Space>, "Lockstep: this space's kernel::Sum differs from kernel/contract.hpp");
-  static_assert(HasArange<Space>, "Lockstep: this space's kernel::Arange differs from kernel/contract.hpp");
-  static_assert(HasClearPadding<Space>, "Lockstep: this space's kernel::ClearPadding differs from kernel/contract.hpp");
+                "kernel/contract/contract.hpp");
+  static_assert(HasStepKey<Space>, "Lockstep: this space's kernel::StepKey differs from kernel/contract/contract.hpp");
+  static_assert(HasRecurrent<Space>,
+                "Lockstep: this space's kernel::Recurrent differs from kernel/contract/contract.hpp");
+  static_assert(HasDotByRow<Space>,
+                "Lockstep: this space's kernel::DotByRow differs from kernel/contract/contract.hpp");
+  static_assert(HasSum<Space>, "Lockstep: this space's kernel::Sum differs from kernel/contract/contract.hpp");
+  static_assert(HasArange<Space>, "Lockstep: this space's kernel::Arange differs from kernel/contract/contract.hpp");
+  static_assert(HasClearPadding<Space>,
+                "Lockstep: this space's kernel::ClearPadding differs from kernel/contract/contract.hpp");
   static_assert(HasSequenceOperation<Space>,
-                "Lockstep: this space's kernel::SequenceOperation differs from kernel/contract.hpp");
-  static_assert(HasStridedRows<Space>, "Lockstep: this space's kernel::StridedRows differs from kernel/contract.hpp");
+                "Lockstep: this space's kernel::SequenceOperation differs from kernel/contract/contract.hpp");
+  static_assert(HasStridedRows<Space>,
+                "Lockstep: this space's kernel::StridedRows differs from kernel/contract/contract.hpp");
   return true;
 }
 

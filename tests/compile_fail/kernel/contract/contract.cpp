@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE no_backward: Lockstep: this space's kernel::Softmax differs from kernel/contract.hpp
-// CASE other_arguments: Lockstep: this space's kernel::Softmax differs from kernel/contract.hpp
-#include <lockstep/kernel/contract.hpp>
+// CASE no_backward: Lockstep: this space's kernel::Softmax differs from kernel/contract/contract.hpp
+// CASE other_arguments: Lockstep: this space's kernel::Softmax differs from kernel/contract/contract.hpp
+#include <lockstep/kernel/contract/contract.hpp>
 
 using namespace lockstep;
 
@@ -31,5 +31,5 @@ struct kernel::Softmax<OtherSpace> : kernel::detail::KernelTypes<OtherSpace> {
 }}  // namespace lockstep
 
 static_assert(kernel::HasSoftmax<OtherSpace>,
-              "Lockstep: this space's kernel::Softmax differs from kernel/contract.hpp");
+              "Lockstep: this space's kernel::Softmax differs from kernel/contract/contract.hpp");
 static_assert(kernel::has_all_kernels<HostSpace>());
