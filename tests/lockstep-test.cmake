@@ -251,15 +251,20 @@ endfunction()
 function(lockstep_package_test way)
   set(components ${lockstep_components})
   list(REMOVE_ITEM components cuda cudnn nccl) # these would require a second language in the user's project
-  if(way STREQUAL "find_package") # in a subdirectory it would be compiled again
-    list(APPEND components compiled)
+  list(APPEND components compiled)
+  if(TARGET lockstep::compiled_app)
+    list(APPEND components compiled_app)
   endif()
+  string(REPLACE "fetch_content" "add_subdirectory" folder "package_${way}")
   add_test(
     NAME package/${way}
     COMMAND
       "${CMAKE_COMMAND}" -D WAY=${way} -D "LOCKSTEP=${PROJECT_SOURCE_DIR}" -D "BUILD=${PROJECT_BINARY_DIR}" -D
-      "WORK=${CMAKE_CURRENT_BINARY_DIR}/package_${way}" -D "CXX=${CMAKE_CXX_COMPILER}" -D "COMPONENTS=${components}" -D
+      "WORK=${CMAKE_CURRENT_BINARY_DIR}/${folder}" -D "CXX=${CMAKE_CXX_COMPILER}" -D "COMPONENTS=${components}" -D
       "TORCH=${LOCKSTEP_TORCH_INCLUDE}/.." -P
       "${CMAKE_CURRENT_SOURCE_DIR}/package/try.cmake")
   set_tests_properties(package/${way} PROPERTIES TIMEOUT 300)
+  if(way STREQUAL "fetch_content")
+    set_tests_properties(package/${way} PROPERTIES DEPENDS package/add_subdirectory)
+  endif()
 endfunction()
