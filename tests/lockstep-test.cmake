@@ -237,15 +237,20 @@ endfunction()
 
 # lockstep_compile_fail(folder/name): see compile_fail/check.cmake.
 function(lockstep_compile_fail name)
+  lockstep_compile_fail_test(${name} -D "SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp")
+  set_tests_properties(compile_fail/${name} PROPERTIES FIXTURES_REQUIRED compile_fail)
+endfunction()
+function(lockstep_compile_fail_test name)
   add_test(
     NAME compile_fail/${name}
     COMMAND
-      "${CMAKE_COMMAND}" -D "SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp" -D
+      "${CMAKE_COMMAND}" ${ARGN} -D
       "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-DLOCKSTEP_COMPILED;-Wfatal-errors;-I;${PROJECT_SOURCE_DIR}/include" -D
-      "WORK=${CMAKE_CURRENT_BINARY_DIR}/compile_fail/${name}" -P
-      "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.cmake")
+      "WORK=${CMAKE_CURRENT_BINARY_DIR}/compile_fail" -P "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.cmake")
   set_tests_properties(compile_fail/${name} PROPERTIES TIMEOUT 300)
 endfunction()
+lockstep_compile_fail_test(includes)
+set_tests_properties(compile_fail/includes PROPERTIES FIXTURES_SETUP compile_fail COST 200)
 
 # lockstep_package_test(way): see package/try.cmake.
 function(lockstep_package_test way)

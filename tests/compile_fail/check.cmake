@@ -5,8 +5,23 @@
 #   // LINES number
 # the output must have at most that many lines, without source excerpts, which are longer in g++ 14 than in g++ 12, and
 # without the trail of includes. It must have one error; the compiler does not stop at the first. So the sentence that a
-# user reads is tested, next to a control, which shows that the rest of the file is correct. The includes of SOURCE are
-# compiled once for all cases, into the folder WORK.
+# user reads is tested, next to a control, which shows that the rest of the file is correct. Without SOURCE, compiles the
+# includes of all sources in this folder into the folder WORK, where the other calls use them.
+if(NOT SOURCE)
+  set(includes "")
+  file(GLOB_RECURSE sources "${CMAKE_CURRENT_LIST_DIR}/*.cpp")
+  foreach(source IN LISTS sources)
+    file(STRINGS "${source}" lines REGEX "^#include <")
+    list(APPEND includes ${lines})
+  endforeach()
+  list(REMOVE_DUPLICATES includes)
+  list(JOIN includes "\n" includes)
+  file(WRITE "${WORK}/includes.hpp" "${includes}\n")
+  execute_process(COMMAND ${COMPILE} -x c++-header "${WORK}/includes.hpp" -o "${WORK}/includes.hpp.gch"
+                  COMMAND_ERROR_IS_FATAL ANY)
+  return()
+endif()
+
 file(STRINGS "${SOURCE}" cases REGEX "^// CASE [a-z_0-9]+: .+")
 if(NOT cases)
   message(FATAL_ERROR "${SOURCE} has no line `// CASE name: text`")
@@ -23,11 +38,6 @@ if(NOT count EQUAL expected)
                       "`// CASE name: text`, of which each is to be whole, with its brackets in pairs")
 endif()
 
-file(STRINGS "${SOURCE}" includes REGEX "^#include <")
-list(JOIN includes "\n" includes)
-file(WRITE "${WORK}/includes.hpp" "${includes}\n")
-execute_process(COMMAND ${COMPILE} -x c++-header "${WORK}/includes.hpp" -o "${WORK}/includes.hpp.gch"
-                COMMAND_ERROR_IS_FATAL ANY)
 list(APPEND COMPILE -fsyntax-only -include "${WORK}/includes.hpp")
 
 execute_process(COMMAND ${COMPILE} "${SOURCE}" RESULT_VARIABLE failed ERROR_VARIABLE says)
