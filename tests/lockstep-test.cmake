@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-find_package(doctest REQUIRED)
-find_package(rapidcheck REQUIRED)
 include(together.cmake)
 
 # Whether lockstep::compiled was compiled as the tests are.

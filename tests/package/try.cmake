@@ -14,6 +14,16 @@ if(NOT WAY STREQUAL "fetch_content") # uses what add_subdirectory compiled with 
 endif()
 list(JOIN COMPONENTS "," components)
 set(project "-S;${LOCKSTEP}/tests/package;-B;${WORK}/build;-G;Ninja;-DCMAKE_CXX_COMPILER=${CXX};-DWAY=${WAY};-DTORCH_DIR=${TORCH}")
+if(WAY STREQUAL "checkout") # without a preset, a build type, or the tests' packages
+  run("${CMAKE_COMMAND}" -S "${LOCKSTEP}" -B "${WORK}/build" "-DCMAKE_CXX_COMPILER=${CXX}" -DLOCKSTEP_CUDA=OFF
+      -DCMAKE_DISABLE_FIND_PACKAGE_doctest=ON -DCMAKE_DISABLE_FIND_PACKAGE_rapidcheck=ON)
+  foreach(line "CMAKE_BUILD_TYPE is empty" "the tests are left out")
+    if(NOT says MATCHES "Lockstep: [^\n]*${line}")
+      message(FATAL_ERROR "a checkout is configured without saying that ${line}:\n${says}")
+    endif()
+  endforeach()
+  return()
+endif()
 if(WAY STREQUAL "one_line")
   file(MAKE_DIRECTORY "${WORK}/build")
   run("${CXX}" -std=c++20 -pthread -I "${LOCKSTEP}/include" "${LOCKSTEP}/tests/package/user.cpp" -o "${WORK}/build/user")
