@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compile cost of a translation unit with our umbrella header, with PyTorch's, and of a small complete trainer:
-// processor seconds and peak memory of the compiler. The compilations alternate, so that both see the same machine.
+// Compile cost of our umbrella header, of README's program and of a trainer, header-only and linked, next to PyTorch's
+// header and README's program with LibTorch and dlib: processor seconds and peak memory of the compiler. The
+// compilations alternate, so that all see the same machine.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/resource.h>
@@ -78,28 +80,55 @@ fs::path program_of_readme(fs::path const& folder) {
 }  // namespace
 
 int main() {
-  auto const flags = torch_flags();
-  if (!flags) {
-    std::puts("skipped: include_cost: no torch/torch.h; LOCKSTEP_PEER_PYTHON may name a Python with torch");
-    return 0;
-  }
+  auto const torch = torch_flags();
+  bool const has_dlib = fs::exists("/usr/include/dlib/dnn.h"), has_app = fs::exists("/usr/include/CLI/CLI.hpp");
+  if (!torch) std::puts("skipped: no torch/torch.h; LOCKSTEP_PEER_PYTHON may name a Python with torch");
+  if (!has_dlib) std::puts("skipped: no dlib/dnn.h (Debian: libdlib-dev)");
   auto const folder = fs::temp_directory_path() / ("lockstep_include_cost_" + std::to_string(getpid()));
   fs::create_directory(folder);
   auto const object = folder / "object.o";
+  std::string const own = "-pthread -ffp-contract=off -I" LOCKSTEP_SOURCE_DIR "/include";
+  std::string const linked = own + " -DLOCKSTEP_COMPILED", peers = LOCKSTEP_SOURCE_DIR "/benchmarks/peers/";
   Ratios ratios("include_cost");
-  auto const compare = [&](std::string const& what, int rounds, fs::path const& ours, fs::path const& theirs) {
-    auto const says = std::to_string(rounds) + " compilations of either";
-    std::vector<double> faster, smaller;
-    for (int round = 0; round < rounds; ++round) {
-      auto const us = cost_of(compile(ours, object, "-I" LOCKSTEP_SOURCE_DIR "/include")),
-                 them = cost_of(compile(theirs, object, *flags));
-      faster.push_back(them.seconds / us.seconds);
-      smaller.push_back(them.megabytes / us.megabytes);
-    }
-    ratios.report(what + ", seconds", "pytorch", Spread::of(faster), says + ", processor time");
-    ratios.report(what + ", peak memory", "pytorch", Spread::of(smaller), says);
+
+  /// Reports how many times as much as the first build each of the others takes.
+  struct Build {
+    std::string name;
+    fs::path source;
+    std::string flags;
   };
-  compare("umbrella", 5, including(folder, "lockstep/lockstep.hpp"), including(folder, "torch/torch.h"));
-  compare("README's program", 3, program_of_readme(folder), LOCKSTEP_SOURCE_DIR "/benchmarks/peers/points.cpp");
+  auto const compare = [&](std::string const& what, int rounds, std::vector<Build> const& builds) {
+    std::vector<std::vector<double>> seconds(builds.size()), megabytes(builds.size());
+    for (int round = 0; round < rounds; ++round) {
+      Cost const first = cost_of(compile(builds[0].source, object, builds[0].flags));
+      for (std::size_t i = 1; i < builds.size(); ++i) {
+        Cost const other = cost_of(compile(builds[i].source, object, builds[i].flags));
+        seconds[i].push_back(other.seconds / first.seconds);
+        megabytes[i].push_back(other.megabytes / first.megabytes);
+      }
+    }
+    auto const says = std::to_string(rounds) + " compilations of either";
+    for (std::size_t i = 1; i < builds.size(); ++i) {
+      ratios.report(what + ", seconds", builds[i].name, Spread::of(seconds[i]), says + ", processor time");
+      ratios.report(what + ", peak memory", builds[i].name, Spread::of(megabytes[i]), says);
+    }
+  };
+  if (torch)
+    compare("umbrella", 5,
+            {{"", including(folder, "lockstep/lockstep.hpp"), own},
+             {"pytorch", including(folder, "torch/torch.h"), *torch}});
+  auto const points = program_of_readme(folder);
+  std::vector<Build> others;
+  if (torch) others.push_back({"pytorch", peers + "points.cpp", *torch});
+  if (has_dlib) others.push_back({"dlib", peers + "points_dlib.cpp", ""});
+  for (auto const& [what, flags] : {std::pair{"README's program", own}, {"README's program, linked", linked}}) {
+    std::vector<Build> builds{{"", points, flags}};
+    builds.insert(builds.end(), others.begin(), others.end());
+    if (builds.size() > 1) compare(what, 3, builds);
+  }
+  if (has_app) {
+    fs::path const trainer = LOCKSTEP_SOURCE_DIR "/examples/text_classification.cpp";
+    compare("text_classification, linked", 3, {{"", trainer, linked}, {"header-only", trainer, own}});
+  }
   fs::remove_all(folder);
 }
