@@ -4,7 +4,6 @@
 #include <lockstep/data/detail/data_file.ipp>
 #include <lockstep/data/loader/loader_state.ipp>
 #include <lockstep/data/loader/loader_stats.ipp>
-#include <lockstep/data/text/detail/cache_lock.ipp>
 #include <lockstep/data/text/detail/token_file.ipp>
 #include <lockstep/data/text/token_cache.ipp>
 #include <lockstep/data/text/vocabulary.ipp>

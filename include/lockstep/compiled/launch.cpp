@@ -2,7 +2,6 @@
 #include <lockstep/launch/detail/store_connection.ipp>
 #include <lockstep/launch/detail/store_protocol.ipp>
 #include <lockstep/launch/detail/supervised_rank.ipp>
-#include <lockstep/launch/environment/detail/check_launchers.ipp>
 #include <lockstep/launch/environment/detail/launcher_values.ipp>
 #include <lockstep/launch/environment/environment.ipp>
 #include <lockstep/launch/run/detail/job_key.ipp>
@@ -12,11 +11,8 @@
 #include <lockstep/launch/run/detail/rank_output.ipp>
 #include <lockstep/launch/run/detail/rank_processes.ipp>
 #include <lockstep/launch/run/detail/rank_watch.ipp>
-#include <lockstep/launch/run/detail/rendezvous_address.ipp>
 #include <lockstep/launch/run/detail/signal_watch.ipp>
-#include <lockstep/launch/run/detail/single_host_rank.ipp>
 #include <lockstep/launch/run/detail/stop_watch.ipp>
-#include <lockstep/launch/run/detail/thread_ranks.ipp>
 #include <lockstep/launch/run/run.ipp>
 #include <lockstep/launch/run/run_program.ipp>
 #include <lockstep/launch/run/supervisor.ipp>

@@ -9,6 +9,5 @@
 #include <lockstep/train/logs/run_json.ipp>
 #include <lockstep/train/logs/run_record.ipp>
 #include <lockstep/train/trace/detail/named_spans.ipp>
-#include <lockstep/train/trace/detail/operation_name.ipp>
 #include <lockstep/train/trace/detail/trace_events.ipp>
 #include <lockstep/train/trace/layer_times.ipp>

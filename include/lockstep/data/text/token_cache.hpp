@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,11 +33,27 @@
 #include <lockstep/data/detail/data_file.hpp>
 #include <lockstep/data/detail/partial_path.hpp>
 #include <lockstep/data/source/labelled_files_dataset.hpp>
-#include <lockstep/data/text/detail/cache_lock.hpp>
 #include <lockstep/data/text/detail/token_builder.hpp>
 #include <lockstep/data/text/detail/token_file.hpp>
 #include <lockstep/data/text/token_dataset.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
+
+namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data::detail {
+
+/// A lock that one process or thread of a host holds at a time. Its name is the path of a file that exists while it is
+/// held. The system releases it when a process dies. On a file system without locks, it excludes no one.
+class [[nodiscard]] CacheLock {
+ public:
+  /// Waits for the lock, and shows that it waits. @throws DataError if the file cannot be created
+  CacheLock(std::string path, Progress* progress);
+  ~CacheLock() { ::unlink(path_.c_str()); }
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+};
+
+}}}  // namespace lockstep::data::detail
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace data {
 

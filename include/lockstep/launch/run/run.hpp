@@ -7,20 +7,27 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/start_thread.hpp>
+#include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/detail/supervised_rank.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/launch/run/detail/job_key.hpp>
 #include <lockstep/launch/run/detail/launched_world.hpp>
+#include <lockstep/launch/run/detail/local_rendezvous.hpp>
 #include <lockstep/launch/run/detail/multi_host_rank.hpp>
 #include <lockstep/launch/run/detail/rank_main.hpp>
-#include <lockstep/launch/run/detail/single_host_rank.hpp>
+#include <lockstep/launch/run/detail/rank_watch.hpp>
 #include <lockstep/launch/run/detail/stop_watch.hpp>
-#include <lockstep/launch/run/detail/thread_ranks.hpp>
 #include <lockstep/launch/run/supervisor.hpp>
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
@@ -43,6 +50,20 @@ int supervise(Options const& options);
 /// @returns `train`'s exit code, or the exit code for its exception
 /// @throws ConfigError if the supervisor or its memory is gone
 int run_process_rank(SupervisedRank const& place, Options const& options, std::function<int(World&)> const& train);
+
+/// Runs `train` once per rank on threads of this process. The calling thread is rank 0.
+/// @returns 0, or the exit code of the rank that failed first; without a failure, the code of ranks that stopped on
+/// request
+/// @throws the first failed rank's exception, after all ranks have ended; the others got RankLost while they waited for
+/// it
+int run_threads(Options const& options, std::function<int(World&)> const& train);
+
+/// Runs `train` as one of the ranks that another launcher has started on this host. They connect, share memory, and
+/// then run like the ranks of a Supervisor. Throws nothing once the ranks are connected; the rank that first detects a
+/// failure reports it.
+/// @returns `train`'s exit code, or the exit code for its exception
+/// @throws ConfigError if the rendezvous fails
+int run_single_host_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train);
 
 /// Runs `train` as a rank that another process started.
 /// @throws ConfigError at the second call: a rank inherits resources for one run

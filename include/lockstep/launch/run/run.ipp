@@ -4,6 +4,80 @@
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
 
+LOCKSTEP_INLINE int run_threads(Options const& options, std::function<int(World&)> const& train) {
+  auto const size = options.threads;
+  auto const job = new_job();
+  auto const segment = SharedSegment::between_threads(size, job);
+  auto& control = segment->control();
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
+  std::atomic<int> stop_exit_code = 0;  // exit code of ranks that stopped on request
+  StopWatch const watch(options.on_signal);
+
+  auto const rank_main = [&](int rank) {
+    World world{rank, size, rank, size, Engine::thread, job, segment, options.limits, options.warn};
+    world.stop_request = watch.request();
+    control.join(rank, 0);
+    try {
+      int const code = train(world);
+      bool const stopped_on_request = world.stop_request && StopRequest::is_stop_exit_code(code);
+      if (stopped_on_request) stop_exit_code = code;
+      control.end(rank, stopped_on_request ? 0 : code);
+    } catch (std::exception const& error) {
+      errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      control.end(rank, exit_code(error), 0, error.what());
+    } catch (...) {
+      errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      control.end(rank, 1, 0, "an exception of unknown type");
+    }
+  };
+
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(size));
+  try {
+    for (int rank = 1; rank < size; ++rank)
+      threads.push_back(start_thread("launch", "thread " + std::to_string(rank + 1) + " of " + std::to_string(size),
+                                     [&rank_main, rank] { rank_main(rank); }));
+  } catch (ConfigError const& error) {
+    control.end(static_cast<int>(threads.size()) + 1, 1, 0, error.what());
+    for (auto& thread : threads) thread.join();
+    throw;
+  }
+  rank_main(0);
+  for (auto& thread : threads) thread.join();
+
+  auto const failed = control.first_failure();
+  if (failed < 0) return stop_exit_code;
+  if (errors[static_cast<std::size_t>(failed)]) std::rethrow_exception(errors[static_cast<std::size_t>(failed)]);
+  return control[failed].exit_code;
+}
+
+LOCKSTEP_INLINE int run_single_host_rank(Environment const& place, Options const& options,
+                                         std::function<int(World&)> const& train) {
+  LocalRendezvous rendezvous(job_key(place), place.rank, place.size);
+  auto world = launched_world(place, options, Engine::process);
+  std::vector<FileDescriptor> peers(static_cast<std::size_t>(place.size));
+  if (place.rank == 0) {
+    world.job = new_job();
+    world.segment = SharedSegment::between_processes(place.size, world.job);
+    peers = rendezvous.accept_ranks(world.segment->descriptor(), world.job, options.join_seconds);
+  } else {
+    auto joined = rendezvous.join(options.join_seconds);
+    world.job = joined.job;
+    world.segment = SharedSegment::attach(joined.memory.get(), place.size, world.job);
+    joined.memory.release();
+    peers[0] = std::move(joined.connection);
+  }
+  RankWatch watch(world.segment->control(), place.rank, std::move(peers), options);
+  world.stop_request = watch.request();
+  auto const code = rank_main(world, train);
+  watch.report();
+  if (place.rank == 0) {
+    watch.wait_for_peers();
+    watch.report();
+  }
+  return code;
+}
+
 LOCKSTEP_INLINE void open_standard_streams() noexcept {
   for (int stream = 0; stream <= 2; ++stream)
     if (::fcntl(stream, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));  // takes the lowest number

@@ -15,16 +15,37 @@
 #include <lockstep/comm/detail/check.hpp>
 #include <lockstep/comm/detail/descriptor.hpp>
 #include <lockstep/comm/detail/operation_sizes.hpp>
-#include <lockstep/comm/shared_memory/detail/prefetch_to_write.hpp>
-#include <lockstep/comm/shared_memory/detail/rank_heap.hpp>
 #include <lockstep/comm/shared_memory/detail/rank_waiter.hpp>
 #include <lockstep/comm/shared_memory/detail/request_queue.hpp>
+#include <lockstep/comm/shared_memory/detail/symmetric_heap.hpp>
 #include <lockstep/comm/shared_memory/detail/transfer.hpp>
 #include <lockstep/core/clock.hpp>
+#include <lockstep/core/index.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/memory/block.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace comm::detail {
+
+/// Prefetches a cache line in order to write it soon, and invalidates it in the caches of other cores. Any address is
+/// valid.
+[[gnu::always_inline]] inline void prefetch_to_write(void const* at) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<char const*>(at)));  // the builtin needs a target processor
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
+class SharedMemoryRank;
+
+/// Memory of one rank, and the communicators that work in it.
+struct RankHeap {
+  explicit RankHeap(std::size_t bytes) : allocator(bytes) {}
+
+  SymmetricHeap allocator;
+  std::vector<SharedMemoryRank*> communicators;
+  std::vector<Index> abandoned_addresses;  // of operations that were incomplete when their communicator was destroyed
+};
 
 /// One rank of a group that shares memory: the engine of threads and of processes.
 ///

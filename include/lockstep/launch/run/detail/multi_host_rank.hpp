@@ -4,27 +4,47 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/environment/environment.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/launch/run/detail/job_key.hpp>
 #include <lockstep/launch/run/detail/launched_world.hpp>
 #include <lockstep/launch/run/detail/rank_main.hpp>
 #include <lockstep/launch/run/detail/rank_watch.hpp>
-#include <lockstep/launch/run/detail/rendezvous_address.hpp>
 #include <lockstep/launch/store/store.hpp>
 #include <lockstep/launch/store/store_server.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep { inline namespace LOCKSTEP_ABI { namespace launch::detail {
+
+/// Returns the first host of Slurm's compact list: "gpu003" of "gpu[003-004,010],login1".
+[[nodiscard]] std::string first_slurm_host(std::string_view list);
+
+/// Address of rank 0's store, for ranks on several hosts.
+struct RendezvousAddress {
+  std::string host;
+  std::vector<std::uint16_t> ports;  ///< the store uses the first free one of these
+  std::uint64_t run = 0;             ///< equal on all ranks of a run, different in any other run
+};
+
+/// Returns the address at which the ranks connect. torchrun's agent listens on MASTER_PORT itself, and srun sets no
+/// port. Ranks then try a few ports derived from the run's name, below the system's ephemeral ports.
+/// @throws ConfigError if rank 0's host is unknown
+[[nodiscard]] RendezvousAddress rendezvous_address(Environment const& place, Options const& options,
+                                                   Lookup variable = {});
 
 /// Opens rank 0's store on the first free port.
 /// @throws ConfigError if none is free
